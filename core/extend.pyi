@@ -1,5 +1,7 @@
 from . import lazy as lazy
 from . import mpi as mpi
+from .compile.bound import Bound as Bound
+from .compile.bound import run_program as run_program
 from .compile.generated import load_module as load_module
 from .compile.jit import Jitted as Jitted
 from .compile.staged import as_argument as as_argument

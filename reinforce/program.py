@@ -9,34 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from triskele.core import tree
-from triskele.core.extend import Jitted, as_argument, inner, kernel
+from triskele.core.extend import Bound, Jitted, as_argument, inner, kernel, run_program
 
-__all__ = ["Batch", "run_all", "run_program"]
-
-
-@intrinsic
-def run_program(typing_context, call):
-    """Run what a row of `Batch.calls` describes; 0 when it went well, else `Batch.failed` raises."""
-    if not isinstance(call, types.Array) or call.dtype != types.int64:
-        return None
-
-    def codegen(context, builder, signature, args):
-        from llvmlite import ir
-
-        byte, word = ir.IntType(8).as_pointer(), ir.IntType(64)
-        words = builder.bitcast(context.make_array(signature.args[0])(context, builder, args[0]).data,
-                                word.as_pointer())
-        where, *tables = (builder.load(cgutils.gep_inbounds(builder, words, k)) for k in range(4))
-        function = builder.inttoptr(where, ir.FunctionType(ir.IntType(32), [byte] * 3).as_pointer())
-        return builder.call(function, [builder.inttoptr(t, byte) for t in tables])
-
-    return types.int32(call), codegen
-
+__all__ = ["Batch", "run_all"]
 
 MOST_ROWS = 128
 
@@ -115,16 +92,13 @@ class Batch:
         program = self._program(params)
         flat = zip(tree.flatten(params)[0], program.traced.in_specs, strict=False)
         constant = [_in_place(x, s) for x, s in flat]
-        scratch = np.zeros(program.scratch + 64, np.uint8)
-        tables = []
-        for k in range(len(self.calls)):
-            part = slice(k * self.size, (k + 1) * self.size)
-            tables += [np.array([a.ctypes.data for a in arrays], np.int64)
-                       for arrays in ([*constant, *(a[part] for a in self.inputs)], [a[part] for a in self.outputs])]
-            self.calls[k] = program.module.address("main"), tables[-2].ctypes.data, tables[-1].ctypes.data, -(
-                -scratch.ctypes.data // 64
-            ) * 64
-        self.params, self.program, self._kept = params, program, (constant, scratch, tables)
+        scratch = Bound.scratch_for(program)
+        pieces = [slice(k * self.size, (k + 1) * self.size) for k in range(len(self.calls))]
+        self._bound = [Bound(program, [*constant, *(a[part] for a in self.inputs)], [a[part] for a in self.outputs],
+                             scratch) for part in pieces]
+        for call, bound in zip(self.calls, self._bound, strict=True):
+            call[:] = bound.words
+        self.params, self.program = params, program
         read = [(x, held) for (x, _), held in zip(zip(tree.flatten(params)[0], program.traced.in_specs, strict=False),
                                                   constant, strict=True)]
         self._copied = [(x, held) for x, held in read if isinstance(x, np.ndarray) and not np.may_share_memory(x, held)]

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["numba_form"]
+
 
 def numba_form(entry: Any, name: str) -> Any:
     """A function for njit code that runs a compiled program.
@@ -20,21 +22,22 @@ def numba_form(entry: Any, name: str) -> Any:
         If the program takes no arguments.
     """
     import numba
+    from llvmlite import ir
     from numba import types
     from numba.core import cgutils
     from numba.extending import intrinsic
+
+    from .bound import call_program
 
     program = entry.staged.program
     address = program.module.address("main")
     in_specs, out_specs = program.traced.in_specs, program.traced.out_specs
     if not in_specs:
         raise TypeError(f"numba of {name}: the program must take arguments, got none")
-    scratch_size = program.scratch + 64
+    scratch_size, word = program.scratch + 64, ir.IntType(64)
 
     def pointer_table(context, builder, signature, args):
         """Data pointers of arrays, or addresses of scalars put on the stack."""
-        from llvmlite import ir
-
         byte = ir.IntType(8).as_pointer()
         table = cgutils.alloca_once(builder, byte, size=len(signature.args))
         for k, (kind, value) in enumerate(zip(signature.args, args, strict=True)):
@@ -50,19 +53,14 @@ def numba_form(entry: Any, name: str) -> Any:
         signature = types.int32(inputs, outputs, scratch)
 
         def codegen(context, builder, sig, args):
-            from llvmlite import ir
-
-            byte = ir.IntType(8).as_pointer()
             tables = []
             for kind, value in zip(sig.args[:2], args[:2], strict=True):
                 parts = [builder.extract_value(value, k) for k in range(len(kind.types))]
                 inner = types.void(*kind.types)
-                tables.append(pointer_table(context, builder, inner, parts))
+                tables.append(builder.ptrtoint(pointer_table(context, builder, inner, parts), word))
             arena = context.make_array(sig.args[2])(context, builder, args[2]).data
-            word = ir.IntType(64)
             at = builder.and_(builder.add(builder.ptrtoint(arena, word), word(63)), word(-64))
-            function = builder.inttoptr(word(address), ir.FunctionType(ir.IntType(32), [byte] * 3).as_pointer())
-            return builder.call(function, [*tables, builder.inttoptr(at, byte)])
+            return call_program(builder, [word(address), *tables, at])
 
         return signature, codegen
 

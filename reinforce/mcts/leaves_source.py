@@ -24,7 +24,7 @@ SOURCE = '''"""Batched search of {name}. {key}"""
 import numpy as np
 from numba import carray
 
-from triskele.core.extend import inner, kernel
+from triskele.core.extend import inner, kernel, run_program
 from triskele.reinforce import random
 from triskele.reinforce.mcts.policies import gumbel, muzero_puct
 from triskele.reinforce.mcts.context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
@@ -34,7 +34,6 @@ from triskele.reinforce.mcts.loops.simulation import (
 )
 from triskele.reinforce.mcts.loops.select import draw_outcome, select_scored
 from triskele.reinforce.mcts.tree import EDGES, ERROR_NODE, NODES, RAN, STATUS, add_edge
-from triskele.reinforce.program import run_program
 
 lean = inner(_nrt=False)  # where no array is made, references need not be counted, which would take half the time
 WAITING = -1  # what became of a simulation that met a node without a value

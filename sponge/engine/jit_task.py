@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import Task, native
+from triskele.core.extend import Bound, Task, native
 
 from .flags import STATUS
 
@@ -56,19 +56,14 @@ class JitTask(Task):
         self.args = arrays = (*inputs, *outputs)
         if not all(isinstance(a, np.ndarray) and a.flags.c_contiguous and a.flags.aligned for a in arrays):
             raise TypeError(f"task {self.__name__}: inputs and outputs must be C-contiguous arrays")
-        self._program = program = jitted.program(*inputs)
+        program = jitted.program(*inputs)
         wanted = [(s.shape, s.dtype) for s in program.traced.out_specs]
         given = [(a.shape, a.dtype) for a in outputs]
         if wanted != given:
             raise TypeError(f"task {self.__name__}: the function gives {wanted}, but outputs are {given}")
-        scratch = np.zeros(program.scratch + 64, np.uint8)
-        self._scratch = scratch
         self._engine_status = engine.flags[STATUS:]
-        self._pointers = np.array([a.ctypes.data for a in arrays], np.int64)
-        at = self._pointers.ctypes.data
-        self.context = np.array([program.module.address("main"), at, at + 8 * len(inputs),
-                                 -(-scratch.ctypes.data // 64) * 64,
-                                 self._engine_status.ctypes.data, 0], np.int64)
+        self._bound = Bound(program, inputs, outputs)
+        self.context = np.array([*self._bound.words, self._engine_status.ctypes.data, 0], np.int64)
         engine.on_status(_FAILED, _raise)
         engine.jit_tasks.append(self)
 
@@ -88,7 +83,7 @@ class JitTask(Task):
         """Raise what went wrong in the last run."""
         if self.context[5]:
             self.context[5] = 0
-            self._program.module.raise_pending()
+            self._bound.program.module.raise_pending()
 
     def __repr__(self):
         return f"<task {self.__name__}, compiled by the core>"

@@ -225,7 +225,7 @@ def loss(program):
     return f
 
 
-def close(found, expected, atol=1e-11):
+def assert_close(found, expected, atol=1e-11):
     """Equal but for `atol`, relative to the largest element."""
     assert len(found) == len(expected)
     for a, b in zip(found, expected, strict=True):
@@ -238,7 +238,7 @@ def close(found, expected, atol=1e-11):
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-def exact(program):
+def assert_exact(program):
     inputs = program.values()
     with np.errstate(over="ignore"):  # integers wrap, with a warning where NumPy's are scalars
         eager = run(program, *inputs)
@@ -250,14 +250,14 @@ def exact(program):
 @settings(CASES, max_examples=40)
 @given(programs([*MOVES, *RING], dtypes=("float64", "float32", "complex128", "int64")))
 def test_sums_and_moves_are_compiled_bit_for_bit(program):
-    exact(program)
+    assert_exact(program)
 
 
 @settings(CASES, max_examples=40)
 @given(programs([*MOVES, *RING, *PRODUCT, "maximum", "sort", "max", "relu", "mask"],
                 dtypes=("int64", "int32", "int8", "uint8")))
 def test_integers_are_compiled_bit_for_bit(program):
-    exact(program)
+    assert_exact(program)
 
 
 @settings(CASES, max_examples=60)
@@ -265,7 +265,7 @@ def test_integers_are_compiled_bit_for_bit(program):
 def test_compiled_programs_agree_with_numpy(program):
     inputs = program.values()
     single = any(dtype in ("float32", "complex64") for _, dtype in program.inputs)
-    close(core.jit(lambda *xs: run(program, *xs))(*inputs), run(program, *inputs), 1e-5 if single else 1e-11)
+    assert_close(core.jit(lambda *xs: run(program, *xs))(*inputs), run(program, *inputs), 1e-5 if single else 1e-11)
 
 
 WIDE = st.lists(st.sampled_from([1, 2, 5, 8, 17, 33, 64]), max_size=3).map(tuple)
@@ -276,7 +276,7 @@ WIDE = st.lists(st.sampled_from([1, 2, 5, 8, 17, 33, 64]), max_size=3).map(tuple
 def test_compiled_programs_agree_with_numpy_beyond_the_width_of_vectors(program):
     inputs = program.values()
     single = any(dtype == "float32" for _, dtype in program.inputs)
-    close(core.jit(lambda *xs: run(program, *xs))(*inputs), run(program, *inputs), 1e-5 if single else 1e-11)
+    assert_close(core.jit(lambda *xs: run(program, *xs))(*inputs), run(program, *inputs), 1e-5 if single else 1e-11)
 
 
 @settings(CASES, max_examples=25)
@@ -285,7 +285,7 @@ def test_compiled_programs_agree_with_numpy_beyond_the_width_of_vectors(program)
 def test_complex_programs_agree_with_numpy(program):
     inputs = program.values()
     single = any(dtype in ("float32", "complex64") for _, dtype in program.inputs)
-    close(core.jit(lambda *xs: run(program, *xs))(*inputs), run(program, *inputs), 1e-5 if single else 1e-11)
+    assert_close(core.jit(lambda *xs: run(program, *xs))(*inputs), run(program, *inputs), 1e-5 if single else 1e-11)
 
 
 @settings(CASES, max_examples=60)
@@ -298,7 +298,7 @@ def test_batches_are_loops(program, data):
     args = [b if a == 0 else s for b, s, a in zip(batches, single, axes, strict=True)]
     found = core.vmap(lambda *xs: run(program, *xs), in_axes=tuple(axes))(*args)
     loop = [run(program, *[x if a is None else x[k] for x, a in zip(args, axes, strict=True)]) for k in range(3)]
-    close(found, [np.stack(outs) for outs in zip(*loop, strict=True)])
+    assert_close(found, [np.stack(outs) for outs in zip(*loop, strict=True)])
 
 
 # -- derivatives -------------------------------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def test_second_derivatives_agree_with_differences(program):
 def test_compiled_gradients_agree_with_eager_ones(program):
     inputs = program.values()
     every = tuple(range(len(inputs)))
-    close(core.jit(core.grad(loss(program), every))(*inputs), core.grad(loss(program), every)(*inputs))
+    assert_close(core.jit(core.grad(loss(program), every))(*inputs), core.grad(loss(program), every)(*inputs))
 
 
 @settings(CASES, max_examples=60)
@@ -330,7 +330,7 @@ def test_reverse_mode_is_the_transpose_of_forward_mode(program):
     inputs, tangents = program.values(), program._replace(seed=program.seed + 1).values()
     out, moved = core.jvp(lambda *xs: run(program, *xs), inputs, tangents)
     back, pullback = core.vjp(lambda *xs: run(program, *xs), *inputs)
-    close(back, out)
+    assert_close(back, out)
     cts = [np.cos(np.arange(float(np.size(o)))).reshape(np.shape(o)) for o in out]
     found = sum(np.sum(g * t) for g, t in zip(pullback(cts), tangents, strict=True))
     expected = sum(np.sum(ct * t) for ct, t in zip(cts, moved, strict=True))
@@ -346,8 +346,8 @@ def test_compiled_batches_of_gradients_are_loops(program):
     batches = program.values((3,))
     loop = [f(*[b[k] for b in batches]) for k in range(3)]
     expected = [np.stack(gs) for gs in zip(*loop, strict=True)]
-    close(core.vmap(f)(*batches), expected)
-    close(core.jit(core.vmap(f))(*batches), expected)
+    assert_close(core.vmap(f)(*batches), expected)
+    assert_close(core.jit(core.vmap(f))(*batches), expected)
 
 
 @settings(CASES, max_examples=20)
@@ -357,12 +357,12 @@ def test_compiled_functions_inside_other_transforms(program):
     every = tuple(range(len(inputs)))
     f = loss(program)
     inside = core.jit(f)
-    close(core.grad(inside, every)(*inputs), core.grad(f, every)(*inputs))
-    close(core.jvp(inside, inputs, tangents), core.jvp(f, inputs, tangents))
-    close([core.vmap(inside)(*program.values((2,)))], [core.vmap(f)(*program.values((2,)))])
-    close(core.hvp(lambda xs: inside(*xs), (inputs,), (tangents,)), core.hvp(lambda xs: f(*xs), (inputs,), (tangents,)),
+    assert_close(core.grad(inside, every)(*inputs), core.grad(f, every)(*inputs))
+    assert_close(core.jvp(inside, inputs, tangents), core.jvp(f, inputs, tangents))
+    assert_close([core.vmap(inside)(*program.values((2,)))], [core.vmap(f)(*program.values((2,)))])
+    assert_close(core.hvp(lambda xs: inside(*xs), (inputs,), (tangents,)), core.hvp(lambda xs: f(*xs), (inputs,), (tangents,)),
           1e-9)
-    close([core.vmap(core.grad(core.jit(core.checkpoint(f))))(*program.values((2,)))],
+    assert_close([core.vmap(core.grad(core.jit(core.checkpoint(f))))(*program.values((2,)))],
           [core.vmap(core.grad(f))(*program.values((2,)))])
 
 
@@ -371,9 +371,9 @@ def test_compiled_functions_inside_other_transforms(program):
 def test_linearization_is_linear_and_right(program):
     inputs, tangents = program.values(), program._replace(seed=program.seed + 1).values()
     out, linear = core.linearize(lambda *xs: run(program, *xs), *inputs)
-    close(out, run(program, *inputs))
-    close(linear(*tangents), core.jvp(lambda *xs: run(program, *xs), inputs, tangents)[1])
-    close(linear(*[2 * t for t in tangents]), [2 * t for t in linear(*tangents)])
+    assert_close(out, run(program, *inputs))
+    assert_close(linear(*tangents), core.jvp(lambda *xs: run(program, *xs), inputs, tangents)[1])
+    assert_close(linear(*[2 * t for t in tangents]), [2 * t for t in linear(*tangents)])
 
 
 # -- threads -----------------------------------------------------------------------------------------------------------

@@ -259,7 +259,7 @@ def of_tree(p, scale=1.0):
     return scale * np.sum(np.tanh(first.w * p["at"].x + first.b) * second.w) * p["at"].y[1] + p["at"].y[0] @ second.w
 
 
-def same_tree(a, b):
+def assert_same_tree(a, b):
     assert core.tree.structure(a) == core.tree.structure(b)
     for x, y in zip(core.tree.leaves(a), core.tree.leaves(b), strict=True):
         assert_allclose(x, y, rtol=1e-12, atol=1e-12)
@@ -270,19 +270,19 @@ def test_trees_pass_through_all_transforms():
     assert isinstance(gradient["layers"][0],
                       Layer) and isinstance(gradient["at"], Point) and gradient["layers"][1].b is None
     core.check_grads(of_tree, (PARAMS,), order=2)
-    same_tree(core.jit(core.grad(of_tree))(PARAMS), gradient)
-    same_tree(core.jacrev(of_tree)(PARAMS), gradient)
-    same_tree(core.jacfwd(of_tree)(PARAMS), gradient)
-    same_tree(core.vjp(of_tree, PARAMS)[1](1.0)[0], gradient)
-    same_tree(core.grad(core.checkpoint(of_tree))(PARAMS), gradient)
+    assert_same_tree(core.jit(core.grad(of_tree))(PARAMS), gradient)
+    assert_same_tree(core.jacrev(of_tree)(PARAMS), gradient)
+    assert_same_tree(core.jacfwd(of_tree)(PARAMS), gradient)
+    assert_same_tree(core.vjp(of_tree, PARAMS)[1](1.0)[0], gradient)
+    assert_same_tree(core.grad(core.checkpoint(of_tree))(PARAMS), gradient)
     many = core.tree.map(lambda x: np.stack([x, 2 * x]), PARAMS)
-    same_tree(core.tree.map(lambda x: x[0], core.vmap(core.grad(of_tree))(many)), gradient)
+    assert_same_tree(core.tree.map(lambda x: x[0], core.vmap(core.grad(of_tree))(many)), gradient)
     slope = core.jvp(of_tree, (PARAMS,), (PARAMS,))[1]
     assert_allclose(slope, sum(np.sum(g * p) for g,
                                p in zip(core.tree.leaves(gradient), core.tree.leaves(PARAMS), strict=True)))
     assert_allclose(core.linearize(of_tree, PARAMS)[1](PARAMS), slope)
     second = core.hvp(of_tree, (PARAMS,), (PARAMS,))
-    same_tree(second, core.jvp(core.grad(of_tree), (PARAMS,), (PARAMS,))[1])
+    assert_same_tree(second, core.jvp(core.grad(of_tree), (PARAMS,), (PARAMS,))[1])
 
 
 def test_argnums_and_keywords():

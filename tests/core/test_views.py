@@ -191,7 +191,7 @@ def expected(program, make, base, x):
             return error
 
 
-def compare(program, name, base, run, x):
+def assert_shared_alike(program, name, base, run, x):
     """Both give the same values, or both refuse; TracerError only where the memory order is unknown."""
     make = MAKERS[name]
     wanted = expected(program, make, BASES[base], x)
@@ -226,7 +226,7 @@ def test_shared_as_in_numpy(base, transform):
     for program in PROGRAMS:
         for name in MAKERS:
             try:
-                compare(program, name, base, EAGER[transform], X)
+                assert_shared_alike(program, name, base, EAGER[transform], X)
             except BaseException as error:  # noqa: BLE001
                 error.add_note(f"{program.__name__}, {name}")
                 errors.append(error)

@@ -315,7 +315,7 @@ def searched():
     return written(lambda path, tree: tree.save(path), rl.MCTS(game, 40, seed=0)(game.initial_state()).tree)
 
 
-def look_at_tree(path):
+def check_tree(path):
     tree = rl.load_tree(path, rl.games.TicTacToe())
     tree.draw(9, 9)
     assert len(list(tree.root.walk())) <= len(tree)
@@ -423,8 +423,8 @@ TARGETS = {
                                         lambda: written(lambda path, agent: agent.save_checkpoint(path),
                                                         ppo()), (ReinforceError, FloatingPointError), ".chk",
                                         seal=resealed),
-    "tree": Target(look_at_tree, searched, (SearchError,), ".npz", zip_bombs),
-    "tree resealed": Target(look_at_tree, lambda: [unzipped(t) for t in searched()], (SearchError,), ".npz",
+    "tree": Target(check_tree, searched, (SearchError,), ".npz", zip_bombs),
+    "tree resealed": Target(check_tree, lambda: [unzipped(t) for t in searched()], (SearchError,), ".npz",
                             seal=resummed),
 }
 for _name, _target in TARGETS.items():

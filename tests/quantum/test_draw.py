@@ -24,13 +24,13 @@ def simulated(circuit):
     return StatevectorResult(statevector(circuit))
 
 
-def same(drawing, expected):
+def assert_drawn(drawing, expected):
     assert drawing == textwrap.dedent(expected).strip("\n")
 
 
 def test_gates_controls_and_parameters():
     circuit = Circuit(2).h(0).cx(0, 1).rz("a", 1)
-    same(circuit.draw(width=80), """
+    assert_drawn(circuit.draw(width=80), """
          ┌───┐
     q0: ─┤ H ├─●───────────
          └───┘ │ ┌───────┐
@@ -45,7 +45,7 @@ def test_measurements_go_to_the_classical_wire_and_conditions_come_from_it():
         circuit.x(2)
     with circuit.when(0):
         circuit.z(2)
-    same(circuit.draw(width=80), """
+    assert_drawn(circuit.draw(width=80), """
           ┌───┐     ┌───┐ ┌───┐
      q0: ─┤ H ├───●─┤ H ├─┤ M ├───────────────────
           ├───┤   │ └───┘ └─╥─┘ ┌───┐
@@ -69,7 +69,7 @@ def test_a_condition_on_several_bits():
     with circuit.when([0, 2], 3):
         circuit.cx(1, 0)
     circuit.measure(1, 2)
-    same(circuit.draw(width=80), """
+    assert_drawn(circuit.draw(width=80), """
      q0: ────⊕───────────
              │     ┌───┐
      q1: ────●─────┤ M ├─
@@ -81,7 +81,7 @@ def test_a_condition_on_several_bits():
 
 def test_gates_without_boxes_and_barriers():
     circuit = Circuit(4).swap(0, 2).cz(0, 3).ccx(0, 1, 3).cswap(1, 0, 3).barrier(1, 2).ccz(0, 1, 2)
-    same(circuit.draw(width=80), """
+    assert_drawn(circuit.draw(width=80), """
     q0: ─×─●─●─×───●─
          │ │ │ │   │
     q1: ─┼─┼─●─●─░─●─
@@ -96,7 +96,7 @@ def test_wide_gates_number_their_qubits_and_let_others_pass():
     circuit = Circuit(4).rzz("g", 1, 2).rzz(0.3, 0, 2).append(
         "rzz", [0, 2], [1.0], controls=[1]
     ).append("iswap", [3, 2], controls=[0])
-    same(circuit.draw(width=80), """
+    assert_drawn(circuit.draw(width=80), """
                      ┌───────────┐ ┌─────────┐
     q0: ─────────────┤0          ├─┤0        ├─────●──────
          ┌─────────┐ │           │ │         │     │
@@ -112,7 +112,7 @@ def test_wide_gates_number_their_qubits_and_let_others_pass():
 def test_angles_are_short_and_the_global_phase_is_said_above():
     circuit = Circuit(2).rx(np.pi / 3, 0).p(-3 * np.pi / 4,
                                             1).u(0.1234567, "x", {"alpha": 2, "beta": -0.5}, 0).crz("theta", 1, 0)
-    same(circuit.global_phase(np.pi / 4).global_phase("a").draw(width=80), """
+    assert_drawn(circuit.global_phase(np.pi / 4).global_phase("a").draw(width=80), """
     global phase: a + π/4
          ┌──────────┐ ┌───────────────────────────────┐ ┌───────────┐
     q0: ─┤ RX(π/3)  ├─┤ U(0.123, x, 2alpha - 0.5beta) ├─┤ RZ(theta) ├─
@@ -123,7 +123,7 @@ def test_angles_are_short_and_the_global_phase_is_said_above():
 
 
 def test_resets_and_a_controlled_global_phase():
-    same(Circuit(2).reset(1).append("global_phase", [], ["a"], controls=[0, 1]).draw(width=80), """
+    assert_drawn(Circuit(2).reset(1).append("global_phase", [], ["a"], controls=[0, 1]).draw(width=80), """
                  ┌──────┐
     q0: ─────────┤ P(a) ├─
          ┌─────┐ └──┬───┘
@@ -134,7 +134,7 @@ def test_resets_and_a_controlled_global_phase():
 
 def test_long_circuits_go_on_below():
     circuit = Circuit(2).h(0).cx(0, 1).rz("a", 1).rz("b", 0).cx(1, 0).h(1).h(0).x(1)
-    same(circuit.draw(width=30), """
+    assert_drawn(circuit.draw(width=30), """
          ┌───┐   ┌───────┐
     q0: ─┤ H ├─●─┤ RZ(b) ├─⊕─»
          └───┘ │ ├───────┤ │

@@ -18,6 +18,7 @@ def test_examples_run(capsys):
     }
     for block in re.findall(r"```python\n(.*?)```", README, re.S):
         exec(block, names)
+    assert 0 <= names["result"].energy - names["lih"].fci_energy < 1e-3
 
 
 def test_names_in_the_tables_exist():

@@ -110,7 +110,7 @@ def count_games(game, depth):
 @settings(max_examples=20, deadline=None)
 @given(size=st.sampled_from([3, 5]), superko=st.booleans(), seed=st.integers(0, 2**32 - 1))
 def test_random_games_equal_the_twin(size, superko, seed):
-    same_as_the_twin(size, superko, seed)
+    assert_same_as_the_twin(size, superko, seed)
 
 
 @pytest.mark.slow
@@ -118,10 +118,10 @@ def test_random_games_equal_the_twin(size, superko, seed):
 @pytest.mark.parametrize("superko", [True, False], ids=["superko", "ko"])
 def test_random_games_on_other_boards_equal_the_twin(size, superko):
     for seed in range(20):
-        same_as_the_twin(size, superko, seed)
+        assert_same_as_the_twin(size, superko, seed)
 
 
-def same_as_the_twin(size, superko, seed):
+def assert_same_as_the_twin(size, superko, seed):
     """Small boards make chains, captures and repetitions of all kinds; passes are rare, so that games are long."""
     rng, game = np.random.default_rng(seed), go(size, 0.5, superko)
     twin, state = Board(size, 0.5, superko), game.initial_state()

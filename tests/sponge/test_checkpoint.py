@@ -169,9 +169,12 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
 
 
 def test_an_equal_run_is_not_refused(tmp_path):
-    springs(k=np.full(5, 1000.0)).save_checkpoint(tmp_path / "a.chk")
-    springs(integrator=sponge.LangevinMiddle(friction=1, temperature=300.0,
-                                             timestep=0.002)).load_checkpoint(tmp_path / "a.chk")
+    saved = springs(k=np.full(5, 1000.0))
+    saved.run(5)
+    saved.save_checkpoint(tmp_path / "a.chk")
+    equal = springs(integrator=sponge.LangevinMiddle(friction=1, temperature=300.0, timestep=0.002))
+    equal.load_checkpoint(tmp_path / "a.chk")
+    assert equal.step == 5 and np.array_equal(equal.positions, saved.positions)
 
 
 def test_the_function_of_a_potential_counts(tmp_path):

@@ -97,7 +97,7 @@ def derivatives(function, system):
     return float(value), -np.asarray(gradient), -np.asarray(by_strain).T
 
 
-def close(found, expected, tolerance):
+def assert_close(found, expected, tolerance):
     scale = max(np.abs(expected).max(), 1.0)
     assert np.abs(np.asarray(found) - expected).max() <= tolerance * scale
 
@@ -121,13 +121,13 @@ class TestParts:
             return energy(positions, box) + (pp - 1) * u_pp + (pw - 1) * u_pw
 
         _, forces, virial = derivatives(scaled, system)
-        close(engine.forces, forces, 1e-9)
-        close(engine.virial(), virial, 1e-8)
+        assert_close(engine.forces, forces, 1e-9)
+        assert_close(engine.virial(), virial, 1e-8)
         again = engine.forces.copy()
         engine.split.energies[:] = np.nan
         engine.compute(energy=False)  # the parts are there at every evaluation
         assert engine.split.energies == pytest.approx(expected, rel=1e-10)
-        close(engine.forces, again, 1e-11)
+        assert_close(engine.forces, again, 1e-11)
 
     def test_mixed_precision(self):
         system = peptide()
@@ -144,7 +144,7 @@ class TestParts:
         engine.compute()
         expected = pure_parts(system, np.arange(system.n) < 22)(system.positions, system.box)
         assert engine.split.energies == pytest.approx([float(e) for e in expected], rel=1e-10)
-        close(engine.forces, reference.forces["total"], 3e-4)  # its mesh is another
+        assert_close(engine.forces, reference.forces["total"], 3e-4)  # its mesh is another
 
     def test_terms_by_name(self):
         system = peptide()
@@ -164,9 +164,9 @@ class TestParts:
         plain = Engine(system, "double")
         plain.compute(system.positions + 0.001)
         assert engine.split.energies == pytest.approx([sum(plain.energies().values()), 0.0], rel=1e-12)
-        close(engine.forces, 0.5 * plain.forces, 1e-12)
+        assert_close(engine.forces, 0.5 * plain.forces, 1e-12)
         engine.compute()
-        close(engine.virial(), 0.5 * plain.virial(), 1e-10)
+        assert_close(engine.virial(), 0.5 * plain.virial(), 1e-10)
 
     def test_all_pairs_without_cutoff_need_a_whole_system(self):
         system = load_openmm(load_reference("ala2_obc2").xml, positions=load_reference("ala2_obc2").positions)
@@ -217,8 +217,8 @@ class TestEffectiveEnergy:
         function, bias = self.effective(system, sits, cross)
         value, forces, virial = derivatives(function, system)
         assert sum(engine.energies().values()) == pytest.approx(value, rel=1e-10)
-        close(engine.forces, forces, 1e-9)
-        close(engine.virial(), virial, 1e-8)
+        assert_close(engine.forces, forces, 1e-9)
+        assert_close(engine.virial(), virial, 1e-8)
         f = 1 + float(core.grad(bias)(engine.split.energies @ [1, cross]))
         assert self.LADDER[0] / 300 < 1 / f < self.LADDER[-1] / 300 and abs(f - 1) > 0.01
         assert engine.split.scales == pytest.approx([f, 1 + cross * (f - 1)], rel=1e-12)
@@ -252,7 +252,7 @@ class TestEffectiveEnergy:
             assert np.isfinite(sim.energies()["sits"])
         for scales, forces in found[1:]:
             assert scales == pytest.approx(found[0][0], rel=1e-9)
-            close(forces, found[0][1], 1e-9)
+            assert_close(forces, found[0][1], 1e-9)
 
     def test_constant_energy(self):
         system = peptide()
@@ -292,7 +292,7 @@ class TestDynamics:
     def test_one_temperature_of_a_solute(self):
         assert np.array_equal(self.run([self.single(HEAD)]), self.run([Scaled(HEAD)]))
         # sums in another order
-        close(self.run([self.single(HEAD)], 20, precision="double"), self.run([], 20, precision="double"), 1e-9)
+        assert_close(self.run([self.single(HEAD)], 20, precision="double"), self.run([], 20, precision="double"), 1e-9)
 
     def test_results_do_not_depend_on_the_number_of_threads(self):
         found, before = [], core.get_threads()

@@ -55,7 +55,7 @@ def pure_parts(f, charges, positions, box, *settings):
     return energy, potential, -gradient, -by_strain
 
 
-def close(found, expected, tolerance, least=1.0):
+def assert_close(found, expected, tolerance, least=1.0):
     """Equal to `tolerance` of the largest element, or of `least` where all are small differences of larger numbers."""
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(np.abs(expected).max(), least))
 
@@ -98,7 +98,7 @@ def test_another_program(name):
     found, found_forces, _ = evaluate(part)
     np.testing.assert_allclose(found, energy, rtol=1e-13)
     if forces is not None:
-        close(found_forces, forces, 1e-6)  # as stored, in float32
+        assert_close(found_forces, forces, 1e-6)  # as stored, in float32
     np.testing.assert_allclose(ewald_energy(charges, positions, box, settings["alpha_per_nm"], counts), energy,
                                rtol=1e-13)
 
@@ -124,10 +124,10 @@ def test_compiled_equals_pure(n, counts, chunks, seed):
     part = Ewald(engine_of(positions, TRICLINIC, atom_chunks=chunks), charges, 4.0, counts)
     energy, forces, virial = evaluate(part)
     expected = pure_parts(ewald_energy, charges, positions, TRICLINIC, 4.0, counts)
-    close(energy, expected[0], 1e-12)
-    close(part.charge_gradient(), expected[1], 1e-12)
-    close(forces, expected[2], 1e-12)
-    close(virial, expected[3], 1e-12)
+    assert_close(energy, expected[0], 1e-12)
+    assert_close(part.charge_gradient(), expected[1], 1e-12)
+    assert_close(forces, expected[2], 1e-12)
+    assert_close(virial, expected[3], 1e-12)
 
 
 def test_new_box_and_charges():

@@ -23,7 +23,7 @@ def context_of(omm, system):
     return context
 
 
-def compare(system, rel=1e-9):
+def assert_same_energies(system, rel=1e-9):
     """Every force of OpenMM has the energy of our potential of that name; 1-4 pairs are in "nonbonded"."""
     pytest.importorskip("openmm")
     omm = system.to_openmm()
@@ -53,7 +53,7 @@ class TestOpenMM:
     def test_energies_of_reference_systems(self, name):
         system = reference_system(name)
         # OpenMM integrates the correction of a switched tail numerically
-        omm, _ = compare(system, rel=1e-9 if "switch" not in name else 1e-7)
+        omm, _ = assert_same_energies(system, rel=1e-9 if "switch" not in name else 1e-7)
         assert omm.getNumConstraints() == len(system.constraints)
         assert [omm.getParticleMass(i)._value for i in range(system.n)] == system.masses.tolist()
 
@@ -126,7 +126,7 @@ class TestOpenMM:
         else:
             values = {"mixing": "geometric", "sigmas": sigma[types], "epsilons": epsilon[types]}
         system.add(Nonbonded(np.zeros(n), method=method, cutoff=1.0, switch=0.8, **values))
-        compare(system, rel=1e-7 if method == "cutoff" else 1e-9)
+        assert_same_energies(system, rel=1e-7 if method == "cutoff" else 1e-9)
 
     def test_without_a_counterpart(self):
         pytest.importorskip("openmm")

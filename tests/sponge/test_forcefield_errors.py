@@ -44,7 +44,7 @@ def without(structure, drop):
     )
 
 
-def fails(structure, *parts, forcefield=PROTEIN, error=MissingTemplateError):
+def assert_fails(structure, *parts, forcefield=PROTEIN, error=MissingTemplateError):
     with pytest.raises(error) as caught:
         create_system(structure.topology, structure.positions, structure.box, forcefield)
     for part in parts:
@@ -54,19 +54,19 @@ def fails(structure, *parts, forcefield=PROTEIN, error=MissingTemplateError):
 def test_missing_heavy_atom(bpti):
     t = bpti.topology
     broken = without(bpti, (t.residue_ids[t.residue_index] == "3") & (t.names == "OD1"))
-    fails(broken, r"no template for residue 3 ASP \(chain A\)", "nearest is ASP", r"1 O too few \(OD1\)",
+    assert_fails(broken, r"no template for residue 3 ASP \(chain A\)", "nearest is ASP", r"1 O too few \(OD1\)",
           "missing_atoms=True")
 
 
 def test_missing_hydrogens(bpti):
-    fails(
+    assert_fails(
         without(bpti, bpti.topology.elements == 1), r"residue 1 ARG \(chain A\)", "nearest is NARG", "15 H too few",
         "add_hydrogens",
     )
 
 
 def test_missing_terminal_oxygen(bpti):
-    fails(without(bpti, bpti.topology.names == "OXT"), r"residue 58 ALA \(chain A\)", "nearest is ALA",
+    assert_fails(without(bpti, bpti.topology.names == "OXT"), r"residue 58 ALA \(chain A\)", "nearest is ALA",
           "end the chain with OXT")
 
 
@@ -86,13 +86,13 @@ def test_missing_bond(bpti):
         ),
         bpti.positions,
     )
-    fails(broken, "residue 3 ASP", "nearest is ASP", "lacks bond CA-CB")
+    assert_fails(broken, "residue 3 ASP", "nearest is ASP", "lacks bond CA-CB")
 
 
 def test_gap_in_the_chain(bpti):
     t = bpti.topology
     gap = without(bpti, np.isin(t.residue_ids[t.residue_index], ["3", "4"]))
-    fails(gap, "residue 2 PRO", r"bond to other residues \(at N\) instead of 2 \(at N, C\)", "has a gap here")
+    assert_fails(gap, "residue 2 PRO", r"bond to other residues \(at N\) instead of 2 \(at N, C\)", "has a gap here")
 
 
 def test_residue_that_is_not_known(tmp_path):
@@ -101,12 +101,12 @@ def test_residue_that_is_not_known(tmp_path):
         "HETATM    1  C1  LIG B  37       0.000   0.000   0.000  1.00  0.00           C\n"
         "HETATM    2  O1  LIG B  37       1.200   0.000   0.000  1.00  0.00           O\n"
     )
-    fails(read_pdb(path), r"residue 37 LIG \(chain B\)", "CONECT", "residue.xml")
+    assert_fails(read_pdb(path), r"residue 37 LIG \(chain B\)", "CONECT", "residue.xml")
 
 
 def test_water_without_its_site(bpti):
     t = Topology(["O", "H1", "H2"], [8, 1, 1], [0, 0, 0], ["HOH"], ["9"], [0], ["W"], [[0, 1], [0, 2]])
-    fails(
+    assert_fails(
         Structure(t, np.zeros((3, 3))),
         r"residue 9 HOH \(chain W\)",
         r"1 virtual site too few \(M\)",

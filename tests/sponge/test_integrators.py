@@ -180,7 +180,7 @@ def test_energy_of_rigid_water_does_not_drift(rng):
 
 # --------------------------------------------------------------------------------------------------------------
 # ensembles
-def within(samples, expected, sigmas=4.5, error=None):
+def assert_within(samples, expected, sigmas=4.5, error=None):
     """Whether the mean of independent samples is what is expected."""
     error = np.std(samples) / np.sqrt(np.size(samples)) if error is None else error
     assert abs(np.mean(samples) - expected) < sigmas * error, f"{np.mean(samples)} +- {error}, expected {expected}"
@@ -199,8 +199,8 @@ def test_langevin_middle_is_exact_for_oscillators(timestep):
         x.append(engine.positions.copy())
         v.append(engine.velocities.copy())
     x, v = np.concatenate(x).ravel(), np.concatenate(v).ravel()
-    within(0.5 * k * x**2, RT / 2)
-    within(0.5 * m * v**2, RT / 2)
+    assert_within(0.5 * k * x**2, RT / 2)
+    assert_within(0.5 * m * v**2, RT / 2)
     assert stats.kstest(x[::7] / np.sqrt(RT / k), "norm").pvalue > 1e-3
     assert stats.kstest(v[::7] / np.sqrt(RT / m), "norm").pvalue > 1e-3
 
@@ -210,7 +210,7 @@ def test_brownian_oscillators_have_the_variance_of_the_euler_scheme():
     theta = k * dt / (m * friction)  # 0.2
     trial = Trial(sponge.Brownian(300.0, friction, dt), oscillators(n, k, m), seed=3).run(60)
     x = np.concatenate([trial.run(20).engine.positions.copy() for _ in range(10)]).ravel()
-    within(x**2, RT / k / (1 - theta / 2))
+    assert_within(x**2, RT / k / (1 - theta / 2))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_configurational_temperature(integrator):
     trial = Trial(integrator, system, seed=8).run(600)
     x = np.concatenate([trial.run(100).engine.positions.copy() for _ in range(10)]).ravel()
     samples = (a * x + b * x**3) ** 2 - RT * (a + 3 * b * x**2)
-    within(samples, 0.0, error=np.std(samples) / np.sqrt(x.size / 3) + 0.004 * RT * np.mean(a + 3 * b * x**2))
+    assert_within(samples, 0.0, error=np.std(samples) / np.sqrt(x.size / 3) + 0.004 * RT * np.mean(a + 3 * b * x**2))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_kinetic_energy_follows_chi_squared(integrator):
     degrees = degrees_of_freedom(system)
     correlation = np.corrcoef(twice[1:], twice[:-1])[0, 1]
     independent = len(twice) * (1 - max(correlation, 0)) / (1 + max(correlation, 0))
-    within(np.array(twice), degrees, error=np.sqrt(2 * degrees / independent))
+    assert_within(np.array(twice), degrees, error=np.sqrt(2 * degrees / independent))
     assert 0.75 < np.var(twice) / (2 * degrees) < 1.3
     thinned = twice[:: max(1, round(len(twice) / independent))]
     assert stats.kstest(thinned, stats.chi2(degrees).cdf).pvalue > 1e-3
@@ -284,7 +284,7 @@ def test_thermal_velocities_belong_to_the_constrained_system(rng):
         assert np.abs(along).max() < 1e-10
     degrees = degrees_of_freedom(system)
     assert degrees == 3 * system.n - len(system.constraints)
-    within(np.array(found), 300.0, error=300 * np.sqrt(2 / degrees / 40))
+    assert_within(np.array(found), 300.0, error=300 * np.sqrt(2 / degrees / 40))
     assert 0.6 < np.std(found) / (300 * np.sqrt(2 / degrees)) < 1.5
 
 

@@ -26,7 +26,7 @@ BPTI = [DATA / "amber" / f"bpti19.{suffix}.gz" for suffix in ("prmtop", "rst7")]
 CHAMBER = [DATA / "amber" / f"chamber.{suffix}.gz" for suffix in ("prmtop", "rst7")]
 
 
-def compare(system, omm_system, extra=None, rel=1e-9):
+def assert_same_energies(system, omm_system, extra=None, rel=1e-9):
     """All terms of ours and of an OpenMM system agree; `extra` maps further names."""
     ours, theirs = pure_energies(system), openmm_energies(omm_system, system.positions, system.box)
     theirs.pop("CMMotionRemover", None)
@@ -65,7 +65,7 @@ class TestAmber:
         ):  # OpenMM's reader of these angles adds none to water, whose sides are listed as bonds
             assert len(system.constraints) > len(sponge.load(*WATER, constraints="all-bonds").constraints)
         elif constraints is not None or rigid_water:
-            compare(system, top.createSystem(constraints=kinds[constraints], rigidWater=rigid_water))
+            assert_same_energies(system, top.createSystem(constraints=kinds[constraints], rigidWater=rigid_water))
         else:
             assert len(system.constraints) == 0
 
@@ -76,7 +76,7 @@ class TestAmber:
         system = sponge.load(*WATER, cutoff=0.8, tolerance=1e-4, switch=0.7, constraints="h-bonds", hydrogen_mass=3.0)
         form = system.nonbonded.form(system.box)  # our own mesh has only sizes that are quick to transform
         system.nonbonded.update(grid=grid_size(system.box, form.alpha, 1e-4))
-        compare(
+        assert_same_energies(
             system,
             top.createSystem(
                 **settings,
@@ -97,7 +97,7 @@ class TestAmber:
             omm = app.AmberPrmtopFile(str(VACUUM[0])).createSystem(
                 implicitSolvent=names[model], implicitSolventKappa=0.7
             )
-        compare(system, omm, rel=4e-7)
+        assert_same_energies(system, omm, rel=4e-7)
 
     def test_salt_is_a_debye_length(self):
         dilute, salty = (sponge.load(*VACUUM, implicit_solvent="obc2", salt=c)["gb"].kappa for c in (0.1, 0.4))
@@ -109,20 +109,20 @@ class TestAmber:
         app = pytest.importorskip("openmm.app")
         system = sponge.load(*BPTI)
         assert len(system["cmap"].types) == 56
-        compare(system, app.AmberPrmtopFile(unzipped(BPTI, tmp_path)[0]).createSystem())
+        assert_same_energies(system, app.AmberPrmtopFile(unzipped(BPTI, tmp_path)[0]).createSystem())
 
     def test_a_changed_pair_of_types_makes_a_table(self, tmp_path):
         app = pytest.importorskip("openmm.app")
         system = sponge.load(DATA / "amber" / "nbfix.prmtop.gz", VACUUM[1])
         assert system.nonbonded.mixing == "table"
-        compare(system, app.AmberPrmtopFile(str(unpacked("amber/nbfix.prmtop.gz", tmp_path))).createSystem())
+        assert_same_energies(system, app.AmberPrmtopFile(str(unpacked("amber/nbfix.prmtop.gz", tmp_path))).createSystem())
 
     def test_chamber(self, tmp_path):
         """Urey-Bradley terms, harmonic impropers, cross terms and 1-4 coefficients of CHARMM."""
         app = pytest.importorskip("openmm.app")
         system = sponge.load(*CHAMBER, method="none")
         assert {"urey_bradley", "improper", "cmap"} <= {p.name for p in system.potentials}
-        compare(system, app.AmberPrmtopFile(unzipped(CHAMBER, tmp_path)[0]).createSystem(nonbondedMethod=app.NoCutoff))
+        assert_same_energies(system, app.AmberPrmtopFile(unzipped(CHAMBER, tmp_path)[0]).createSystem(nonbondedMethod=app.NoCutoff))
 
     def test_names(self):
         t = sponge.load(*WATER).topology

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sponge.reference import load_reference
-from tests.sponge.test_ewald import TRICLINIC, close, engine_of, evaluate, ions, pure_parts, reciprocal_reference
+from tests.sponge.test_ewald import TRICLINIC, assert_close, engine_of, evaluate, ions, pure_parts, reciprocal_reference
 from tests.twins import ewald as twin
 from triskele import core
 from triskele.sponge.engine.program import Phase, Program
@@ -40,7 +40,7 @@ def test_another_program(name):
     found, found_forces, _ = evaluate(PME(engine_of(positions, box), charges, alpha, grid, settings["spline_order"]))
     np.testing.assert_allclose(found, energy, rtol=1e-12)
     if forces is not None:
-        close(found_forces, forces, 1e-6)
+        assert_close(found_forces, forces, 1e-6)
     if name != "nacl_pme_1e-6":
         np.testing.assert_allclose(reciprocal_energy(charges, positions, box, alpha, grid), energy, rtol=1e-12)
 
@@ -57,7 +57,7 @@ def test_another_program_with_dispersion():
     np.testing.assert_allclose(coulomb[0], energy, rtol=1e-12)
     np.testing.assert_allclose(coulomb[0] + dispersion[0], reference.energies["PME_reciprocal"], rtol=1e-12)
     if "PME_reciprocal" in reference.forces:
-        close(coulomb[1] + dispersion[1], reference.forces["PME_reciprocal"], 1e-6)
+        assert_close(coulomb[1] + dispersion[1], reference.forces["PME_reciprocal"], 1e-6)
 
 
 def c6_roots(reference):
@@ -110,7 +110,7 @@ def test_compiled_equals_pure(n, grid, order, dispersion, seed):
         part = PME(engine_of(positions, BOX, precision), charges, 3.0, grid, order, dispersion=dispersion)
         energy, forces, virial = evaluate(part)
         for found, value in zip((energy, part.charge_gradient(), forces, virial), expected):
-            close(found, value, tolerance, least=100.0)
+            assert_close(found, value, tolerance, least=100.0)
 
 
 @pytest.mark.parametrize("order", [5, 6])
@@ -125,7 +125,7 @@ def test_many_chunks_equal_pure(order):
     for _ in range(2):
         energy, forces, virial = evaluate(part)
         for found, value in zip((energy, part.charge_gradient(), forces, virial), expected):
-            close(found, value, 1e-12)
+            assert_close(found, value, 1e-12)
         moved = positions + np.random.default_rng(1).normal(scale=0.05, size=positions.shape) @ BOX
         part.engine.positions[:] = moved  # and no rebuild
         expected = pure_parts(reciprocal_energy, charges, moved, BOX, 3.0, grid, order)
@@ -138,7 +138,7 @@ def test_error_of_mixed_precision():
                for precision in ("double", "mixed")]
     assert relative_rms(results[1][1], results[0][1]) < 5e-6
     assert abs(results[1][0] - energy) < 5e-3  # kJ/mol, of a reciprocal sum of 1.8e3
-    close(results[1][2], results[0][2], 1e-6)
+    assert_close(results[1][2], results[0][2], 1e-6)
 
 
 @pytest.mark.parametrize("precision", ["double", "mixed"])
@@ -165,7 +165,7 @@ def test_wrapping_atoms_changes_nothing():
     shifts = np.random.default_rng(0).integers(-3, 4, (30, 3)) @ BOX
     found = [evaluate(PME(engine_of(x, BOX), charges, 3.0, (16, 18, 20))) for x in (positions, positions + shifts)]
     for a, b in zip(*found):
-        close(a, b, 1e-11)
+        assert_close(a, b, 1e-11)
 
 
 def test_atoms_on_mesh_points_and_faces():
@@ -174,8 +174,8 @@ def test_atoms_on_mesh_points_and_faces():
     charges, positions = np.array([1.0, -2, 0.5, 0.7, -0.3]), corners @ BOX
     expected = pure_parts(reciprocal_energy, charges, positions, BOX, 3.0, (12, 9, 10))
     energy, forces, _ = evaluate(PME(engine_of(positions, BOX), charges, 3.0, (12, 9, 10)))
-    close(energy, expected[0], 1e-12)
-    close(forces, expected[2], 1e-11)
+    assert_close(energy, expected[0], 1e-12)
+    assert_close(forces, expected[2], 1e-11)
 
 
 # -----------------------------------------------------------------------------------------------------------

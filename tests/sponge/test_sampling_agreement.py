@@ -59,7 +59,7 @@ def right(phi, weights=None):
     return analysis.populations(phi, np.zeros_like(phi), RIGHT, weights)["right"]
 
 
-def agrees(value, error):
+def assert_agrees(value, error):
     """Close to the exact population by its own error bar, and the error bar is of use."""
     assert 0 < error < 0.06
     assert abs(value - EXACT) < 3.5 * error
@@ -88,7 +88,7 @@ def test_integrated_tempering():
         method.produce()
     steps, phi = record(walkers, 300_000)
     found = right(phi, np.stack([m.weights(steps) for m in methods], 1))
-    agrees(found.value, found.error)
+    assert_agrees(found.value, found.error)
 
 
 def test_metadynamics():
@@ -96,7 +96,7 @@ def test_metadynamics():
     sponge.Simulation(chain(), langevin(), seed=3, sampling=[bias]).run(600_000)
     late = len(bias.steps) // 4
     found = right(bias.values[late:, 0], bias.weights()[late:])
-    agrees(found.value, found.error)
+    assert_agrees(found.value, found.error)
     # and the bias itself, filled up, is the potential upside down
     surface = bias.free_energy()
     assert np.abs(surface.from_bias - (potential(surface.axes[0]) - potential(surface.axes[0]).min())).max() < 2.5
@@ -109,7 +109,7 @@ def test_umbrella_sampling():
     windows.equilibrate(4000)
     windows.run(20_000)
     value, error = windows.mbar().mean(np.concatenate(windows.samples)[:, 0] > 0)
-    agrees(value, error)
+    assert_agrees(value, error)
 
 
 def test_replica_exchange():
@@ -117,7 +117,7 @@ def test_replica_exchange():
     rex.run(5000)
     _, phi = record(rex, 250_000)
     found = right(phi[:, 0])
-    agrees(found.value, found.error)
+    assert_agrees(found.value, found.error)
     assert found.inefficiency > 1
 
 

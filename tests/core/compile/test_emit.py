@@ -21,7 +21,7 @@ def numbers(rng, shape, dtype):
     return rng.integers(0, 2 if dtype.kind == "b" else 100, shape).astype(dtype)
 
 
-def agree(f, *args, ulp=8):
+def assert_agree(f, *args, ulp=8):
     """jit(f) gives what f gives: same shapes, same dtypes, same values to `ulp` of the largest."""
     with np.errstate(all="ignore"):
         want = f(*args)
@@ -41,7 +41,7 @@ def agree(f, *args, ulp=8):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_arithmetic_of_every_dtype(dtype, rng):
     x, y = numbers(rng, (4, 5), dtype), numbers(rng, 5, dtype)
-    agree(lambda x, y: (x + y, x * y, np.where(x == y, x, y),
+    assert_agree(lambda x, y: (x + y, x * y, np.where(x == y, x, y),
                         x.astype(np.float64) if np.dtype(dtype).kind != "c" else np.abs(x)), x, y)
 
 
@@ -49,16 +49,16 @@ def test_arithmetic_of_every_dtype(dtype, rng):
 def test_division_as_numpy(dtype):
     values = np.array([-7, -3, -1, 0, 1, 2, 5, 100]).astype(dtype)
     x, y = (a.reshape(-1).copy() for a in np.meshgrid(values, values))
-    agree(lambda x, y: (x // y, x % y), x, y, ulp=0)
+    assert_agree(lambda x, y: (x // y, x % y), x, y, ulp=0)
 
 
 def test_lowest_integer_over_minus_one():
-    agree(lambda x, y: (x // y, x % y), np.array([np.iinfo(np.int64).min]), np.array([-1]))
+    assert_agree(lambda x, y: (x // y, x % y), np.array([np.iinfo(np.int64).min]), np.array([-1]))
 
 
 def test_nan_and_infinity_stay_visible():
     x = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0])
-    agree(lambda x: (np.maximum(x, 0.0), np.minimum(x, 0.5), x - x, 1 / x, np.sqrt(x), np.max(x), np.min(x[1:])), x,
+    assert_agree(lambda x: (np.maximum(x, 0.0), np.minimum(x, 0.5), x - x, 1 / x, np.sqrt(x), np.max(x), np.min(x[1:])), x,
           ulp=0)
 
 
@@ -70,15 +70,15 @@ def test_reductions_over_every_subset_of_axes(shape, rng):
     x = rng.normal(size=shape)
     for n in range(len(shape) + 1):
         for axes in itertools.combinations(range(len(shape)), n):
-            agree(lambda x, axes=axes: (np.sum(x * 2, axis=axes), np.prod(np.cos(x), axis=axes),
+            assert_agree(lambda x, axes=axes: (np.sum(x * 2, axis=axes), np.prod(np.cos(x), axis=axes),
                                         np.any(x > 1, axis=axes)), x, ulp=64)
             if x.size:
-                agree(lambda x, axes=axes: (np.max(x, axis=axes), np.min(-x, axis=axes, keepdims=True)), x, ulp=0)
+                assert_agree(lambda x, axes=axes: (np.max(x, axis=axes), np.min(-x, axis=axes, keepdims=True)), x, ulp=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.int32, np.uint8])
 def test_reductions_of_other_dtypes(dtype, rng):
-    agree(lambda x: (np.sum(x, axis=0), np.sum(x)), numbers(rng, (13, 6), dtype), ulp=64)
+    assert_agree(lambda x: (np.sum(x, axis=0), np.sum(x)), numbers(rng, (13, 6), dtype), ulp=64)
 
 
 @pytest.mark.parametrize("n", [1, 7, 64, 1000, 65_537, 1_000_003])
@@ -90,7 +90,7 @@ def test_long_sums_are_accurate(n, rng):
 
 def test_movement_of_elements(rng):
     x = rng.normal(size=(4, 5, 6))
-    agree(
+    assert_agree(
         lambda x: (
             np.transpose(x, (2, 0, 1)) + 1,
             x[::-1, 1:4, ::2] * 2,
@@ -108,7 +108,7 @@ def test_movement_of_elements(rng):
 
 def test_broadcast_of_every_kind(rng):
     a, b, c = rng.normal(size=(4, 1, 6)), rng.normal(size=(5, 1)), rng.normal(size=6)
-    agree(lambda a, b, c: (a * b + c, np.sum(a * b, axis=(0, 2)), np.sum(np.exp(c) * b)), a, b, c, ulp=32)
+    assert_agree(lambda a, b, c: (a * b + c, np.sum(a * b, axis=(0, 2)), np.sum(np.exp(c) * b)), a, b, c, ulp=32)
 
 
 @pytest.mark.parametrize("shapes", [((3, 4), (4, 5)), ((60, 70), (70, 80)), ((5, 30, 40), (40, 20)),
@@ -116,17 +116,17 @@ def test_broadcast_of_every_kind(rng):
                                      (5, 40, 20)), ((40,), (40, 9)), ((9, 40), (40,)), ((7,), (7,))], ids=str)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128, np.int64])
 def test_products(shapes, dtype, rng):
-    agree(lambda a, b: (a @ b, np.matmul(a * 2, b)), *[numbers(rng, s, dtype) for s in shapes], ulp=256)
+    assert_agree(lambda a, b: (a @ b, np.matmul(a * 2, b)), *[numbers(rng, s, dtype) for s in shapes], ulp=256)
 
 
 def test_products_of_transposed_operands(rng):
     a, b = rng.normal(size=(50, 30)), rng.normal(size=(20, 50))
-    agree(lambda a, b: (a.T @ b.T, (b @ a).T, np.einsum("ki,jk->ij", a, b)), a, b, ulp=256)
+    assert_agree(lambda a, b: (a.T @ b.T, (b @ a).T, np.einsum("ki,jk->ij", a, b)), a, b, ulp=256)
 
 
 def test_gather_and_scatter(rng):
     x, i = rng.normal(size=(6, 3)), np.array([0, -1, 2, 2])
-    agree(lambda x, i: (x[i], x[i, 1], core.index_add(x, i, 1.0), core.index_update(x, i[:3], x[:3] * 2)), x, i, ulp=1)
+    assert_agree(lambda x, i: (x[i], x[i, 1], core.index_add(x, i, 1.0), core.index_update(x, i[:3], x[:3] * 2)), x, i, ulp=1)
 
 
 def test_indices_out_of_bounds_are_errors(rng):
@@ -188,14 +188,14 @@ def test_results_do_not_depend_on_threads(f, rng):
 
 def test_sums_over_middle_axes_of_large_arrays(rng):
     """Results that are added to in memory, each chunk of the outer loop to its own rows."""
-    agree(lambda x: (np.sum(np.sin(x), axis=2), np.sum(np.cos(x), axis=(1, 3)), np.max(x, axis=2),
+    assert_agree(lambda x: (np.sum(np.sin(x), axis=2), np.sum(np.cos(x), axis=(1, 3)), np.max(x, axis=2),
                      np.sum(x * 2, axis=(0, 2))), rng.normal(size=(8, 4, 64, 64)), ulp=64)
 
 
 def test_pieces_of_loops_at_chunk_borders(rng):
     """Shifted reads and paddings in a loop that is long enough to be cut into chunks."""
     x = rng.normal(size=300_000)
-    agree(lambda x: np.exp(np.pad(x[1:] - x[:-1], (1, 2))) * np.sin(np.concatenate([x, x[:2]])), x, ulp=16)
+    assert_agree(lambda x: np.exp(np.pad(x[1:] - x[:-1], (1, 2))) * np.sin(np.concatenate([x, x[:2]])), x, ulp=16)
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])

@@ -9,7 +9,7 @@ from triskele.core.testing import check_grads
 LENGTHS = [1, 2, 3, 4, 6, 12, 13, 30, 64, 77, 128, 600]
 
 
-def near(f, x):
+def assert_near(f, x):
     want, got = f(x), core.jit(f)(x)
     assert got.shape == want.shape and got.dtype == want.dtype
     np.testing.assert_allclose(got, want, rtol=0, atol=20 * np.finfo(want.dtype).eps * np.max(np.abs(want)))
@@ -20,10 +20,10 @@ def near(f, x):
 def test_lengths_and_stacks(dtype, head, rng):
     for n in LENGTHS if head == (9,) else LENGTHS[::3]:
         z = (rng.normal(size=(*head, n)) + 1j * rng.normal(size=(*head, n))).astype(dtype)
-        near(np.fft.fft, z)
-        near(lambda z: np.fft.ifft(z, norm="ortho"), z)
-        near(np.fft.rfft, np.ascontiguousarray(z.real))
-        near(lambda z, n=n: np.fft.irfft(z[..., :n // 2 + 1], n, norm="forward"), z)
+        assert_near(np.fft.fft, z)
+        assert_near(lambda z: np.fft.ifft(z, norm="ortho"), z)
+        assert_near(np.fft.rfft, np.ascontiguousarray(z.real))
+        assert_near(lambda z, n=n: np.fft.irfft(z[..., :n // 2 + 1], n, norm="forward"), z)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_lengths_and_stacks(dtype, head, rng):
     ],
 )
 def test_axes(f, rng):
-    near(f, rng.normal(size=(6, 10, 12)) + 1j * rng.normal(size=(6, 10, 12)))
+    assert_near(f, rng.normal(size=(6, 10, 12)) + 1j * rng.normal(size=(6, 10, 12)))
 
 
 def test_no_python(rng, no_python):
@@ -52,8 +52,8 @@ def test_no_python(rng, no_python):
 
 
 def test_large_prime_factors_and_long_transforms_are_the_hosts(rng):
-    near(np.fft.fft, rng.normal(size=17) + 0j)
-    near(np.fft.rfft, rng.normal(size=5000))
+    assert_near(np.fft.fft, rng.normal(size=17) + 0j)
+    assert_near(np.fft.rfft, rng.normal(size=5000))
 
 
 def test_nan_goes_through():

@@ -18,7 +18,7 @@ def matrix(rng, dtype, *shape):
     return (a / (2 * np.sqrt(n)) + np.eye(n)).astype(dtype)
 
 
-def near(got, want, n):
+def assert_near(got, want, n):
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape and got.dtype == want.dtype
     np.testing.assert_allclose(got, want, rtol=0, atol=200 * n * np.finfo(want.dtype).eps * np.max(np.abs(want)))
@@ -33,7 +33,7 @@ def test_general_matrices(dtype, head, rng, no_python):
     f = core.jit(lambda a, b: (np.linalg.solve(a, b), np.linalg.inv(a), np.linalg.det(a), *np.linalg.slogdet(a)))
     for (a, b), want in zip(inputs, wants, strict=True):
         for g, w in zip(f(a, b), want, strict=True):
-            near(g, w, a.shape[-1])
+            assert_near(g, w, a.shape[-1])
 
 
 @pytest.mark.parametrize("head", [(), (3,)])
@@ -49,10 +49,10 @@ def test_hermitian_matrices(dtype, head, rng, no_python):
     for h, (factor, values) in zip(inputs, wants, strict=True):
         n = h.shape[-1]
         got = f(h)
-        near(got[0], factor, n)
-        near(got[1], values, n)
-        near(got[2], values, n)
-        near(h @ got[3], got[3] * got[2][..., None, :].astype(h.dtype), n)
+        assert_near(got[0], factor, n)
+        assert_near(got[1], values, n)
+        assert_near(got[2], values, n)
+        assert_near(h @ got[3], got[3] * got[2][..., None, :].astype(h.dtype), n)
 
 
 @pytest.mark.parametrize("unit", [False, True])
@@ -64,7 +64,7 @@ def test_triangular_systems(lower, trans, unit, rng, no_python):
         for n in (1, 3, 16, 30):
             a, b = matrix(rng, dtype, n, n), rng.normal(size=(n, 4)).astype(dtype)
             solve = lambda a, b: scipy.linalg.solve_triangular(a, b, trans=trans, lower=lower, unit_diagonal=unit)
-            near(core.jit(solve)(a, b), solve(a, b), n)
+            assert_near(core.jit(solve)(a, b), solve(a, b), n)
 
 
 @pytest.mark.parametrize("n", [3, 30])

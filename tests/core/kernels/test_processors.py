@@ -52,7 +52,7 @@ sys.exit(code)
 """
 
 
-def run_for(cpu, tests, folder, minutes):
+def check_for(cpu, tests, folder, minutes):
     """Run tests for the Numba CPU name `cpu`; the printed output."""
     available = subprocess.run([sys.executable, "-c",
                                 "import llvmlite.binding as l; print(l.get_host_cpu_features().flatten())"],
@@ -76,10 +76,10 @@ def run_for(cpu, tests, folder, minutes):
 
 @pytest.mark.parametrize("cpu", LEVELS)
 def test_a_few_tests_pass_for(cpu, tmp_path):
-    assert "addresses: []" in run_for(cpu, FEW, tmp_path, 10)
+    assert "addresses: []" in check_for(cpu, FEW, tmp_path, 10)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cpu", LEVELS)
 def test_many_tests_pass_for(cpu, tmp_path):
-    run_for(cpu, MANY, tmp_path, 90)
+    check_for(cpu, MANY, tmp_path, 90)

@@ -11,7 +11,7 @@ from triskele.core import nn, random
 REFERENCE = np.load(Path(__file__).parents[2] / "data" / "nn" / "torch_reference.npz")
 
 
-def same(ours, name, rtol=1e-12):
+def assert_same(ours, name, rtol=1e-12):
     np.testing.assert_allclose(ours, REFERENCE[name], rtol=rtol, atol=1e-12)
 
 
@@ -19,7 +19,7 @@ def test_lstm():
     layer = nn.LSTM(REFERENCE["lstm_w_input"], REFERENCE["lstm_w_hidden"],
                     REFERENCE["lstm_b_input"] + REFERENCE["lstm_b_hidden"])
     ys, (h, _) = layer(REFERENCE["x"])
-    same(ys, "lstm_y")
+    assert_same(ys, "lstm_y")
     np.testing.assert_array_equal(h, ys[-1])
 
 
@@ -28,7 +28,7 @@ def test_gru():
     own, recurrent = REFERENCE["gru_b_input"], REFERENCE["gru_b_hidden"]
     bias = np.concatenate([own[: 2 * n] + recurrent[: 2 * n], own[2 * n :]])
     ys, h = nn.GRU(REFERENCE["gru_w_input"], REFERENCE["gru_w_hidden"], bias, recurrent[2 * n :])(REFERENCE["x"])
-    same(ys, "gru_y")
+    assert_same(ys, "gru_y")
     np.testing.assert_array_equal(h, ys[-1])
 
 
@@ -37,7 +37,7 @@ def test_causal_attention():
     projections = [nn.Linear(wi, bi) for wi, bi in zip(w, b, strict=True)]
     layer = nn.MultiHeadAttention(*projections, nn.Linear(REFERENCE["attention_w_out"], REFERENCE["attention_b_out"]),
                                   heads=2)
-    same(layer(REFERENCE["attention_x"], mask=np.tri(7, dtype=bool)), "attention_y")
+    assert_same(layer(REFERENCE["attention_x"], mask=np.tri(7, dtype=bool)), "attention_y")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_causal_attention():
 )
 def test_convolution(name, options):
     layer = nn.Conv(REFERENCE[f"conv_{name}_w"], REFERENCE[f"conv_{name}_b"], **options)
-    same(layer(REFERENCE["image"]), f"conv_{name}_y")
+    assert_same(layer(REFERENCE["image"]), f"conv_{name}_y")
 
 
 def test_one_dimensional_convolution_is_a_sliding_sum_of_products():
@@ -63,11 +63,11 @@ def test_one_dimensional_convolution_is_a_sliding_sum_of_products():
 
 def test_normalisations():
     scale, bias = REFERENCE["norm_scale"], REFERENCE["norm_bias"]
-    same(nn.LayerNorm(scale, bias)(REFERENCE["x"]), "layer_norm_y")
+    assert_same(nn.LayerNorm(scale, bias)(REFERENCE["x"]), "layer_norm_y")
     y, updated = nn.BatchNorm(scale, bias, np.zeros(4), np.ones(4)).train(REFERENCE["x"])
-    same(y, "batch_norm_y")
-    same(updated.mean, "batch_norm_mean")
-    same(updated.variance, "batch_norm_variance")
+    assert_same(y, "batch_norm_y")
+    assert_same(updated.mean, "batch_norm_mean")
+    assert_same(updated.variance, "batch_norm_variance")
 
 
 def test_running_statistics_have_no_gradient():
@@ -78,10 +78,10 @@ def test_running_statistics_have_no_gradient():
 
 def test_activations_and_cross_entropy():
     x = REFERENCE["x"]
-    same(nn.gelu(x), "gelu_y")
-    same(nn.silu(x), "silu_y")
-    same(nn.softplus(x), "softplus_y")
-    same(nn.cross_entropy(x[0], REFERENCE["labels"]), "cross_entropy")
+    assert_same(nn.gelu(x), "gelu_y")
+    assert_same(nn.silu(x), "silu_y")
+    assert_same(nn.softplus(x), "softplus_y")
+    assert_same(nn.cross_entropy(x[0], REFERENCE["labels"]), "cross_entropy")
     np.testing.assert_allclose(np.sum(nn.softmax(1e4 * x), axis=-1), 1)
 
 

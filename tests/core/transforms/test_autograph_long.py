@@ -28,7 +28,7 @@ def is_loop(f, *args):
     return any(e.primitive.name == "scan" and e.params["length"] == ROUNDS - 2 for e in found) and len(found) < ROUNDS
 
 
-def agrees(f, *args):
+def assert_agrees(f, *args):
     got, want = tree.flatten(jit(f)(*args)), tree.flatten(f(*[np.copy(a) for a in args]))
     assert got[1] == want[1]
     for a, b in zip(got[0], want[0], strict=True):
@@ -61,7 +61,7 @@ def test_a_loop_of_ten_thousand_rounds_is_compiled_at_once():
     x, start = np.linspace(0.0, 1.0, 3), time.perf_counter()
     assert len(equations(f, x)) < 30
     assert time.perf_counter() - start < 5  # copies took 20 s
-    agrees(f, x)
+    assert_agrees(f, x)
 
 
 def accumulate(x):
@@ -151,7 +151,7 @@ def test_a_loop_of_the_program_means_what_numpy_means(f, dtype):
     # math.sqrt of a traced value is a NumPy number, with which float32 becomes float64 in the second round: copies are
     # made
     assert f is points or (f is several and dtype is np.float32) or is_loop(f, x)
-    agrees(f, x)
+    assert_agrees(f, x)
 
 
 @pytest.mark.parametrize("f", [accumulate, recurrence, branches, nested])
@@ -366,7 +366,7 @@ def looked_up(x):
 def test_copies_where_a_loop_might_mean_something_else(f):
     x = np.linspace(0.1, 0.7, 3)
     assert not is_loop(f, x)
-    agrees(f, x)
+    assert_agrees(f, x)
 
 
 def test_what_is_wrong_in_the_last_round_is_an_error():

@@ -409,7 +409,7 @@ def test_loops_in_branches_in_loops():
 # ---------------------------------------------------------------------------------------------------
 
 
-def raises_at_both(error, match, f, *args):
+def assert_raises_at_both(error, match, f, *args):
     """The same error with plain arrays and with traced ones, the latter naming this file."""
     with pytest.raises(error, match=match):
         f(*args)
@@ -419,18 +419,18 @@ def raises_at_both(error, match, f, *args):
 
 
 def test_carry_that_changes_shape():
-    raises_at_both(
+    assert_raises_at_both(
         TypeError,
         r"scan of .*leaf \['h'\] was float64\[3\] and became float64\[4\]",
         lambda x: scan(lambda c, _: ({"h": np.concatenate([c["h"], c["h"][:1]])}, None), {"h": x}, length=2),
         np.ones(3),
     )
-    raises_at_both(TypeError, r"while_loop of .*float32\[3\] and became float64\[3\].*astype",
+    assert_raises_at_both(TypeError, r"while_loop of .*float32\[3\] and became float64\[3\].*astype",
                    lambda x: while_loop(lambda c: np.sum(c) < 9, lambda c: c + np.ones(3), x), np.ones(3, np.float32))
 
 
 def test_carry_that_changes_structure():
-    raises_at_both(TreeError, "the carry must have the structure",
+    assert_raises_at_both(TreeError, "the carry must have the structure",
                    lambda x: scan(lambda c, _: ((c, c), None), x, length=2), 1.0)
     with pytest.raises(TypeError, match=r"must return a pair \(carry, y\), got float"):
         scan(lambda c, _: c, 1.0, length=2)
@@ -449,7 +449,7 @@ def test_predicates():
     for bad in (np.ones(2) > 0, 1, 0.5):
         with pytest.raises(TypeError, match="cond: the predicate must be a boolean scalar"):
             cond(bad, lambda: 1, lambda: 2)
-    raises_at_both(TypeError, r"while_loop: the condition must be a boolean scalar.*any\(\)",
+    assert_raises_at_both(TypeError, r"while_loop: the condition must be a boolean scalar.*any\(\)",
                    lambda x: while_loop(lambda c: c > 0, lambda c: c - 1, x), np.ones(2))
     with pytest.raises(TypeError, match="switch: the index must be an integer"):
         switch(1.5, [np.sin], 1.0)

@@ -1,0 +1,33 @@
+"""Every test can fail: it asserts, expects an error or a warning, or calls a helper whose name says that it does."""
+
+import ast
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+CHECKS = re.compile(r"(^|\.)_?(assert|check|test)(_\w+)?$|^pytest\.(raises|warns|fail)$|^np\.testing\.")
+
+
+def can_fail(function):
+    """Return True if a function asserts, or calls what does: CHECKS, or `subprocess.run(..., check=True)`."""
+    return any(isinstance(node, ast.Assert) or isinstance(node, ast.Call) and (
+        CHECKS.search(ast.unparse(node.func))
+        or any(k.arg == "check" and ast.unparse(k.value) == "True" for k in node.keywords)) for node in ast.walk(function))
+
+
+def functions(kind):
+    for path in sorted(TESTS.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and re.match(kind, node.name):
+                yield f"{path.relative_to(TESTS)}:{node.lineno} {node.name}", path, node
+
+
+def test_every_test_can_fail():
+    idle = [where for where, path, node in functions("test_") if path.name.startswith("test_") and not can_fail(node)]
+    assert not idle, "a test must assert something, or call a helper named assert_* or check_*: " + ", ".join(idle)
+
+
+def test_every_helper_that_claims_to_check_can_fail():
+    idle = [where for where, _, node in functions("_?assert_") if not can_fail(node)
+            and not any(isinstance(part, ast.Raise) for part in ast.walk(node))]
+    assert not idle, "a helper named assert_* must assert something: " + ", ".join(idle)

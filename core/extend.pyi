@@ -1,3 +1,4 @@
+from . import check as check
 from . import lazy as lazy
 from . import mpi as mpi
 from .compile.bound import Bound as Bound

@@ -9,7 +9,6 @@ import ast
 import importlib
 import sys
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +39,9 @@ def attach(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
 
     def get(attribute: str) -> Any:
         if attribute not in homes:
-            near = get_close_matches(attribute, homes, 3, 0.5)
-            raise AttributeError(f"module {name!r} has no attribute {attribute!r}"
-                                 + (f" (there is {', '.join(near)})" if near else ""))
+            from .check import near
+
+            raise AttributeError(f"module {name!r} has no attribute {attribute!r}{near(attribute, homes)}")
         home, original = homes[attribute]
         if home == name:  # one of its own modules
             return importlib.import_module(f"{home}.{original}")

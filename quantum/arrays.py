@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .errors import CircuitError, GateError, ParameterError
 from .gates.standard import resolve
 from .instruction import Instruction
@@ -70,8 +72,7 @@ def _of_kind(num_qubits: int, name: str, wires: np.ndarray, angles: np.ndarray) 
         raise GateError(f"{name}: {gate.num_params} parameters are needed, got {angles.shape[1]}")
     angles = angles[:, : gate.num_params]
     if angles.dtype.kind in "fiu":
-        if not np.isfinite(angles).all():
-            raise ParameterError(f"{name}: an angle must be finite, got {angles[~np.isfinite(angles)][0]}")
+        check.finite(angles, f"{name}: an angle", error=ParameterError)
         columns = [angles[:, k].astype(float).tolist() for k in range(gate.num_params)]
     else:
         columns = [[angle(a, name) for a in angles[:, k].tolist()] for k in range(gate.num_params)]

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from . import gates
 from .errors import CircuitError, GateError, ParameterError
 from .gates import families, fermionic
@@ -49,8 +51,7 @@ class Circuit:
 
     def __init__(self, num_qubits: int, num_clbits: int = 0):
         for what, number in (("num_qubits", num_qubits), ("num_clbits", num_clbits)):
-            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
-                raise CircuitError(f"Circuit: {what} must be an integer of at least 0, got {number!r}")
+            check.integer(number, f"Circuit: {what}", 0, error=CircuitError)
         self._num_qubits, self._num_clbits = int(num_qubits), int(num_clbits)
         self._instructions: list[Instruction] = []
         self._data: frozenset[str] = frozenset()
@@ -107,10 +108,7 @@ class Circuit:
     def num_clbits(self, number: int) -> None:
         used = max((c for i in self._instructions for c in (*i.clbits, *(i.condition.clbits if i.condition else ()))),
                    default=-1) + 1
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < used:
-            raise CircuitError(
-                f"Circuit: num_clbits must be an integer of at least {used}, the bits that are used, got {number!r}"
-            )
+        check.integer(number, "Circuit: num_clbits", used, error=CircuitError)
         self._num_clbits = int(number)
 
     @property
@@ -257,7 +255,7 @@ class Circuit:
             if condition and self._condition:
                 raise CircuitError(f"{where}: conditions cannot be nested (use one condition on all the bits)")
             if any(isinstance(c, bool) or not isinstance(c, (int, np.integer)) or c < 0 for c in clbits):
-                raise CircuitError(f"{where}: classical bits must be integers of at least 0, got {list(clbits)}")
+                raise CircuitError(f"{where}: classical bits must be integers >= 0, got {list(clbits)}")
             condition = condition and self._checked_condition(where, *condition)
             clbits = tuple([int(c) for c in clbits])
             self._num_clbits = max(self._num_clbits, *[c + 1 for c in clbits], 0)  # there is room for what is written
@@ -415,8 +413,7 @@ class Circuit:
 
     def repeat(self, times: int) -> Circuit:
         """The circuit that many times over, with the same parameters."""
-        if isinstance(times, bool) or not isinstance(times, (int, np.integer)) or times < 0:
-            raise CircuitError(f"repeat: times must be an integer of at least 0, got {times!r}")
+        check.integer(times, "repeat: times", 0, error=CircuitError)
         return self._with(self._instructions * times)
 
     def inverse(self) -> Circuit:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import device, kernel, philox, simd
+from triskele.core.extend import check, device, kernel, philox, simd
 from triskele.core.random import key as make_key
 
 from .errors import OperatorError, SimulatorError, StateError
@@ -193,8 +193,7 @@ def check_shots(shots: Any, where: str) -> int:
     """
     if shots is None:
         raise SimulatorError(f"{where}: the number of shots must be given, here or in run(..., shots=1000)")
-    if isinstance(shots, bool) or not isinstance(shots, (int, np.integer)) or shots < 1:
-        raise SimulatorError(f"{where}: shots must be an integer of at least 1, got {shots!r}")
+    check.integer(shots, f"{where}: shots", 1, error=SimulatorError)
     return int(shots)
 
 
@@ -202,8 +201,7 @@ def check_seed(seed: Any, where: str) -> int:
     """The seed; a fresh one from the system for None."""
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise SimulatorError(f"{where}: the seed must be an integer of at least 0, got {seed!r}")
+    check.integer(seed, f"{where}: the seed", 0, error=SimulatorError)
     return int(seed)
 
 

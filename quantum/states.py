@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .errors import CircuitError, StateError
 
 __all__ = [
@@ -58,8 +60,7 @@ def check_qubits(qubits: int | Iterable[int] | None, n: int, where: str) -> tupl
         return tuple(range(n))
     chosen = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
     for q in chosen:
-        if isinstance(q, (bool, np.bool_)) or not isinstance(q, (int, np.integer)) or not 0 <= q < n:
-            raise CircuitError(f"{where}: qubits must be integers from 0 to {n - 1}, got {q!r}")
+        check.integer(q, f"{where}: qubits", 0, n - 1, error=CircuitError)
     if len(set(chosen)) != len(chosen):
         raise CircuitError(f"{where}: qubits must differ, got {list(map(int, chosen))}")
     return tuple(map(int, chosen))

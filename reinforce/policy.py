@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import Spec, nn, random, tree
-from triskele.core.extend import TracerError, make_graph
+from triskele.core.extend import TracerError, check, make_graph
 from triskele.core.nn import static
 
 from . import storage
@@ -281,8 +281,7 @@ class Policy:
         if not single and x.shape[1:] != shape:
             raise EnvError(f"policy: an observation must have shape {shape}, or (N, {', '.join(map(str, shape))}) for "
                            f"several, got {x.shape}")
-        if not np.isfinite(x).all():
-            raise EnvError("policy: an observation must be finite, got NaN or infinity")
+        check.finite(x, "policy: an observation", error=EnvError)
         x = x[None] if single else x
         if mask is not None:
             mask = np.asarray(mask, bool)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import check
 
 __all__ = ["VTrace", "discounted", "gae", "lambda_returns", "n_step", "v_trace"]
 
@@ -238,8 +239,7 @@ def n_step(rewards: Any, next_values: Any, terminated: Any, truncated: Any = Non
     """
     arrays = _checked("n_step", rewards, next_values=next_values, terminated=terminated, truncated=truncated)
     _number("n_step", "discount", discount)
-    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise ValueError(f"n_step: n must be a positive integer, got {n!r}")
+    check.integer(n, "n_step: n", 1)
     return _n_step(*arrays, discount, n=n)
 
 

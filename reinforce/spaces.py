@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
+from triskele.core.extend import check
 
 from .errors import EnvError
 
@@ -74,8 +75,7 @@ class Discrete(Space):
     def __init__(self, n: int, start: int = 0):
         if isinstance(start, bool) or start != 0:
             raise EnvError(f"Discrete: actions are numbered from 0, got start={start!r} (add it in the rule `step`)")
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise EnvError(f"Discrete: n must be an integer >= 1, got {n!r}")
+        check.integer(n, "Discrete: n", 1, error=EnvError)
         self.n, self.shape, self.dtype = int(n), (), np.dtype(np.int64)
 
     def contains(self, x: Any) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from typing import Any
+
+from triskele.core.extend import check
 
 __all__ = ["essence"]
 
@@ -31,7 +32,5 @@ def essence(error: Any, fields: Sequence[str] = ()) -> str:
     where = f" (file {places[0].replace(chr(34), '')})" if places else ""
     if isinstance(error, KeyError):  # what Numba raises for a field that a record does not have
         name = str(error.args[0])
-        similar = difflib.get_close_matches(name, fields, n=1)
-        hint = f"; did you mean {similar[0]!r}?" if similar else ""
-        return f"the state has no field {name!r} (it has {', '.join(fields)}{hint})" + where
+        return f"the state has no field {name!r}{check.near(name, fields, listing=True)}{where}"
     return " ".join(told[:4])[:500] + where

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from . import box as boxes
 from . import units
 from .forcefield.assign import residue_graphs
@@ -66,8 +68,7 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
         raise ValueError(f"water_box: model must be one of {', '.join(WATER_MODELS)}, got {model!r}")
     if n is None and size is None:
         raise ValueError("water_box: a number of molecules n or a size must be given, got neither")
-    if not 0 < density < np.inf:
-        raise ValueError(f"water_box: density must be positive (g/cm^3), got {density}")
+    check.positive(density, "water_box: density", "g/cm^3")
     field = ForceField(f"amber14/{model}")
     template = field.templates["HOH"]
     mass = sum(field.types[t].mass for t in template.types)
@@ -345,8 +346,7 @@ def solvate(
         raise ValueError("solvate: padding or size must be given for a structure without a box, got neither")
     if padding is not None and shape not in ("cube", "dodecahedron", "octahedron"):
         raise ValueError(f"solvate: shape must be cube, dodecahedron or octahedron, got {shape!r}")
-    if ionic_strength < 0:
-        raise ValueError(f"solvate: ionic_strength must be >= 0 (mol/l), got {ionic_strength}")
+    check.number(ionic_strength, "solvate: ionic_strength", 0, unit="mol/l")
     app = _openmm("solvate")
     import openmm
     from openmm import unit

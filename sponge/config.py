@@ -36,7 +36,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import inspect
 import os
 import pkgutil
@@ -45,6 +44,8 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from triskele.core.extend import check
 
 from . import load, report
 from .simulation import Simulation
@@ -208,9 +209,7 @@ def _known(where: str, names: Iterable[str], known: Iterable[str], what: str) ->
     known = list(known)
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, 3, 0.5)
-            hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-            raise ConfigError(f"{where} has no {what} {name!r} ({hint}known: {', '.join(known)})")
+            raise ConfigError(f"{where} has no {what} {name!r}{check.near(name, known, listing=True)}")
 
 
 def _needed(where: str, section: dict[str, Any], needed: Iterable[str]) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .differentiate.parameters import Parameters
 from .differentiate.problem import Problem
 from .differentiate.sampling import Reweighting, Trajectories
@@ -128,8 +130,7 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
         raise TypeError(
             f"fit: targets must be a list of targets, at least one, as sponge.targets makes them, got {targets!r:.80}"
         )
-    if isinstance(rounds, bool) or not hasattr(rounds, "__index__") or rounds < 1:
-        raise ValueError(f"fit: rounds must be a whole number >= 1, got {rounds!r}")
+    check.integer(rounds, "fit: rounds", 1)
     problem = Problem(system, targets, Parameters(system, parameters), by)
     if not problem.sampled:
         return _least_squares(problem)

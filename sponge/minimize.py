@@ -13,6 +13,8 @@ from typing import Literal
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .constraints.solver import Solver
 from .engine.engine import Engine, Runner
 from .engine.flags import ENERGY, FORCES_STALE, REBUILD, STATUS, STEP
@@ -86,8 +88,7 @@ def minimize(engine: Engine, tolerance: float = 10.0, max_steps: int = 0, method
     """
     if method not in _METHODS:
         raise ValueError(f"minimize: method must be one of {', '.join(_METHODS)}, got {method!r}")
-    if not 0 < tolerance < np.inf:
-        raise ValueError(f"minimize: tolerance must be positive, got {tolerance!r}")
+    check.positive(tolerance, "minimize: tolerance")
     surface = _Surface(engine)
     energy, force = surface.start()
     try:

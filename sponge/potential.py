@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import Task, kernel
+from triskele.core.extend import Task, check, kernel
 
 from .engine.jit_task import JitTask
 from .engine.program import Phase
@@ -195,8 +194,8 @@ def parameter(own: dict[str, dict[str, Any]], potential: str, key: str, where: s
     """
     if key not in _values(own, potential, where):
         names = [f"{name}/{k}" for name, values in own.items() for k in values]
-        near = get_close_matches(f"{potential}/{key}", names, 3, 0.3)
-        raise KeyError(f"{where}: there is no parameter {potential + '/' + key!r} (near: {', '.join(near or names)})")
+        name = f"{potential}/{key}"
+        raise KeyError(f"{where}: there is no parameter {name!r}{check.near(name, names, listing=True)}")
     return own[potential][key]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import wraps
 from typing import Any
+
+from triskele.core.extend import check
 
 __all__ = ["Fixed", "Sealed"]
 
@@ -31,9 +32,8 @@ class Sealed:
     def _check_set(self, name: str) -> None:
         if not hasattr(type(self), name) and name not in self.__dict__:
             known = sorted(k for k in {*self.__dict__, *dir(type(self))} if not k.startswith("_"))
-            near = get_close_matches(name, known, 3, 0.6)
             raise AttributeError(f"{type(self).__name__}: has no attribute {name!r} that can be set"
-                                 + (f" (there is {', '.join(near)})" if near else ""))
+                                 + check.near(name, known))
 
 
 class Fixed(Sealed):

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from . import box as boxes
 from . import units
 from .barostats.base import Barostat
@@ -109,8 +111,7 @@ class Simulation(Fixed):
             raise TypeError(f"Simulation: system must be a System, got {type(system).__name__}")
         if not isinstance(integrator, Integrator):
             raise TypeError(f"Simulation: integrator must be an Integrator, got {type(integrator).__name__}")
-        if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= seed < 2**64:
-            raise ValueError(f"Simulation: seed must be a whole number >= 0 and below 2**64, got {seed!r}")
+        check.integer(seed, "Simulation: seed", 0, 2**64 - 1)
         if barostat is not None and not isinstance(barostat, Barostat):
             raise TypeError(f"Simulation: barostat must be a Barostat, got {_kind(barostat)}")
         if positions is None and system.positions is None:
@@ -371,13 +372,11 @@ class Simulation(Fixed):
             raise ValueError("run: give either a number of steps or a time")
         if time is not None:
             span = units.parse_time(time)
-            if not 0 <= span < np.inf:
-                raise ValueError(f"run: time must be >= 0, got {time!r}")
+            check.number(span, "run: time", 0)
             if 0 < span < 0.5 * self.timestep:
                 raise ValueError(f"run: time is less than half of a time step of {self.timestep} ps, got {time!r}")
             return round(span / self.timestep)
-        if isinstance(steps, bool) or not hasattr(steps, "__index__") or steps < 0:
-            raise ValueError(f"run: steps must be a whole number >= 0, got {steps!r} (a time is given as time='1 ns')")
+        check.integer(steps, "run: steps", 0, hint="a time is given as time='1 ns'")
         return int(steps)
 
     def _advance(self, steps: int) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from . import box as boxes
 from . import units
 from .errors import ConstraintError
@@ -185,8 +187,7 @@ class System(Sealed):
         """
         from .load.terms import water_atoms
 
-        if not mass > 0:
-            raise ValueError(f"hydrogen mass: must be positive (dalton), got {mass}")
+        check.positive(mass, "hydrogen mass", "dalton")
         t = self.topology
         i, j = np.concatenate([t.bonds, t.bonds[:, ::-1]]).T
         moves = (t.elements[i] == 1) & (t.elements[j] != 1) & (self.masses[j] > 0) & ~water_atoms(t, self.masses)[i]

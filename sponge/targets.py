@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .differentiate import observables
 from .differentiate.observables import Observable
 
@@ -36,8 +38,7 @@ class Target:
 
 def _target(name, value, error, make):
     value = np.array(value, np.float64)
-    if not np.isfinite(value).all():
-        raise ValueError(f"target {name}: values must be finite, got {value}")
+    check.finite(value, f"target {name}: values")
     error = np.array(np.broadcast_to(np.asarray(error, np.float64), value.shape))
     if not np.all((error > 0) & np.isfinite(error)):
         raise ValueError(f"target {name}: errors must be positive, got {error}")
@@ -186,8 +187,7 @@ def energies_forces(positions: Any, energies: Any = None, forces: Any = None, bo
         if values is not None and (found[name].shape != shape or not np.isfinite(found[name]).all()):
             raise ValueError(f"{where}: {name} must be finite and have shape {shape}, got shape {found[name].shape}")
     for name, error in (("energy_error", energy_error), ("force_error", force_error)):
-        if not 0 < error < np.inf:
-            raise ValueError(f"{where}: {name} must be positive, got {error}")
+        check.positive(error, f"{where}: {name}")
     boxes = None if boxes is None else np.array(np.broadcast_to(np.asarray(boxes, np.float64), (len(positions), 3, 3)))
     return EnergiesForces(positions, boxes, found["energies"], found["forces"], float(energy_error), float(force_error),
                           bool(offset))

@@ -96,7 +96,7 @@ def ladder(lowest: float, highest: float, n: int, spacing: Literal["geometric", 
     least = 1 if lowest == highest else 2
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < least or (n > 1 and lowest == highest):
         raise ValueError(
-            f"ladder: n must be a whole number >= {least} (and 1 if both temperatures are the same), got {n!r}"
+            f"ladder: n must be an integer >= {least} (and 1 if both temperatures are the same), got {n!r}"
         )
     if spacing not in ("geometric", "linear"):
         raise ValueError(f"ladder: spacing must be 'geometric' or 'linear', got {spacing!r}")

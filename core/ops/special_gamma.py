@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from ..check import integer
 from ..errors import MissingRuleError
 from ..graph.graph import Spec
 from ..graph.primitive import Primitive
@@ -45,17 +46,14 @@ def zeta(x, q=1.0):
 
 def polygamma(n, x):
     """The `n`-th derivative of digamma, as ``scipy.special.polygamma``, for one fixed integer `n`."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise ValueError(f"polygamma: n must be one non-negative integer, got {n!r}")
-    n = int(n)
+    n = integer(n, "polygamma: n", 0)
     return digamma(x) if n == 0 else (-1.0) ** (n + 1) * math.factorial(n) * hurwitz(n + 1.0, x)
 
 
 def multigammaln(a, d):
     """Logarithm of the multivariate gamma function, as ``scipy.special.multigammaln``, for one fixed integer `d`."""
-    if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < 1:
-        raise ValueError(f"multigammaln: d must be a positive integer, got {d!r}")
-    shifts = -0.5 * np.arange(int(d))
+    d = integer(d, "multigammaln: d", 1)
+    shifts = -0.5 * np.arange(d)
     a = as_value(a)
     return d * (d - 1) * 0.25 * math.log(math.pi) + np.sum(gammaln(np.expand_dims(a, -1) + shifts), axis=-1)
 

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from triskele import core
 from triskele.core import nn, optim, random
+from triskele.core.extend import check
 from triskele.core.random import Fold
 
 from ..circuit import Circuit
@@ -73,8 +74,7 @@ class Classifier:
                                   ("trainable", self.circuit.parameters, "add an ansatz")):
             if not names:
                 raise ParameterError(f"Classifier: the circuit has no {what} parameters ({hint})")
-        if isinstance(self.classes, bool) or not isinstance(self.classes, (int, np.integer)) or self.classes < 2:
-            raise ParameterError(f"Classifier: classes must be an integer of at least 2, got {self.classes!r}")
+        check.integer(self.classes, "Classifier: classes", 2, error=ParameterError)
         if self.observables is None:
             object.__setattr__(self, "observables", tuple(PauliSum(f"Z{q}") for q in range(self.circuit.num_qubits)))
         object.__setattr__(self, "circuit", self.circuit.copy())

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..circuit import Circuit
 from ..errors import CircuitError, OperatorError
 from ..gates.families import pauli_rotation
@@ -83,8 +85,7 @@ def qaoa_ansatz(cost: PauliSum, layers: int, num_qubits: int | None = None) -> C
     .. [1] Farhi, Goldstone, Gutmann, "A quantum approximate optimization algorithm", arXiv:1411.4028 (2014).
     """
     check_cost("qaoa_ansatz", cost)
-    if isinstance(layers, bool) or not isinstance(layers, (int, np.integer)) or layers < 1:
-        raise CircuitError(f"qaoa_ansatz: layers must be an integer of at least 1, got {layers!r}")
+    check.integer(layers, "qaoa_ansatz: layers", 1, error=CircuitError)
     n = cost.num_qubits if num_qubits is None else num_qubits
     circuit = Circuit(n)
     for q in range(n):
@@ -145,8 +146,7 @@ class QAOA:
                  samples: int = 1000, dtype: Any = np.complex128, seed: int = 0):
         self.ansatz = qaoa_ansatz(cost, layers)
         self.cost, self.layers, self.samples, self.dtype, self.seed = cost, int(layers), samples, dtype, seed
-        if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 1:
-            raise CircuitError(f"QAOA: samples must be an integer of at least 1, got {samples!r}")
+        check.integer(samples, "QAOA: samples", 1, error=CircuitError)
         self.initial = None if initial is None else start("QAOA", self.ansatz, initial, seed)
         self.optimizer = find(optimizer, max_steps, seed)
         self.energy = Expectation(self.ansatz, cost, dtype=dtype)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from triskele.core.extend import check
+
 from ..errors import ParameterError
 from ..gradients.expectation import Expectation
 from ..operators.pauli import PauliSum
@@ -83,8 +85,7 @@ class RecursiveQAOA:
 
     def __init__(self, cost: PauliSum, layers: int = 1, *, cutoff: int = 8, optimizer: Any = "bfgs"):
         check_cost("RecursiveQAOA", cost)
-        if isinstance(cutoff, bool) or not isinstance(cutoff, (int, np.integer)) or not 1 <= cutoff <= 20:
-            raise ParameterError(f"RecursiveQAOA: cutoff must be an integer from 1 to 20, got {cutoff!r}")
+        check.integer(cutoff, "RecursiveQAOA: cutoff", 1, 20, error=ParameterError)
         self.optimizer = find(optimizer)
         QAOA(cost, layers, optimizer=self.optimizer)  # are the numbers all right? it says so now
         self.cost, self.layers, self.cutoff = cost, layers, cutoff

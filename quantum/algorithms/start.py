@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
+from triskele.core.extend import check
 
 from ..circuit import Circuit
 from ..errors import CircuitError, OperatorError, ParameterError
@@ -47,8 +48,7 @@ def check_data(where: str, x: Any, names: tuple[str, ...]) -> np.ndarray:
     if array.ndim != 2 or array.shape[1] != len(names):
         raise ParameterError(f"{where}: data must have shape (N, {len(names)}) with a column for each of "
                              f"{_some(names)}, got {array.shape}")
-    if not np.all(np.isfinite(array)):
-        raise ParameterError(f"{where}: data must be finite, got {array[~np.isfinite(array)][0]}")
+    check.finite(array, f"{where}: data", error=ParameterError)
     return array
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
 from ..gradients.expectation import Expectation
@@ -110,16 +112,15 @@ class VQD:
                  optimizer: Any = "bfgs", max_steps: int | None = None, seed: int = 0):
         self.ansatz, hamiltonian = check_ansatz("VQD", ansatz).copy(), check_hamiltonian("VQD", hamiltonian)
         for what, number in (("states", states), ("starts", starts)):
-            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-                raise ParameterError(f"VQD: {what} must be an integer of at least 1, got {number!r}")
+            check.integer(number, f"VQD: {what}", 1, error=ParameterError)
         if not ansatz.is_unitary:
             raise CircuitError("VQD: the ansatz must consist of gates alone (the inverse of its circuit is needed)")
         if states > 1 << ansatz.num_qubits:
             raise ParameterError(
                 f"VQD: {ansatz.num_qubits} qubits have {1 << ansatz.num_qubits} states, got states={states}"
             )
-        if penalty is not None and not penalty > 0:
-            raise ParameterError(f"VQD: penalty must be positive, got {penalty}")
+        if penalty is not None:
+            check.positive(penalty, "VQD: penalty", error=ParameterError)
         self.states, self.starts, self.seed = int(states), int(starts), seed
         self.optimizer = find(optimizer, max_steps, seed)
         self.theta = start("VQD", ansatz, initial, seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-import numpy as np
+from triskele.core.extend import check
 
 from .. import gates
 from ..circuit import Circuit
@@ -60,8 +60,7 @@ def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = 
     ('ry_0_0', 'ry_0_1', 'ry_0_2', 'rz_0_0')
     """
     for name, value, least in (("num_qubits", num_qubits, 1), ("layers", layers, 0)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise CircuitError(f"hardware_efficient: {name} must be an integer of at least {least}, got {value!r}")
+        check.integer(value, f"hardware_efficient: {name}", least, error=CircuitError)
     if entanglement not in _PATTERNS:
         raise CircuitError(
             f"hardware_efficient: entanglement must be one of {', '.join(_PATTERNS)}, got {entanglement!r}"

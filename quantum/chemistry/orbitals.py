@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import OperatorError
 
 if TYPE_CHECKING:
@@ -121,8 +123,7 @@ def full_ci(molecule: Molecule, k: int) -> tuple[np.ndarray, np.ndarray, np.ndar
                                           molecule.num_alpha) * comb(molecule.num_orbitals, molecule.num_beta)
     if size > _MOST_DETERMINANTS:
         raise OperatorError(f"fci: at most {_MOST_DETERMINANTS} determinants, got {size} (choose an active space)")
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= size:
-        raise OperatorError(f"eigenstates: k must be from 1 to the number of determinants, {size}, got {k!r}")
+    check.integer(k, "eigenstates: k", 1, size, error=OperatorError)
     basis = determinants(n, molecule.num_alpha, molecule.num_beta)
     h = molecule.hamiltonian.block(basis).real
     if size <= 256 or k >= size // 2:

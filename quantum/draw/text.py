@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 
+from triskele.core.extend import check
+
 from ..circuit import Circuit
 from ..errors import CircuitError
 from .layout import Item, Layout, layout
@@ -39,8 +41,8 @@ def draw_text(circuit: Circuit, width: int | None = None) -> str:
     q1: ───────⊕─┤ RZ(a) ├─
                  └───────┘
     """
-    if width is not None and (not isinstance(width, int) or width < 1):
-        raise CircuitError(f"draw: width must be a positive integer, got {width!r}")
+    if width is not None:
+        check.integer(width, "draw: width", 1, error=CircuitError)
     plan = layout(circuit)
     width = shutil.get_terminal_size().columns if width is None else width
     n = plan.num_qubits

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import GateError
 
 __all__ = ["Factor", "Gate", "Pair", "Phase", "Rotation", "family", "find", "names", "register"]
@@ -267,10 +269,7 @@ def find(name: str) -> Gate:
         for make in _FAMILIES if isinstance(name, str) else ():
             if (gate := make(name)) is not None:
                 return gate
-        import difflib
-
-        close = difflib.get_close_matches(str(name).lower(), _REGISTRY, 3)
-        raise GateError(f"unknown gate {name!r}" + (f" (did you mean {', '.join(close)}?)" if close else "")) from None
+        raise GateError(f"unknown gate {name!r}{check.near(name, _REGISTRY)}") from None
 
 
 def names() -> list[str]:

@@ -54,7 +54,7 @@ def gate(function: Callable[..., Any], num_qubits: int, num_params: int, name: s
     if not callable(function):
         raise GateError(f"gate: a function from parameters to a matrix is needed, got {type(function).__name__}")
     if not (isinstance(num_qubits, int) and num_qubits >= 0 and isinstance(num_params, int) and num_params >= 0):
-        raise GateError(f"gate {name}: numbers of qubits and parameters must be integers of at least 0, got "
+        raise GateError(f"gate {name}: numbers of qubits and parameters must be integers >= 0, got "
                         f"{num_qubits!r}, {num_params!r}")
     random = np.random.default_rng(num_params)
     for values in random.uniform(-7, 7, (3, num_params)).tolist():

@@ -133,7 +133,7 @@ def resolve(name: str) -> tuple[int | None, Gate]:
         return 0, find(name)
     except GateError as error:
         if isinstance(name, str) and name != name.lower() and _is_known(name.lower()):
-            raise GateError(f"unknown gate {name!r} (did you mean {name.lower()}?)") from None
+            raise GateError(f"unknown gate {name!r} (did you mean {name.lower()!r}?)") from None
         match = re.fullmatch(r"(m?)c(\d*)(.+)", name) if isinstance(name, str) else None
         if match is None:
             raise

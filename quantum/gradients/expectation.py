@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..circuit import Circuit
 from ..errors import CircuitError, OperatorError, ParameterError, SimulatorError, StateError
 from ..operators.pauli import PauliSum
@@ -273,10 +275,7 @@ class Expectation:
         """The engine for coefficients (1, T)."""
         if not coefficients.shape[1]:
             return self._engine
-        if not np.isfinite(coefficients).all():
-            raise OperatorError(
-                f"Expectation: coefficients must be finite, got {coefficients[~np.isfinite(coefficients)][0]}"
-            )
+        check.finite(coefficients, "Expectation: coefficients", error=OperatorError)
         return self._engine.observing(self._sums(coefficients))
 
     def _sums(self, coefficients: np.ndarray) -> list[PauliSum]:
@@ -336,8 +335,7 @@ def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradie
 
 def _given(initial: np.ndarray) -> np.ndarray:
     """Initial states as the engine takes them: of size 0 if there are none."""
-    if not np.isfinite(initial).all():
-        raise StateError("Expectation: the initial state must be finite")
+    check.finite(initial, "Expectation: the initial state", error=StateError)
     return np.ascontiguousarray(initial if initial.shape[1] else initial[:0], np.complex128)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import ChannelError
 
 __all__ = ["Channel", "pauli_strings"]
@@ -77,8 +79,7 @@ class Channel:
         size = operators.shape[1]
         if size < 2 or size & (size - 1):
             raise ChannelError(f"{name}: Kraus operators must be of size 2**q, got {size}")
-        if not np.isfinite(operators).all():
-            raise ChannelError(f"{name}: Kraus operators must be finite")
+        check.finite(operators, f"{name}: Kraus operators", error=ChannelError)
         deviation = np.abs(np.einsum("kji,kjl->il", operators.conj(), operators) - np.eye(size)).max()
         if deviation > _TOLERANCE:
             raise ChannelError(

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import ChannelError
 from .channel import Channel, kraus_of_choi
 
@@ -81,13 +83,7 @@ def method(name: str) -> Callable[..., Any] | None:
 
 
 def _probability(where: str, value: Any, most: float = 1.0, what: str = "p") -> float:
-    try:
-        p = float(value)
-    except (TypeError, ValueError):
-        raise ChannelError(f"{where}: {what} must be a number from 0 to {most:g}, got {value!r}") from None
-    if not 0.0 <= p <= most:
-        raise ChannelError(f"{where}: {what} must be from 0 to {most:.12g}, got {p:.12g}")
-    return p
+    return check.number(value, f"{where}: {what}", 0, most, error=ChannelError)
 
 
 @functools.lru_cache(1024)
@@ -280,8 +276,7 @@ def thermal_relaxation(t1: float, t2: float, time: float, excited_population: fl
     for what, value in (("t1", t1), ("t2", t2)):
         if not value > 0:
             raise ChannelError(f"thermal_relaxation: {what} must be above 0, got {value!r}")
-    if not 0 <= time < math.inf:
-        raise ChannelError(f"thermal_relaxation: time must be at least 0, got {time!r}")
+    check.number(time, "thermal_relaxation: time", 0, error=ChannelError)
     if t2 > 2 * t1 * (1 + 1e-12):
         raise ChannelError(f"thermal_relaxation: t2 must be at most 2 t1, got t1 = {t1}, t2 = {t2}")
     excited = _probability("thermal_relaxation", excited_population, what="excited_population")

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import ChannelError
 
 __all__ = ["ReadoutError"]
@@ -39,8 +41,7 @@ class ReadoutError:
 
     def __init__(self, p01: float, p10: float):
         for what, p in (("p01", p01), ("p10", p10)):
-            if not isinstance(p, (int, float, np.number)) or not 0 <= p <= 1:
-                raise ChannelError(f"ReadoutError: {what} must be from 0 to 1, got {p!r}")
+            check.number(p, f"ReadoutError: {what}", 0, 1, error=ChannelError)
         self.matrix = np.array([[1.0 - p10, p01], [p10, 1.0 - p01]])
         self.matrix.flags.writeable = False
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import OperatorError
 from .mapping import Ladders, encode, encoding
 from .pauli import PauliSum
@@ -299,10 +301,7 @@ def _sum(pairs: Iterable[tuple[Term, complex]]) -> dict[Term, complex]:
     total: dict[Term, complex] = {}
     for term, c in pairs:
         total[term] = total.get(term, 0j) + c
-    if not np.isfinite(np.fromiter(total.values(), complex, len(total))).all():
-        raise OperatorError(
-            f"FermionOperator: coefficients must be finite, got {[c for c in total.values() if not np.isfinite(c)][0]}"
-        )
+    check.finite(np.fromiter(total.values(), complex, len(total)), "FermionOperator: coefficients", error=OperatorError)
     return {t: c for t, c in total.items() if c}
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import OperatorError
 from . import bits
 from .text import format_coefficient, parse_string, parse_sum, string_of
@@ -102,10 +104,7 @@ class PauliSum:
     def _merge(self, x: np.ndarray, z: np.ndarray, coefficients: np.ndarray) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # said below
             x, z, coefficients = bits.merge(x, z, coefficients + 0.0)  # + 0 makes -0 plain zero
-        if not np.isfinite(coefficients).all():
-            raise OperatorError(
-                f"PauliSum: coefficients must be finite, got {coefficients[~np.isfinite(coefficients)][0]}"
-            )
+        check.finite(coefficients, "PauliSum: coefficients", error=OperatorError)
         self._set(x, z, coefficients)
 
     def _set(self, x: np.ndarray, z: np.ndarray, coefficients: np.ndarray) -> None:
@@ -221,8 +220,7 @@ class PauliSum:
     __radd__ = __add__
 
     def __pow__(self, exponent: int) -> PauliSum:
-        if isinstance(exponent, bool) or not isinstance(exponent, (int, np.integer)) or exponent < 0:
-            raise OperatorError(f"PauliSum: an exponent must be an integer of at least 0, got {exponent!r}")
+        check.integer(exponent, "PauliSum: an exponent", 0, error=OperatorError)
         return functools.reduce(lambda total, _: total * self, range(exponent), PauliSum(1))
 
     def __eq__(self, other: Any) -> bool:

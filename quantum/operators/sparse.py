@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import device, kernel
+from triskele.core.extend import check, device, kernel
 
 from ..errors import OperatorError
 
@@ -83,7 +83,7 @@ def block(operator: PauliSum, states: np.ndarray) -> Any:
         raise OperatorError(f"block: at most 62 qubits, got {operator.num_qubits}")
     states = np.asarray(states, np.int64)
     if states.ndim != 1 or (np.diff(states) <= 0).any() or (len(states) and states[0] < 0):
-        raise OperatorError("block: basis states must be different, rising integers of at least 0")
+        raise OperatorError("block: basis states must be different, rising integers >= 0")
     groups = _groups(operator)
     rows, columns, data = [], [], []
     for g, x in enumerate(groups.x):
@@ -121,8 +121,7 @@ def lowest(operator: PauliSum, k: int, num_qubits: int | None) -> tuple[np.ndarr
         raise OperatorError(
             f"eigenstates: the sum must be Hermitian, got the coefficient {_largest_imaginary(operator)}"
         )
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= 1 << n:
-        raise OperatorError(f"eigenstates: k must be from 1 to 2**n = {1 << n}, got {k!r}")
+    check.integer(k, "eigenstates: k", 1, 1 << n, error=OperatorError)
     from scipy.linalg import eigh
     from scipy.sparse.linalg import LinearOperator, eigsh
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from triskele.core.extend import check
 
 from ..circuit import Circuit
 from ..errors import OperatorError
@@ -54,8 +54,7 @@ def trotter(hamiltonian: PauliSum, time: Any, steps: int = 1, order: int = 1, nu
         raise OperatorError(f"trotter: the sum acts on {hamiltonian.num_qubits} qubits, got num_qubits={n}")
     if not hamiltonian.is_hermitian:
         raise OperatorError("trotter: the sum must be Hermitian, got coefficients that are not real")
-    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
-        raise OperatorError(f"trotter: steps must be an integer of at least 1, got {steps!r}")
+    check.integer(steps, "trotter: steps", 1, error=OperatorError)
     if order not in (1, 2, 4):
         raise OperatorError(f"trotter: order must be 1, 2 or 4, got {order!r}")
     t = angle(time, "trotter")

@@ -11,6 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from triskele.core import optim
+from triskele.core.extend import check
 
 from ..errors import OptimizerError, ParameterError
 from .first_order import FirstOrder
@@ -163,9 +164,8 @@ def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
     OptimizerError
         If there is none; the message lists those there are.
     """
-    if max_steps is not None and (isinstance(max_steps,
-                                             bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1):
-        raise OptimizerError(f"optimizer: max_steps must be an integer of at least 1, got {max_steps!r}")
+    if max_steps is not None:
+        check.integer(max_steps, "optimizer: max_steps", 1, error=OptimizerError)
     if isinstance(optimizer, str):
         name = optimizer.lower().replace("_", "-")
         if name not in _NAMED:

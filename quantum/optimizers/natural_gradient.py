@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import OptimizerError
 from .objective import Objective
 
@@ -44,9 +46,8 @@ class NaturalGradient:
     gradient_free = False
 
     def __post_init__(self) -> None:
-        if not self.learning_rate > 0 or not self.regularization > 0:
-            raise OptimizerError(f"NaturalGradient: learning_rate and regularization must be positive, got "
-                                 f"{self.learning_rate} and {self.regularization}")
+        check.positive(self.learning_rate, "NaturalGradient: learning_rate", error=OptimizerError)
+        check.positive(self.regularization, "NaturalGradient: regularization", error=OptimizerError)
 
     def minimize(self, objective: Objective, theta: np.ndarray,
                  report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:

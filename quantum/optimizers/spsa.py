@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from triskele.core import random
+from triskele.core.extend import check
 
 from ..errors import OptimizerError
 from .objective import Objective
@@ -59,10 +60,9 @@ class SPSA:
 
     def __post_init__(self) -> None:
         for name in ("perturbation", "first_step", "calibration"):
-            if not getattr(self, name) > 0:
-                raise OptimizerError(f"SPSA: {name} must be positive, got {getattr(self, name)}")
-        if self.learning_rate is not None and not self.learning_rate > 0:
-            raise OptimizerError(f"SPSA: learning_rate must be positive, got {self.learning_rate}")
+            check.positive(getattr(self, name), f"SPSA: {name}", error=OptimizerError)
+        if self.learning_rate is not None:
+            check.positive(self.learning_rate, "SPSA: learning_rate", error=OptimizerError)
 
     def minimize(self, objective: Objective, theta: np.ndarray,
                  report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:

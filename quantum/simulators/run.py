@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..circuit import Circuit
 from ..errors import CircuitError, SimulatorError
 from .base import find
@@ -61,6 +63,6 @@ def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str
     """
     if not isinstance(circuit, Circuit):
         raise CircuitError(f"run: a Circuit is needed, got {type(circuit).__name__}")
-    if shots is not None and (isinstance(shots, bool) or not isinstance(shots, (int, np.integer)) or shots < 1):
-        raise SimulatorError(f"run: shots must be an integer of at least 1, got {shots!r}")
+    if shots is not None:
+        check.integer(shots, "run: shots", 1, error=SimulatorError)
     return find(simulator)(circuit, theta, data, dtype=dtype, initial=initial, shots=shots, seed=seed)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import GameError
 from ..game import CHANCE
 from .cloning import clone
@@ -64,8 +66,8 @@ def from_gymnasium(env_fn: Callable[[], Any] | str, *, clone: Callable[[Any], An
         raise GameError(f"from_gymnasium: env_fn must be the name of an environment or a function that makes one, got "
                         f"{env_fn!r:.80}")
     for name, value in (("horizon", horizon), ("samples", samples)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
-            raise GameError(f"from_gymnasium: {name} must be an integer of at least 1, got {value!r}")
+        if value is not None:
+            check.integer(value, f"from_gymnasium: {name}", 1, error=GameError)
     return GymnasiumGame(env, clone, horizon, samples)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
+from triskele.core.extend import check
 
 from ..distribution.fragments import Port
 from ..errors import GameError
@@ -127,8 +128,7 @@ class AlphaZero(Agent):
                                       "max_grad_norm"], not_negative=["temperature_moves", "weight_decay",
                                                                       "value_weight"],
                             fractions=["value_mix"])
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
-            raise ValueError(f"AlphaZero: seed must be an integer of at least 0, got {seed!r}")
+        check.integer(seed, "AlphaZero: seed", 0, 2**63 - 1)
         if s.learning_starts > s.buffer_size:
             raise ValueError(
                 f"AlphaZero: buffer_size must hold learning_starts = {s.learning_starts} positions, got {s.buffer_size}"

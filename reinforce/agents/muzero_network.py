@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import nn, random, tree
+from triskele.core.extend import check
 from triskele.core.nn import static
 
 from ..errors import EnvError
@@ -173,8 +174,7 @@ def _width(name, network, x, width=None):
         if not hasattr(leaf, "dtype"):
             raise EnvError(f"GumbelMuZero: {name} must be a tree of arrays that can be called, as layers of core.nn "
                            f"are, got {type(network).__name__}")
-        if not np.isfinite(leaf).all():
-            raise EnvError(f"GumbelMuZero: parameters of {name} must be finite, got NaN or infinity")
+        check.finite(leaf, f"GumbelMuZero: parameters of {name}", error=EnvError)
     try:
         shape = np.shape(network(x))
     except Exception as error:  # whatever a user's network raises

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import EnvError
 from ..mcts.learned import LearnedModel, MuZero
 from ..mcts.policies.gumbel import Gumbel
@@ -96,8 +98,7 @@ class Planner:
         if not single and x.shape[1:] != self._shape:
             raise EnvError(f"planner: an observation must have shape {self._shape}, or (N, "
                            f"{', '.join(map(str, self._shape))}) for several, got {x.shape}")
-        if not np.isfinite(x).all():
-            raise EnvError("planner: an observation must be finite, got NaN or infinity")
+        check.finite(x, "planner: an observation", error=EnvError)
         self._calls += 1
         mask = None if mask is None else np.reshape(np.asarray(mask, bool), (1 if single else len(x), -1))
         action = self._search(x[None] if single else x, mask, seed=(self._seed * 2**32 + self._calls) % 2**63).action

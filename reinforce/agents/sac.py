@@ -11,6 +11,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
+from triskele.core.extend import check
 
 from ..buffers.n_step import Transitions
 from ..buffers.replay import ReplayBuffer
@@ -159,9 +160,7 @@ class SAC(Agent):
         self.check_settings(integers=["buffer_size", "batch_size", "train_every", "actor_every", "n_step"],
                             positive=["actor_rate", "critic_rate"],
                             fractions=["discount", "tau"])
-        if isinstance(s.learning_starts,
-                      bool) or not isinstance(s.learning_starts, (int, np.integer)) or s.learning_starts < 0:
-            raise ValueError(f"SAC: learning_starts must be an integer >= 0, got {s.learning_starts!r}")
+        check.integer(s.learning_starts, "SAC: learning_starts", 0)
         if s.alpha is not None and not (isinstance(s.alpha, (int, float, np.floating)) and 0 < s.alpha < math.inf):
             raise ValueError(f"SAC: alpha must be positive or None, got {s.alpha!r}")
         if s.entropy is not None and not (isinstance(s.entropy,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import kernel
+from triskele.core.extend import check, kernel
 
 from ..errors import BufferError
 from .n_step import Transitions, uniform
@@ -94,11 +94,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
                  alpha: float = 0.6, epsilon: float = 1e-6, seed: int = 0):
         super().__init__(capacity, observation_space, action_space, num_envs=num_envs, n_step=n_step, discount=discount,
                          seed=seed)
-        if not (0 <= alpha <= 1 and 0 < epsilon < np.inf):
-            raise BufferError(
-                f"{self.name}: alpha must be between 0 and 1 and epsilon positive, got {alpha} and {epsilon}"
-            )
-        self.alpha, self.epsilon = float(alpha), float(epsilon)
+        self.alpha = check.number(alpha, f"{self.name}: alpha", 0, 1, error=BufferError)
+        self.epsilon = check.positive(epsilon, f"{self.name}: epsilon", error=BufferError)
         self._tree = SumTree(self.rows * self.num_envs)
         self._largest = 1.0
 
@@ -141,8 +138,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             If the buffer holds fewer than that, or `beta` is not in [0, 1].
         """
         indices = np.empty(self._checked_size(f"{self.name}.sample", batch_size), np.int64)
-        if not 0 <= beta <= 1:
-            raise BufferError(f"{self.name}.sample: beta must be between 0 and 1, got {beta}")
+        check.number(beta, f"{self.name}.sample: beta", 0, 1, error=BufferError)
         weights = np.empty(len(indices), np.float32)
         tree = self._tree
         draw_stratified(tree.nodes, tree.starts, tree.size, self.steps, self.num_envs, *self._key(), self.draws,

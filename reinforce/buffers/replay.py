@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import BufferError
 from . import n_step as kernels
 from .n_step import Transitions
-from .ring import Ring, positive
+from .ring import Ring
 
 __all__ = ["ReplayBuffer", "Transitions"]
 
@@ -53,9 +55,8 @@ class ReplayBuffer(Ring):
     def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1, n_step: int = 1,
                  discount: float = 0.99, seed: int = 0):
         super().__init__(capacity, observation_space, action_space, num_envs=num_envs, seed=seed)
-        self.n_step, self.discount = positive(self.name, "n_step", n_step), float(discount)
-        if not 0 <= self.discount <= 1:
-            raise BufferError(f"{self.name}: discount must be between 0 and 1, got {discount}")
+        self.n_step = check.integer(n_step, f"{self.name}: n_step", 1, error=BufferError)
+        self.discount = check.number(discount, f"{self.name}: discount", 0, 1, error=BufferError)
 
     def sample(self, batch_size: int) -> Transitions:
         """Draw transitions.

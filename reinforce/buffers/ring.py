@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import BufferError
 
 __all__ = ["RESTART", "TERMINATED", "TRUNCATED", "Ring"]
@@ -32,8 +34,8 @@ class Ring:
     def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1, seed: int = 0,
                  extras: dict[str, Any] | None = None):
         self.name = type(self).__name__
-        self.num_envs = positive(self.name, "num_envs", num_envs)
-        self.capacity = positive(self.name, "capacity", capacity)
+        self.num_envs = check.integer(num_envs, f"{self.name}: num_envs", 1, error=BufferError)
+        self.capacity = check.integer(capacity, f"{self.name}: capacity", 1, error=BufferError)
         self.rows = -(-self.capacity // self.num_envs) + 1
         self.seed = operator.index(seed) % 2**64
         self.observation = _array_of(self.name, "observation_space", observation_space)
@@ -229,7 +231,7 @@ class Ring:
     # -- what is drawn -------------------------------------------------------------------------------------------------
 
     def _checked_size(self, where, batch_size):
-        batch_size = positive(where, "batch_size", batch_size)
+        batch_size = check.integer(batch_size, f"{where}: batch_size", 1, error=BufferError)
         if batch_size > len(self):
             raise BufferError(
                 f"{where}: the buffer must hold at least batch_size = {batch_size} transitions, got {len(self)}"
@@ -291,16 +293,6 @@ class Ring:
         for row in (s % self.rows for s in range(self.first, self.steps)):
             self._counts[row] = self.num_envs - np.count_nonzero(self.flags[row] & RESTART)
         self._transitions = int(self._counts.sum())
-
-
-def positive(where, what, n):
-    try:
-        n = operator.index(n)
-    except TypeError:
-        raise BufferError(f"{where}: {what} must be an integer, got {n!r}") from None
-    if n < 1:
-        raise BufferError(f"{where}: {what} must be at least 1, got {n}")
-    return n
 
 
 def _array_of(where, what, space):

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import kernel
+from triskele.core.extend import check, kernel
 
 from ..errors import BufferError
 from .n_step import uniform
-from .ring import RESTART, TERMINATED, TRUNCATED, Ring, positive
+from .ring import RESTART, TERMINATED, TRUNCATED, Ring
 
 __all__ = ["Segments", "TrajectoryBuffer"]
 
@@ -107,7 +107,8 @@ class TrajectoryBuffer(Ring):
             If the buffer holds fewer transitions than `batch_size`, or no segment so long.
         """
         where = f"{self.name}.sample"
-        batch_size, length = self._checked_size(where, batch_size), positive(where, "length", length)
+        batch_size = self._checked_size(where, batch_size)
+        length = check.integer(length, f"{where}: length", 1, error=BufferError)
         starts, environments = np.empty(batch_size, np.int64), np.empty(batch_size, np.int64)
         have, (k0, k1) = self.steps - self.first, self._key()
         if have < length or not draw_segments(self.flags, self.first, self.steps - length, k0, k1, self.draws, starts,

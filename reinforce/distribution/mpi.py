@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core import get_threads, set_threads
-from triskele.core.extend import mpi
+from triskele.core.extend import check, mpi
 
 from .. import errors, storage
 from ..errors import DistributionError
 from .fragments import PlacedActor
-from .placements import Distribution, Iterate, OneProcess, check_splits, learn, seconds
+from .placements import Distribution, Iterate, OneProcess, check_splits, learn
 
 if TYPE_CHECKING:
     from ..training.agent import Agent
@@ -83,7 +83,7 @@ class MPI(Distribution):
     def __init__(self, synchronous: bool = True, *, comm: Any = None, timeout: float = 3600.0):
         if not isinstance(synchronous, bool):
             raise TypeError(f"MPI: synchronous must be True or False, got {synchronous!r}")
-        self.synchronous, self.timeout = synchronous, seconds("MPI", timeout)
+        self.synchronous, self.timeout = synchronous, check.positive(timeout, "MPI: timeout", "s")
         self._comm = mpi.world("MPI") if comm is None else comm
         self.rank, self.size = (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
         self.actors = max(self.size - 1, 1)

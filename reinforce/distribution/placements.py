@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from triskele.core import get_threads, set_threads
+from triskele.core.extend import check
 
 from ..errors import DistributionError
 from .fragments import PlacedActor
@@ -61,7 +62,7 @@ class OneProcess(Distribution):
     """
 
     def __init__(self, actors: int = 1):
-        self.actors = positive("OneProcess: actors", actors)
+        self.actors = check.integer(actors, "OneProcess: actors", 1)
 
     def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
         """See `Distribution`."""
@@ -99,8 +100,8 @@ class Threads(Distribution):
     """
 
     def __init__(self, actors: int, *, timeout: float = 3600.0):
-        self.actors = positive("Threads: actors", actors)
-        self.timeout = seconds("Threads", timeout)
+        self.actors = check.integer(actors, "Threads: actors", 1)
+        self.timeout = check.positive(timeout, "Threads: timeout", "s")
 
     def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
         """See `Distribution`."""
@@ -187,17 +188,3 @@ def processors_for(actors: int) -> Iterator[None]:
         yield
     finally:
         set_threads(before)
-
-
-def positive(where: str, value: Any) -> int:
-    """A checked number of actors."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-        raise ValueError(f"{where} must be a positive integer, got {value!r}")
-    return int(value)
-
-
-def seconds(where: str, value: Any) -> float:
-    """A checked time to wait."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise ValueError(f"{where}: timeout must be a positive number of seconds, got {value!r}")
-    return float(value)

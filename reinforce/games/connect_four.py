@@ -41,7 +41,7 @@ class ConnectFour(Game):
 
     def __init__(self, rows: int = 6, columns: int = 7, length: int = 4):
         if not all(isinstance(n, int) and n >= 1 for n in (rows, columns, length)):
-            raise GameError(f"ConnectFour: rows, columns and length must be integers of at least 1, got {rows!r}, "
+            raise GameError(f"ConnectFour: rows, columns and length must be integers >= 1, got {rows!r}, "
                             f"{columns!r}, {length!r}")
         if (rows + 1) * columns > 63 or columns > 26:
             raise GameError(f"ConnectFour: (rows + 1) * columns must be at most 63, and columns at most 26, got {rows} "

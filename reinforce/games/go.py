@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import inner
+from triskele.core.extend import check, inner
 
 from ..errors import GameError
 from ..game import Game, Rules, State
@@ -75,11 +75,8 @@ class Go(Game):
     num_players = 2
 
     def __init__(self, size: int = 9, komi: float = 7.5, superko: bool = True):
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 1 <= size <= 25:
-            raise GameError(f"Go: size must be an integer from 1 to 25, got {size!r}")
-        if not isinstance(komi, (int, float, np.number)) or not np.isfinite(komi):
-            raise GameError(f"Go: komi must be a number, got {komi!r}")
-        self.size, self.komi, self.superko = int(size), float(komi), bool(superko)
+        check.integer(size, "Go: size", 1, 25, error=GameError)
+        self.size, self.komi, self.superko = int(size), check.number(komi, "Go: komi", error=GameError), bool(superko)
         points, cells = self.size**2, (self.size + 1) * (self.size + 2)
         self.num_actions, self.max_length = points + 1, 2 * points
         self.observation_shape = (4, self.size, self.size)

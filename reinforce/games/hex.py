@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from triskele.core.extend import check
+
 from ..errors import GameError
 from ..game import Game, Rules, State
 from ..random import below
@@ -38,8 +40,7 @@ class Hex(Game):
     num_players = 2
 
     def __init__(self, size: int = 11):
-        if not isinstance(size, int) or not 1 <= size <= 26:
-            raise GameError(f"Hex: size must be an integer from 1 to 26, got {size!r}")
+        check.integer(size, "Hex: size", 1, 26, error=GameError)
         self.size = size
         self.state = [("board", "i2", (size + 2) ** 2), ("player", "i4"), ("winner", "i4")]  # winner: 1 or 2 at the end
         self.num_actions = self.max_length = size * size

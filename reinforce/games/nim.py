@@ -37,7 +37,7 @@ class Nim(Game):
     def __init__(self, heaps: Sequence[int] = (1, 3, 5, 7), misere: bool = True):
         self.heaps, self.misere = tuple(heaps), misere
         if not 1 <= len(self.heaps) <= 26 or not all(isinstance(h, int) and h >= 1 for h in self.heaps):
-            raise GameError(f"Nim: heaps must be 1 to 26 integers of at least 1, got {heaps!r}")
+            raise GameError(f"Nim: heaps must be 1 to 26 integers >= 1, got {heaps!r}")
         if sum(self.heaps) > 10_000:
             raise GameError(f"Nim: heaps must have at most 10,000 pieces together, got {sum(self.heaps)}")
         self.state = [("left", "i8", len(self.heaps)), ("player", "i8")]

@@ -44,7 +44,7 @@ class Pig(Game):
     def __init__(self, goal: int = 100, sides: int = 6):
         if not (isinstance(goal, int) and isinstance(sides, int) and goal >= 1 and sides >= 2):
             raise GameError(
-                f"Pig: goal must be an integer of at least 1 and sides of at least 2, got {goal!r} and {sides!r}"
+                f"Pig: goal must be an integer >= 1 and sides of at least 2, got {goal!r} and {sides!r}"
             )
         self.goal, self.sides = goal, sides
         self.num_outcomes = sides

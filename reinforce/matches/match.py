@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from triskele.core.extend import check
+
 from ..errors import GameError, IllegalActionError
 from ..game import CHANCE
 from .players import Human, Player, as_player
@@ -140,10 +142,8 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     entrants = [as_player(game, player, name) for name, player in named]
     if len(entrants) != game.num_players:
         raise GameError(f"play_match: {game.name} needs {game.num_players} players, got {len(entrants)}")
-    if isinstance(games, bool) or not isinstance(games, (int, np.integer)) or games < 1:
-        raise GameError(f"play_match: games must be an integer of at least 1, got {games!r}")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise GameError(f"play_match: seed must be an integer of at least 0, got {seed!r}")
+    check.integer(games, "play_match: games", 1, error=GameError)
+    check.integer(seed, "play_match: seed", 0, error=GameError)
     names = [e.name for e in entrants]
     names = [f"{n} ({i + 1})" if names.count(n) > 1 else n for i, n in enumerate(names)]
     human = any(isinstance(e.source, Human) for e in entrants)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import inner, template
+from triskele.core.extend import check, inner, template
 
 from .. import random
 from ..errors import EvaluatorError, GameError
@@ -106,8 +106,7 @@ class RandomRollout:
     key = "rollout"
 
     def __post_init__(self):
-        if isinstance(self.n, bool) or not isinstance(self.n, (int, np.integer)) or self.n < 1:
-            raise EvaluatorError(f"RandomRollout: n must be a positive integer, got {self.n!r}")
+        check.integer(self.n, "RandomRollout: n", 1, error=EvaluatorError)
 
     @property
     def parameters(self) -> tuple[float, ...]:

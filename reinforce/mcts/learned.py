@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import inner, load_module
+from triskele.core.extend import check, inner, load_module
 
 from ..errors import EvaluatorError, SearchError
 from ..fingerprint import fingerprint, plain
@@ -64,8 +64,7 @@ class LearnedModel:
     discount: float = 0.997
 
     def __post_init__(self):
-        if not isinstance(self.num_actions, (int, np.integer)) or self.num_actions < 1:
-            raise SearchError(f"LearnedModel: num_actions must be a positive integer, got {self.num_actions!r}")
+        check.integer(self.num_actions, "LearnedModel: num_actions", 1, error=SearchError)
         kinds = [hasattr(f, "py_func") for f in self.functions]
         if any(not callable(f) for f in self.functions) or len(set(kinds)) != 1:
             raise SearchError("LearnedModel: representation, dynamics and prediction must be all NumPy functions, or "
@@ -142,8 +141,7 @@ class MuZero:
         policy = Gumbel() if policy is None else policy
         if not isinstance(model, LearnedModel):
             raise SearchError(f"MuZero: model must be a LearnedModel, got {type(model).__name__}")
-        if not isinstance(simulations, (int, np.integer)) or isinstance(simulations, bool) or simulations < 1:
-            raise SearchError(f"MuZero: simulations must be a positive integer, got {simulations!r}")
+        check.integer(simulations, "MuZero: simulations", 1, error=SearchError)
         if not isinstance(policy, (Gumbel, MuZeroPUCT)):
             raise SearchError(f"MuZero: policy must be Gumbel(...) or MuZeroPUCT(...), got {policy!r}")
         self.model, self.simulations, self.policy, self.seed = model, int(simulations), policy, seed

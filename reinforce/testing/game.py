@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import GameError
 from ..game import CHANCE, Game
 from .probe import Probe
@@ -62,8 +64,7 @@ def check_description(game: Any) -> None:
         raise GameError(f"check_game: game must be an object, got the class {game.__name__} (call it)")
     for name, least in {"num_players": 1, "num_actions": 1, "num_outcomes": 0, "max_length": 1}.items():
         value = getattr(game, name, None)
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise GameError(f"{game.name}: {name} must be an integer of at least {least}, got {value!r}")
+        check.integer(value, f"{game.name}: {name}", least, error=GameError)
     shape = getattr(game, "observation_shape", None)
     if not isinstance(shape, tuple) or not shape or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in shape):
         raise GameError(f"{game.name}: observation_shape must be a tuple of positive integers, got {shape!r}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import operator
 import os
 import time
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from triskele.core.extend import patient_interrupts
+from triskele.core.extend import check, patient_interrupts
 
 from .. import storage
 from ..errors import CheckpointError, EnvError, ReinforceError
@@ -189,15 +188,13 @@ class Agent:
         from ..distribution.placements import Distribution, OneProcess, Threads
 
         if total_steps is not None:
-            if isinstance(total_steps, bool) or not isinstance(total_steps, (int, np.integer)) or total_steps < 1:
-                raise ValueError(f"{self.name}.train: total_steps must be a positive integer, got {total_steps!r}")
+            check.integer(total_steps, f"{self.name}.train: total_steps", 1)
             self.start, self.target = self.steps, self.steps + int(total_steps)
         elif self.steps >= self.target:
             raise ValueError(f"{self.name}.train: total_steps must be given, since no training is left unfinished")
         if every is None:
             every = max((self.target - self.start) // 20, 1)
-        elif isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
-            raise ValueError(f"{self.name}.train: every must be a positive number of steps, got {every!r}")
+        check.integer(every, f"{self.name}.train: every", 1)
         if distribution is not None and not isinstance(distribution, Distribution):
             raise TypeError(f"{self.name}.train: distribution must be OneProcess(...), Threads(...) or MPI(...), got "
                             f"{distribution!r:.80}")
@@ -263,8 +260,7 @@ class Agent:
         -------
         Evaluation
         """
-        if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
-            raise ValueError(f"{self.name}.evaluate: episodes must be a positive integer, got {episodes!r}")
+        check.integer(episodes, f"{self.name}.evaluate: episodes", 1)
         from ..vector.env import make
 
         policy = self.policy
@@ -408,18 +404,10 @@ class Agent:
         """Raise ValueError unless hyper-parameters of these names are positive integers, positive, not negative, from 0
         to 1.
         """
-        kinds = [(integers, "a positive integer", lambda v: isinstance(v, (int, np.integer)) and v >= 1),
-                 (positive, "positive", lambda v: 0 < v < math.inf),
-                 (not_negative, "not negative",
-                  lambda v: 0 <= v < math.inf), (fractions, "between 0 and 1", lambda v: 0 <= v <= 1)]
-        for names, must, right in kinds:
+        for names, test, *bounds in ((integers, check.integer, 1), (positive, check.positive),
+                                     (not_negative, check.number, 0), (fractions, check.number, 0, 1)):
             for name in names:
-                value = getattr(self.settings, name)
-                if isinstance(value,
-                              (bool,
-                               np.bool_)) or not isinstance(value,
-                                                            (int, float, np.integer, np.floating)) or not right(value):
-                    raise ValueError(f"{self.name}: {name} must be {must}, got {value!r}")
+                test(getattr(self.settings, name), f"{self.name}: {name}", *bounds)
 
     def check_finite(self, what: str, *values: Any) -> None:
         """Raise FloatingPointError unless all of these numbers are finite."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from triskele.core.extend import threads
+from triskele.core.extend import check, threads
 
 from ..environment import Environment, LaneEnvironment
 from ..errors import EnvError
@@ -384,8 +384,7 @@ def refuse_actions(name: str, space: Box | Discrete, actions: np.ndarray) -> Non
 
 def integer(where: str, value: Any, least: int) -> int:
     """A checked integer."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not least <= value < 2**63:
-        raise EnvError(f"{where} must be an integer from {least} to 2**63 - 1, got {value!r}")
+    check.integer(value, where, least, 2**63 - 1, error=EnvError)
     return int(value)
 
 

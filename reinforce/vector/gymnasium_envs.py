@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from triskele.core.extend import check
 
 from ..errors import EnvError
 from ..spaces import Box, Discrete
@@ -76,21 +77,15 @@ def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps
         )
     if isinstance(env, str):
         try:
-            gymnasium = _gymnasium(f"make: {env!r}, which is none of ours{_similar(env, ours)},")
+            gymnasium = _gymnasium(f"make: {env!r}, which is none of ours{check.near(env, ours)},")
         except ImportError:
-            if _similar(env, ours):  # a slip of the pen is more likely than a missing package
-                raise EnvError(f"make: there is no environment {env!r}{_similar(env, ours)}") from None
+            if check.near(env, ours):  # a slip of the pen is more likely than a missing package
+                raise EnvError(f"make: there is no environment {env!r}{check.near(env, ours)}") from None
             raise
         if ":" not in env and env not in gymnasium.registry:
             raise EnvError(f"make: there is no environment {env!r}, neither here nor in "
-                           f"Gymnasium{_similar(env, [*ours, *gymnasium.registry])}")
+                           f"Gymnasium{check.near(env, [*ours, *gymnasium.registry])}")
     return GymnasiumVectorEnv(env, num_envs, seed, max_episode_steps, options)
-
-
-def _similar(name, names):
-    by_lower = {n.lower(): n for n in names}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=2, cutoff=0.7)
-    return f" (did you mean {' or '.join(repr(by_lower[n]) for n in found)}?)" if found else ""
 
 
 class GymnasiumVectorEnv:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .. import units
 from .statistics import as_weighted
 from .trajectory import axes
@@ -225,8 +227,8 @@ def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, 
         raise ValueError(f"{where}: phi and psi must have the same shape, got {np.shape(phi)} and {np.shape(psi)}")
     if not temperature > 0 or bins < 1:
         raise ValueError(f"{where}: temperature must be > 0 K and bins >= 1, got {temperature} and {bins}")
-    if blocks is not None and blocks < 2:
-        raise ValueError(f"{where}: blocks must be >= 2, got {blocks}")
+    if blocks is not None:
+        check.integer(blocks, f"{where}: blocks", 2)
     phi, w = as_weighted(where, phi, weights)
     psi = as_weighted(where, psi, None)[0]
     i, j = (np.floor((np.mod(x + np.pi, 2 * np.pi)) * (bins / (2 * np.pi))).astype(np.int64) % bins for x in (phi, psi))

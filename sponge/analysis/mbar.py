@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..report.optional import need
 from .statistics import statistical_inefficiency
 from .wham import log_sum, solve, warn_of_gaps
@@ -155,8 +157,7 @@ class Mbar:
             raise ValueError(
                 f"mbar: {name} must have one element for each of {len(self.used)} samples, got {values.size}"
             )
-        if not np.isfinite(values).all():
-            raise ValueError(f"mbar: {name} must be finite")
+        check.finite(values, f"mbar: {name}")
         return values[self.used]
 
 

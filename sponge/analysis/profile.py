@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .. import units
 from .statistics import as_weighted
 from .trajectory import axes
@@ -88,8 +90,8 @@ def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60,
     where = "profile"
     if not temperature > 0 or bins < 1:
         raise ValueError(f"{where}: temperature must be > 0 K and bins >= 1, got {temperature} and {bins}")
-    if blocks is not None and blocks < 2:
-        raise ValueError(f"{where}: blocks must be >= 2, got {blocks}")
+    if blocks is not None:
+        check.integer(blocks, f"{where}: blocks", 2)
     if period is not None and limits is not None:
         raise ValueError(f"{where}: either period or limits can be given, not both")
     x, w = as_weighted(where, x, weights)

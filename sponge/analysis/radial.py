@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Task, kernel
+from triskele.core.extend import Task, check, kernel
 
 from .. import box as boxes_
 from ..box import minimum_image
@@ -96,8 +96,7 @@ def rdf(positions: Any, boxes: Any, first: Any = None, second: Any = None, *, r_
         raise ValueError(
             f"{where}: r_max must be > 0 and at most half the smallest edge, {largest:.4g} nm, got {r_max}"
         )
-    if bins < 1:
-        raise ValueError(f"{where}: bins must be >= 1, got {bins}")
+    check.integer(bins, f"{where}: bins", 1)
     a = as_atoms(where, first, n)
     b = a if second is None else as_atoms(where, second, n)
     group = np.arange(n) if molecules is None else np.asarray(molecules, np.int64)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .. import units
 from .statistics import statistical_inefficiency
 from .trajectory import axes
@@ -173,8 +175,7 @@ def wham(
     """
     data = _samples(samples)
     dimensions = data[0].shape[1]
-    if not 0 < temperature < np.inf:
-        raise ValueError(f"wham: temperature must be positive (K), got {temperature!r}")
+    check.positive(temperature, "wham: temperature", "K")
     if bootstrap < 0 or bootstrap == 1:
         raise ValueError(f"wham: bootstrap must be 0 or at least 2, got {bootstrap}")
     thermal = units.GAS_CONSTANT * temperature
@@ -268,7 +269,7 @@ def _wrapped(x, periods):
 def _edges(data, bins, periods, limits, dimensions):
     bins = [bins] * dimensions if np.ndim(bins) == 0 else list(bins)
     if len(bins) != dimensions or any(isinstance(b, bool) or not hasattr(b, "__index__") or b < 1 for b in bins):
-        raise ValueError(f"wham: bins must be whole numbers >= 1, one for each of {dimensions} variables, got {bins}")
+        raise ValueError(f"wham: bins must be integers >= 1, one for each of {dimensions} variables, got {bins}")
     edges = []
     for d, given in enumerate(_intervals("limits", limits, dimensions)):
         if given is None:

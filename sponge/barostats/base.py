@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core import random
+from triskele.core.extend import check
 
 from .. import units
 from ..errors import BoxError
@@ -41,11 +42,9 @@ class Barostat:
             raise ValueError(f"{name}: pressure must be one number in bar, or {len(axes)}, got {self.pressure!r}")
         if values.shape:
             object.__setattr__(self, "pressure", tuple(values.tolist()))
-        if self.temperature is not None and (isinstance(self.temperature,
-                                                        (bool, str)) or not 0 < self.temperature < np.inf):
-            raise ValueError(f"{name}: temperature must be positive, got {self.temperature!r}")
-        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
-            raise ValueError(f"{name}: every must be a whole number >= 1, got {self.every!r}")
+        if self.temperature is not None:
+            check.positive(self.temperature, f"{name}: temperature")
+        check.integer(self.every, f"{name}: every", 1)
 
     def plan(self, engine: Engine, integrator: Integrator, step: list[Phase]) -> list[Phase]:
         """The phases of one step with the barostat's own put in."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
+from triskele.core.extend import check
 from triskele.core.random import Fold
 
 from .. import box as boxes
@@ -70,8 +71,7 @@ class StochasticCellRescaling(Barostat):
     def __post_init__(self):
         super().__post_init__()
         for name in ("relaxation_time", "compressibility"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"StochasticCellRescaling: {name} must be positive, got {getattr(self, name)!r}")
+            check.positive(getattr(self, name), f"StochasticCellRescaling: {name}")
 
     def plan(self, engine: Any, integrator: Any, step: list[Phase]) -> list[Phase]:
         check_engine("StochasticCellRescaling", engine)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..box import displacement
 from ..potentials.terms import cross, torsions
 from .variable import CollectiveVariable, as_atoms
@@ -149,8 +151,7 @@ def rmsd(atoms: Any, reference: Any, *, weights: Any = None, name: str | None = 
         raise ValueError(f"{where}: reference must have shape {(k, 3)}, or hold all atoms, got shape {reference.shape}")
     if len(reference) != k:
         reference = reference[atoms]
-    if not np.isfinite(reference).all():
-        raise ValueError(f"{where}: reference must be finite")
+    check.finite(reference, f"{where}: reference")
     w = np.ones(k) if weights is None else np.array(weights, np.float64)
     if w.shape != (k,) or not np.all(w >= 0) or not 0 < w.sum() < np.inf:
         raise ValueError(f"{where}: weights must be {k} numbers >= 0 that are not all 0, got {weights!r:.80}")
@@ -211,8 +212,7 @@ def coordination(first: Any, second: Any, r0: float, *, n: int = 6, m: int = 12,
     """
     where = "cv.coordination"
     a, b = as_atoms(where, first), as_atoms(where, second)
-    if not 0 < r0 < np.inf:
-        raise ValueError(f"{where}: r0 must be a positive distance in nm, got {r0!r}")
+    check.positive(r0, f"{where}: r0", "nm")
     if not (isinstance(n, int) and isinstance(m, int) and 0 < n < m):
         raise ValueError(f"{where}: exponents must be whole numbers with 0 < n < m, got n = {n!r}, m = {m!r}")
     if len(a) == len(b) == 1 and a[0] == b[0]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import check
 
 from .. import box as boxes
 from .. import units
@@ -121,8 +122,7 @@ def rdf(r: Any, first: Any = None, second: Any = None, *, width: float | None = 
         raise ValueError(f"rdf: distances must be positive numbers [bins] in nm, got {r}")
     if width is None:
         width = 0.5 * float(np.ptp(r)) / max(len(r) - 1, 1)
-    if not 0 < width < np.inf:
-        raise ValueError(f"rdf: width must be positive (nm), got {width}")
+    check.positive(width, "rdf: width", "nm")
     lists: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def g(params, positions, box=None):

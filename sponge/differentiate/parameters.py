@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..potential import complete, parameter
 
 if TYPE_CHECKING:
@@ -72,8 +74,7 @@ class Parameters:
         if not self.start:
             raise ValueError("fit: there must be at least one parameter to change")
         for name, values in self.start.items():
-            if not np.isfinite(values).all():
-                raise ValueError(f"fit: start values must be finite, got {values} for {name!r}")
+            check.finite(values, f"fit: start values of {name!r}")
         self._kinds = kinds
         self.sizes = {name: np.size(values) for name, values in self.start.items()}
         self.size = sum(self.sizes.values())

@@ -10,6 +10,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import tree
+from triskele.core.extend import check
 
 from .. import units
 from ..derivatives import EnergyFunction
@@ -73,8 +74,7 @@ class Ensemble:
     """
 
     def __init__(self, energy: Callable[..., Any], temperature: float, least: float = 0.05):
-        if not 0 < temperature < np.inf:
-            raise ValueError(f"Ensemble: temperature must be positive (K), got {temperature!r}")
+        check.positive(temperature, "Ensemble: temperature", "K")
         if not 0 <= least < 1:
             raise ValueError(f"Ensemble: least must be a fraction of the frames, 0 <= least < 1, got {least!r}")
         self.energy, self.least = energy, float(least)

@@ -7,6 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..simulation import Simulation
 
 __all__ = ["Reweighting", "Samples", "Trajectories", "sample"]
@@ -103,8 +105,7 @@ def sample(system: Any, integrator: Any, steps: int, every: int, equilibrate: in
     ValueError
         If not a single frame would be kept.
     """
-    if not 1 <= every <= steps:
-        raise ValueError(f"sample: steps between frames must be >= 1 and at most all steps, got {every} of {steps}")
+    check.integer(every, "sample: steps between frames", 1, steps)
     sim = Simulation(system, integrator, barostat=barostat, seed=seed)
     sim.run(equilibrate)
     states = []

@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import tree
+from triskele.core.extend import check
 
 from .. import units
 from ..errors import BrokenSimulationError
@@ -81,8 +82,7 @@ class Scheme:
             )
         every = steps if every is None else every
         for name, value in (("steps", steps), ("every", every)):
-            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-                raise ValueError(f"{where}: {name} must be a whole number >= 1, got {value!r}")
+            check.integer(value, f"{where}: {name}", 1)
         if steps % every:
             raise ValueError(f"{where}: steps must be a multiple of every, got {steps} and {every}")
         dt, masses = integrator.timestep, masses[:, None]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import check
 
 from .problem import Problem
 from .reweight import Ensemble
@@ -132,8 +133,7 @@ class Differentiated:
             raise ValueError(
                 f"fit: relax must be a multiple of every and less than all steps, got {by.relax} of {by.steps}"
             )
-        if by.replicas < 2:
-            raise ValueError(f"fit: replicas must be >= 2, for errors, got {by.replicas}")
+        check.integer(by.replicas, "fit: replicas", 2)
         self.problem, self.by, self.last = problem, by, None
         run = trajectory(problem.energy(explicit=True), system.masses, by.integrator, by.steps,
                          lambda u, x, box: [o.frame(u, x, box) for o in problem.observables], by.every, by.method)

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from triskele.core.extend import Task, native, threads
+from triskele.core.extend import Task, check, native, threads
 
 from .flags import STATUS, STEP
 
@@ -53,8 +53,7 @@ class Phase:
         if self.mode == "sequence" and len({t.chunks for t in self.tasks}) > 1:
             raise ValueError(f"phase {self.name}: tasks in sequence must have the same number of chunks, got "
                              f"{[(t.kernel.__name__, t.chunks) for t in self.tasks]}")
-        if self.every < 1:
-            raise ValueError(f"phase {self.name}: every must be >= 1, got {self.every}")
+        check.integer(self.every, f"phase {self.name}: every", 1)
 
 
 _WORDS = 8  # of a phase's record: mode, tasks, number of tasks, chunks, every, flag, is Python's, unused

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Task, kernel
+from triskele.core.extend import Task, check, kernel
 
 from ..engine.program import Phase
 from .base import Integrator, fresh_forces, kept, with_forces
@@ -58,8 +58,7 @@ class NoseHoover(Integrator):
 
     def __post_init__(self):
         super().__post_init__()
-        if not isinstance(self.chain, int) or self.chain < 1:
-            raise ValueError(f"NoseHoover: chain must be a whole number >= 1, got {self.chain!r}")
+        check.integer(self.chain, "NoseHoover: chain", 1)
 
     def plan(self, engine: Any, forces: list[Phase]) -> list[Phase]:
         starts, chunks, v = engine.atom_starts, engine.atom_chunks, engine.velocities

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Task
+from triskele.core.extend import Task, check
 
 from ..engine.program import Phase
 from .base import Integrator, fresh_forces, with_forces
@@ -64,8 +64,7 @@ class RESPA(Integrator):
         if (self.temperature is None) != (self.friction is None):
             raise ValueError(f"RESPA: temperature and friction go together, got {self.temperature} and {self.friction}")
         super().__post_init__()
-        if not isinstance(self.inner, int) or self.inner < 1:
-            raise ValueError(f"RESPA: inner must be a whole number >= 1, got {self.inner!r}")
+        check.integer(self.inner, "RESPA: inner", 1)
         if isinstance(self.fast, str):
             raise TypeError(f"RESPA: fast must be a sequence of names, got the string {self.fast!r}")
         object.__setattr__(self, "fast", tuple(self.fast))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core import random
-from triskele.core.extend import Task
+from triskele.core.extend import Task, check
 from triskele.core.random import Fold
 
 from .. import units
@@ -58,8 +58,7 @@ def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None 
     seed : int, optional
         ``engine.seed`` when left out.
     """
-    if not 0 <= temperature < np.inf:
-        raise ValueError(f"velocities: temperature must be >= 0, got {temperature!r}")
+    check.number(temperature, "velocities: temperature", 0)
     key = random.fold_in(random.key(engine.seed if seed is None else seed), Fold.VELOCITIES)
     speed = np.sqrt(units.GAS_CONSTANT * temperature * engine.inverse_masses)
     engine.velocities[:] = np.asarray(random.normal(key, (engine.n, 3))) * speed[:, None]

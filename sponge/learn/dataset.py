@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .. import units
 from ..elements import SYMBOLS
 from ..errors import FileFormatError
@@ -82,8 +84,7 @@ class Dataset:
                     raise ValueError(f"dataset: frame {k}: {name} must be finite, got {array[atom].tolist()} for atom "
                                      f"{atom} "
                                      f"({SYMBOLS[self.elements[k][atom]]})")
-            if not np.isfinite(self.energies[k]):
-                raise ValueError(f"dataset: frame {k}: the energy must be finite, got {self.energies[k]}")
+            check.finite(self.energies[k], f"dataset: frame {k}: the energy")
 
     def __len__(self):
         return len(self.positions)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import make_graph
+from triskele.core.extend import check, make_graph
 
 from .. import units
 from ..elements import NUMBERS, SYMBOLS
@@ -132,8 +132,7 @@ def known_elements(elements: Any, where: str) -> tuple[int, ...]:
 def positive(where: str, **values: Any) -> None:
     """Raise unless all values are positive and finite."""
     for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{where}: {name} must be positive, got {value}")
+        check.positive(value, f"{where}: {name}")
 
 
 def neighbor_rows(atoms: np.ndarray, others: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

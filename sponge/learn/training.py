@@ -12,6 +12,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import optim
+from triskele.core.extend import check
 
 from ..errors import CheckpointError
 from ..report.optional import need
@@ -188,7 +189,9 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     >>> found.history.validation[-1] < found.history.validation[0]
     True
     """
-    _check(epochs=epochs, batch=batch, clip=clip, patience=1 if patience is None else patience)
+    for name, value in (("epochs", epochs), ("batch", batch), ("patience", 1 if patience is None else patience)):
+        check.integer(value, f"train: {name}", 1)
+    check.positive(clip, "train: clip")
     if energy_weight < 0 or force_weight < 0 or energy_weight + force_weight == 0:
         raise ValueError(f"train: weights must be >= 0 and not both 0, got {energy_weight} and {force_weight}")
     if not isinstance(validation, Dataset):
@@ -365,7 +368,3 @@ def _bar(epochs, done):
     return tqdm(total=epochs, initial=done, desc="train", unit="epoch")
 
 
-def _check(**values):
-    for name, value in values.items():
-        if not value > 0:
-            raise ValueError(f"train: {name} must be positive, got {value}")

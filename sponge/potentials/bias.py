@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .. import cv
 from ..cv.compiled import Evaluation
 from ..cv.variable import CollectiveVariable, as_variables
@@ -52,8 +54,7 @@ class BiasPotential(Potential):
         self.cvs = as_variables(where, cvs)
         self.params = {key: np.array(value, np.float64) for key, value in (params or {}).items()}
         for key, value in self.params.items():
-            if not np.isfinite(value).all():
-                raise ValueError(f"{where}: parameter {key} must be finite, got {value}")
+            check.finite(value, f"{where}: parameter {key}")
         try:
             inspect.signature(function).bind(*self.cvs, **self.params)
         except TypeError as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import device, kernel, simd
+from triskele.core.extend import check, device, kernel, simd
 
 from ..indices import as_indices
 from ..potential import Potential
@@ -173,8 +173,7 @@ class CMAP(Potential):
             raise ValueError(
                 f"CMAP {self.name!r}: atoms must be 0 to {system.n - 1}, got {atoms.min()} to {atoms.max()}"
             )
-        if not np.all(np.isfinite(self.params["maps"])):
-            raise ValueError(f"CMAP {self.name!r}: the energies of the maps must be finite")
+        check.finite(self.params["maps"], f"CMAP {self.name!r}: the energies of the maps")
 
     def plan(self, engine):
         maps = self.params["maps"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Elementwise
+from triskele.core.extend import Elementwise, check
 
 from ..algebra import Algebra, Term
 from ..box import displacement
@@ -336,8 +336,7 @@ class ExpressionExternal(Potential):
                 f"{where}: atoms must be 0 to {system.n - 1}, got {self.atoms.min()} to {self.atoms.max()}"
             )
         for name, values in self.params.items():
-            if not np.all(np.isfinite(values)):
-                raise ValueError(f"{where}: parameter {name} must be finite")
+            check.finite(values, f"{where}: parameter {name}")
 
 
 @lru_cache(64)

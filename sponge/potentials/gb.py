@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..potential import Plan, Potential
 from ..units import COULOMB
 from .gb_tables import MODELS, NECK_CUTOFF, Model, neck_tables
@@ -71,10 +73,8 @@ class GB(Potential):
         for name, value in (("solvent_dielectric", solvent_dielectric), ("solute_dielectric", solute_dielectric)):
             if not value > 0:
                 raise ValueError(f"GB: {name} must be positive, got {value}")
-        if not 0 <= kappa < np.inf:
-            raise ValueError(f"GB: kappa must be >= 0 (1/nm), got {kappa}")
-        if not 0 <= surface_tension < np.inf:
-            raise ValueError(f"GB: surface_tension must be >= 0 (kJ/mol/nm^2), got {surface_tension}")
+        check.number(kappa, "GB: kappa", 0, unit="1/nm")
+        check.number(surface_tension, "GB: surface_tension", 0, unit="kJ/mol/nm^2")
         self.name, self.model = "gb", model
         self.solvent_dielectric, self.solute_dielectric = float(solvent_dielectric), float(solute_dielectric)
         self.kappa, self.surface_tension = float(kappa), float(surface_tension)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .. import box as boxes
 from ..at_values import at_values
 from ..errors import BoxError
@@ -131,8 +133,7 @@ class Nonbonded(Potential):
         method, cutoff, switch = new["method"], new["cutoff"], new["switch"]
         if method not in METHODS:
             raise ValueError(f"nonbonded: method must be one of {', '.join(METHODS)}, got {method!r}")
-        if not 0 < cutoff < np.inf:
-            raise ValueError(f"nonbonded: cutoff must be positive (nm), got {cutoff}")
+        check.positive(cutoff, "nonbonded: cutoff", "nm")
         if switch is not None and not 0 < switch < cutoff:
             raise ValueError(f"nonbonded: switch must lie between 0 and the cut-off {cutoff} nm, got {switch}")
         if switch is not None and method == "ljpme":
@@ -146,8 +147,8 @@ class Nonbonded(Potential):
         if method == "ljpme" and self.mixing == "table":
             raise ValueError("nonbonded: 'ljpme' needs sigmas and epsilons of atoms, not a table")
         for name in ("alpha", "lj_alpha"):
-            if new[name] is not None and not 0 < new[name] < np.inf:
-                raise ValueError(f"nonbonded: {name} must be positive (1/nm), got {new[name]}")
+            if new[name] is not None:
+                check.positive(new[name], f"nonbonded: {name}", "1/nm")
         for name in ("grid", "lj_grid", "wave_vectors"):
             if new[name] is not None:
                 new[name] = tuple(int(k) for k in new[name])

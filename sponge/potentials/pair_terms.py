@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from triskele.core.extend import Elementwise, elementwise
+from triskele.core.extend import Elementwise, check, elementwise
 
 from ..at_values import Part, at_values
 from ..box import displacement, largest_cutoff
@@ -66,8 +66,8 @@ class PairPotential(Potential):
         self.name = name or self.default_name
         self.cutoff, self.switch = (None if x is None else float(x) for x in (cutoff, switch))
         self.shift = bool(shift)
-        if cutoff is not None and not 0 < self.cutoff < np.inf:
-            raise ValueError(f"{where}: cutoff must be positive (nm), got {cutoff}")
+        if cutoff is not None:
+            check.positive(self.cutoff, f"{where}: cutoff", "nm")
         if cutoff is None and (switch is not None or shift):
             raise ValueError(f"{where}: switch and shift need a cutoff")
         if switch is not None and not 0 < self.switch < self.cutoff:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Task, kernel
+from triskele.core.extend import Task, check, kernel
 
 from ..box import displacement, minimum_image
 from ..engine.flags import ENERGY
@@ -157,8 +157,7 @@ class PositionRestraint(Potential):
                 f"{where}: atoms must be 0 to {system.n - 1}, got {self.atoms.min()} to {self.atoms.max()}"
             )
         for name, values in self.params.items():
-            if not np.all(np.isfinite(values)):
-                raise ValueError(f"{where}: parameter {name} must be finite")
+            check.finite(values, f"{where}: parameter {name}")
         if np.any(self.params["width"] < 0):
             raise ValueError(f"{where}: width must be >= 0, got {self.params['width'].min()}")
 

@@ -6,6 +6,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from triskele.core.extend import check
+
 from ..errors import ReporterError
 from ..sealed import Sealed
 
@@ -62,8 +64,7 @@ class Reporter(Sealed):
 
     @every.setter
     def every(self, value: int) -> None:
-        if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-            raise ValueError(f"{type(self).__name__}: every must be a whole number of steps >= 1, got {value!r}")
+        check.integer(value, f"{type(self).__name__}: every", 1)
         self._every = int(value)
 
     def open(self, sim: Simulation) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Task
+from triskele.core.extend import Task, check
 
 from .. import units
 from ..cv.compiled import Evaluation, status_code
@@ -133,18 +133,16 @@ class Metadynamics(Sampling):
                 f"{where}: sigma must be a positive number, or one for each of {d} variables, got {sigma!r}"
             )
         self.sigma = np.broadcast_to(widths, (d,)).tolist()
-        if not 0 < height < np.inf:
-            raise ValueError(f"{where}: height must be a positive energy in kJ/mol, got {height!r}")
+        check.positive(height, f"{where}: height", "kJ/mol")
         record = every if record is None else record
         for key, value in (("every", every), ("record", record)):
-            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-                raise ValueError(f"{where}: {key} must be a whole number of steps >= 1, got {value!r}")
+            check.integer(value, f"{where}: {key}", 1)
         if every % record:
             raise ValueError(f"{where}: record must divide the {every} steps between hills, got {record}")
         if bias_factor is not None and not 1 < bias_factor < np.inf:
             raise ValueError(f"{where}: bias_factor must be > 1, got {bias_factor!r} (None keeps the height of hills)")
-        if temperature is not None and not 0 < temperature < np.inf:
-            raise ValueError(f"{where}: temperature must be a positive number of K, got {temperature!r}")
+        if temperature is not None:
+            check.positive(temperature, f"{where}: temperature", "K")
         self.height, self.every, self.record = float(height), int(every), int(record)
         self.bias_factor, self.temperature = bias_factor, temperature
         self.grid = _grid(where, self.cvs, self.sigma, grid)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from triskele.core import random
+from triskele.core.extend import check
 from triskele.core.random import Fold
 
 from .. import box as boxes
@@ -92,8 +93,7 @@ class ReplicaExchange(Replicas):
         systems, integrators = _states(system, integrator, temperatures)
         self.temperatures = np.array([i.temperature for i in integrators])
         self.temperatures.flags.writeable = False  # integrators have them too
-        if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
-            raise ValueError(f"ReplicaExchange: seed must be a whole number >= 0, got {seed!r}")
+        check.integer(seed, "ReplicaExchange: seed", 0)
         self.seed = int(seed)
         self._key = random.fold_in(random.key(self.seed), Fold.EXCHANGES)
         self._cross = any(s is not systems[0] for s in systems) or sampling is not None

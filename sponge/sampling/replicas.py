@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import get_threads, random, set_threads
-from triskele.core.extend import patient_interrupts
+from triskele.core.extend import check, patient_interrupts
 
 from .. import errors
 from ..checkpoint import differences, read_checkpoint, write_checkpoint
@@ -76,8 +76,7 @@ class Replicas(Fixed):
     def __init__(self, make: Callable[[int], Simulation], n: int, *, every: int = 1000, comm: Any = None):
         where = type(self).__name__
         for name, value in (("n", n), ("every", every)):
-            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-                raise ValueError(f"{where}: {name} must be a whole number >= 1, got {value!r}")
+            check.integer(value, f"{where}: {name}", 1)
         if not callable(make):
             raise TypeError(
                 f"{where}: make must be a function that makes the simulation of replica k, got {type(make).__name__}"

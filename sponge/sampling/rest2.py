@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..potential import Potential
 from ..potentials.cmap import CMAP
 from ..potentials.gb import GB
@@ -72,8 +74,7 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     """
     inside = _solute(system, solute)
     for name, value in (("temperature", temperature), ("reference", reference)):
-        if not 0 < value < np.inf:
-            raise ValueError(f"rest2: {name} must be positive (K), got {value!r}")
+        check.positive(value, f"rest2: {name}", "K")
     factor = reference / temperature
     root = np.sqrt(factor)
     scaled = system.copy()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from triskele.core.extend import Task
+from triskele.core.extend import Task, check
 
 from ..engine.engine import Engine
 from ..engine.flags import STEP
@@ -97,14 +97,14 @@ class SITS(Sampling):
                             f"units.ladder(280, 600, 60))") from None
         self.cross, self.temperature, self.reciprocal = float(cross), temperature, bool(reciprocal)
         self.terms = None if terms is None else tuple(terms)
-        self.estimator, self.every, self.block = estimator, _whole("every", every, 1), _whole("block", block, 10)
+        self.estimator = estimator
+        self.every, self.block = check.integer(every, "SITS: every", 1), check.integer(block, "SITS: block", 10)
         if len(self.temperatures) == 0 or not np.all(np.isfinite(self.temperatures)) or self.temperatures[0] <= 0:
             raise ValueError(f"SITS: temperatures must be positive numbers, at least one, got {temperatures!r} (such "
                              f"as units.ladder(280, 600, 60))")
-        if not 0 <= self.cross <= 1:
-            raise ValueError(f"SITS: cross must be from 0 to 1, got {cross}")
-        if temperature is not None and not 0 < temperature < np.inf:
-            raise ValueError(f"SITS: temperature must be a positive number, got {temperature!r}")
+        check.number(self.cross, "SITS: cross", 0, 1)
+        if temperature is not None:
+            check.positive(temperature, "SITS: temperature")
         if estimator not in ESTIMATORS:
             raise ValueError(f"SITS: estimator must be one of {', '.join(ESTIMATORS)}, got {estimator!r}")
         if isinstance(terms, str):
@@ -514,12 +514,6 @@ class SITS(Sampling):
         self._used = len(self._records)
         if self._mode == ITERATE and self._sharing.learn(news, self.block):
             self._learned()
-
-
-def _whole(what, value, least):
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
-        raise ValueError(f"SITS: {what} must be a whole number >= {least}, got {value!r}")
-    return int(value)
 
 
 def _below(prefix, state):

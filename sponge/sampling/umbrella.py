@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from triskele.core.extend import Task
+from triskele.core.extend import Task, check
 
 from .. import units
 from ..analysis.mbar import Mbar, mbar
@@ -111,8 +111,7 @@ class UmbrellaSampling(Replicas):
         if positions is not None and np.shape(positions) != (n, system.n, 3):
             raise ValueError(f"{where}: positions must have shape {(n, system.n, 3)}, got {np.shape(positions)}")
         self.temperature, self.seed = float(integrator.temperature), seed
-        if isinstance(record, bool) or not hasattr(record, "__index__") or not 1 <= record:
-            raise ValueError(f"{where}: record must be a whole number of steps >= 1, got {record!r}")
+        check.integer(record, f"{where}: record", 1)
         self.record = int(record)
         self._windows: dict[int, _Window] = {}
         self._recording = False

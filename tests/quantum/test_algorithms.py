@@ -160,7 +160,7 @@ def test_classifier_of_circuits_that_cannot_be_trained():
         quantum.Classifier(quantum.Circuit(1).ry("a", 0))
     with pytest.raises(ParameterError, match="no trainable parameters .*add an ansatz"):
         quantum.Classifier(quantum.Circuit(1).ry("a", 0).as_encoder())
-    with pytest.raises(ParameterError, match="classes must be an integer of at least 2, got 1"):
+    with pytest.raises(ParameterError, match="classes must be an integer >= 2, got 1"):
         quantum.Classifier(uploading(), classes=1)
     with pytest.raises(CircuitError, match="a Circuit is needed"):
         quantum.Classifier("ry")

@@ -144,7 +144,7 @@ def test_bad_arrays(names, qubits, params, error, message):
 @pytest.mark.parametrize(
     ("build", "error", "message"),
     [
-        (lambda: quantum.Circuit(-1), CircuitError, "num_qubits must be an integer of at least 0, got -1"),
+        (lambda: quantum.Circuit(-1), CircuitError, "num_qubits must be an integer >= 0, got -1"),
         (lambda: quantum.Circuit(2.5), CircuitError, "num_qubits must be an integer"),
         (lambda: quantum.Circuit(2).h(2), CircuitError, "h: qubits must be integers from 0 to 1, got 2"),
         (lambda: quantum.Circuit(2).h(-1), CircuitError, "got -1"),
@@ -160,7 +160,7 @@ def test_bad_arrays(names, qubits, params, error, message):
         (lambda: quantum.Circuit(1).extend(quantum.Circuit(2)), CircuitError, "does not fit on 1"),
         (lambda: quantum.Circuit(1).extend(3), CircuitError, "a Circuit is needed, got int"),
         (lambda: quantum.Circuit(2).remap([0, 0]), CircuitError, "2 different qubits"),
-        (lambda: quantum.Circuit(2).repeat(-1), CircuitError, "at least 0, got -1"),
+        (lambda: quantum.Circuit(2).repeat(-1), CircuitError, ">= 0, got -1"),
         (lambda: quantum.Circuit(1).rx("a", 0).bind({"b": 1.0}), ParameterError, r"no parameters \['b'\]"),
         (lambda: quantum.Circuit(1).rx("a", 0).bind([1.0, 2.0]), ParameterError, "1 values are needed"),
         (lambda: quantum.Circuit(1).rx("a", 0).bind([np.inf]), ParameterError, "must be finite"),

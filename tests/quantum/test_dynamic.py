@@ -219,7 +219,7 @@ def test_gates_before_anything_random_are_done_once():
     ("make", "message"),
     [
         (lambda: quantum.Circuit(2).append(noise.bit_flip(0.1), 0, controls=[1]), "bit_flip: only gates have controls"),
-        (lambda: quantum.Circuit(2).measure(0, -1), "classical bits must be integers of at least 0, got .-1."),
+        (lambda: quantum.Circuit(2).measure(0, -1), "classical bits must be integers >= 0, got .-1."),
         (lambda: quantum.Circuit(2).append("x", 0, condition=quantum.circuit.Condition((3,), 1)),
          "must be there .measure into them first., got .3."),
     ],

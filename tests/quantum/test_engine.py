@@ -188,7 +188,7 @@ def test_bad_calls():
         quantum.run(circuit, initial=[2, 0, 0, 0])
     with pytest.raises(SimulatorError, match="norm 1, got nan"):
         quantum.run(circuit, initial=[np.nan, 0, 0, 0])
-    with pytest.raises(SimulatorError, match="shots must be an integer of at least 1, got 0"):
+    with pytest.raises(SimulatorError, match="shots must be an integer >= 1, got 0"):
         quantum.run(circuit, shots=0)
     with pytest.raises(ParameterError, match="no parameters for theta"):
         quantum.run(circuit, [1.0])

@@ -11,7 +11,7 @@ SAID = [
     (lambda: Circuit(3).h(range(3)), "one call for each qubit"),
     (lambda: Circuit(3).rx(0, np.pi / 2), "got 1.57.*parameters come before qubits"),
     (lambda: Circuit(3).h("0"), "got '0'"),
-    (lambda: Circuit(3).CX(0, 1), r"unknown gate 'CX' \(did you mean cx\?\)"),
+    (lambda: Circuit(3).CX(0, 1), r"unknown gate 'CX' \(did you mean 'cx'\?\)"),
     (lambda: Circuit(3).hh(0), "unknown gate 'hh'"),
     (lambda: Circuit(3).cx(1, 1), "qubits must differ"),
     (lambda: Circuit(1).rx(Parameter("a") * Parameter("b"), 0), r"linear in its parameters, got \(a\)\*\(b\)"),
@@ -24,7 +24,7 @@ SAID = [
     (lambda: quantum.run(Circuit(1), simulator="statevectr"), "must be one of .*statevector"),
     (lambda: quantum.run(Circuit(70)), "stabilizer simulator has no such limit"),
     (lambda: Circuit(2).measure(0).inverse(), "measure on qubits .0. cannot be undone"),
-    (lambda: Circuit(1).depolarizing(1.7, 0), "p must be from 0 to 1.33"),
+    (lambda: Circuit(1).depolarizing(1.7, 0), "p must be a number from 0 to 1.33"),
     (lambda: Circuit(1).draw("latex"), "'text' or 'mpl', got 'latex'"),
 ]
 

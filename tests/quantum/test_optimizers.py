@@ -192,7 +192,7 @@ def test_what_is_no_optimizer(optimizer):
 @pytest.mark.parametrize("make", [lambda: SciPy("newton"), lambda: SPSA(perturbation=0),
                                   lambda: SPSA(learning_rate=-1.0), lambda: NaturalGradient(learning_rate=0)])
 def test_options_that_make_no_sense(make):
-    with pytest.raises(OptimizerError, match="SciPy: unknown method|must be positive"):
+    with pytest.raises(OptimizerError, match="SciPy: unknown method|must be a positive number"):
         make()
 
 

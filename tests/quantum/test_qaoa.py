@@ -167,7 +167,7 @@ def test_costs_that_are_none(algorithm, cost, why):
 
 def test_numbers_that_make_no_sense():
     cost = quantum.maxcut(ring(4))
-    with pytest.raises(CircuitError, match="layers must be an integer of at least 1, got 0"):
+    with pytest.raises(CircuitError, match="layers must be an integer >= 1, got 0"):
         quantum.QAOA(cost, 0)
     with pytest.raises(CircuitError, match="samples"):
         quantum.QAOA(cost, samples=0)

@@ -71,7 +71,7 @@ def test_a_seed_fixes_the_samples_and_their_number_only_cuts_them(rng):
 def test_bad_probabilities_and_shots(rng):
     good = np.array([0.5, 0.5])
     for shots in (0, -1, 1.5, True):
-        with pytest.raises(SimulatorError, match="shots must be an integer of at least 1"):
+        with pytest.raises(SimulatorError, match="shots must be an integer >= 1"):
             sample(good, shots)
     with pytest.raises(SimulatorError, match="seed must be an integer"):
         sample(good, 1, seed=-1)

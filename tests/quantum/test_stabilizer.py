@@ -348,7 +348,7 @@ def test_what_needs_shots_and_what_cannot_be_written_out():
         run(quantum.Circuit(1).measure(0).x(0))
     # measurements at the end do not change the state
     assert run(quantum.Circuit(1).x(0).measure(0)).stabilizers() == ["-Z"]
-    with pytest.raises(SimulatorError, match="shots must be an integer of at least 1, got 0"):
+    with pytest.raises(SimulatorError, match="shots must be an integer >= 1, got 0"):
         run(quantum.Circuit(1).measure(0), shots=0)
     with pytest.raises(SimulatorError, match="at most 24 qubits can be written out, got 30"):
         run(quantum.Circuit(30)).statevector()

@@ -117,7 +117,7 @@ def test_initial_state():
     [
         (lambda: quantum.run(quantum.Circuit(1).bit_flip(0.1, 0), simulator="trajectories"),
          "number of trajectories is needed"),
-        (lambda: trajectories(quantum.Circuit(1).bit_flip(0.1, 0), 0), "shots must be an integer of at least 1, got 0"),
+        (lambda: trajectories(quantum.Circuit(1).bit_flip(0.1, 0), 0), "shots must be an integer >= 1, got 0"),
         (lambda: trajectories(quantum.Circuit(1).bit_flip(0.1, 0), 10).statevector(),
          "every trajectory ends in its own state"),
         (lambda: trajectories(quantum.Circuit(40).bit_flip(0.1, 0), 10), "40 qubits need .* GiB"),

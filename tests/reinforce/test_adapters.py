@@ -250,7 +250,7 @@ def test_environments_that_cannot_be_games():
         rl.from_gymnasium("Pendulum-v1")
     with pytest.raises(rl.GameError, match="CartPoleEnv has no time limit .give a horizon"):
         rl.from_gymnasium(lambda: gymnasium.make("CartPole-v1").unwrapped.__class__())
-    with pytest.raises(rl.GameError, match="horizon must be an integer of at least 1, got 0"):
+    with pytest.raises(rl.GameError, match="horizon must be an integer >= 1, got 0"):
         rl.from_gymnasium("CartPole-v1", horizon=0)
 
 

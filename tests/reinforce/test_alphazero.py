@@ -348,18 +348,18 @@ def test_where_actors_run_does_not_matter(actors):
 
 class TestErrors:
     @pytest.mark.parametrize(("settings", "message"), [
-        ({"num_games": 0}, "num_games must be a positive integer, got 0"),
-        ({"simulations": 2.5}, "simulations must be a positive integer, got 2.5"),
-        ({"learning_rate": -1.0}, "learning_rate must be positive"),
-        ({"value_mix": 1.5}, "value_mix must be between 0 and 1, got 1.5"),
+        ({"num_games": 0}, "num_games must be an integer >= 1, got 0"),
+        ({"simulations": 2.5}, "simulations must be an integer >= 1, got 2.5"),
+        ({"learning_rate": -1.0}, "learning_rate must be a positive number"),
+        ({"value_mix": 1.5}, "value_mix must be a number from 0 to 1, got 1.5"),
         ({"buffer_size": 50}, "buffer_size must hold learning_starts = 64 positions, got 50"),
         ({"policy": rl.UCT()}, r"policy must be Gumbel\(...\) or PUCT\(...\), got UCT"),
-        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+        ({"seed": -1}, "seed must be an integer from 0 to 2"),
         ({"buffer_size": 10**13},
          "buffer_size and num_games must fit into memory, got 10000000000000 positions and 8 games of up to 9 moves"),
         ({"num_games": 10**11}, "buffer_size and num_games must fit into memory"),
         ({"symmetries": mirrored}, "symmetries must be a sequence of functions, got <function mirrored"),
-        ({"batch_size": "64"}, "batch_size must be a positive integer, got '64'"),
+        ({"batch_size": "64"}, "batch_size must be an integer >= 1, got '64'"),
     ])
     def test_hyper_parameters(self, settings, message):
         with pytest.raises(ValueError, match=message):

@@ -333,14 +333,14 @@ def test_steps_that_do_not_follow_each_other_are_refused():
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: rl.ReplayBuffer(0, SPACE, ACTION), "ReplayBuffer: capacity must be at least 1, got 0"),
-    (lambda: rl.ReplayBuffer(1.5, SPACE, ACTION), "capacity must be an integer, got 1.5"),
+    (lambda: rl.ReplayBuffer(0, SPACE, ACTION), "ReplayBuffer: capacity must be an integer >= 1, got 0"),
+    (lambda: rl.ReplayBuffer(1.5, SPACE, ACTION), "capacity must be an integer >= 1, got 1.5"),
     (lambda: rl.ReplayBuffer(10, "box", ACTION), "observation_space must be a space"),
     (lambda: rl.ReplayBuffer(10, SPACE, ((), object)), "dtype of fixed size"),
     (lambda: rl.ReplayBuffer(10**12, SPACE, ACTION), "capacity must fit into memory"),
-    (lambda: rl.ReplayBuffer(10, SPACE, ACTION, discount=1.2), "discount must be between 0 and 1"),
-    (lambda: rl.ReplayBuffer(10, SPACE, ACTION, n_step=0), "n_step must be at least 1"),
-    (lambda: rl.PrioritizedReplayBuffer(10, SPACE, ACTION, alpha=2.0), "alpha must be between 0 and 1"),
+    (lambda: rl.ReplayBuffer(10, SPACE, ACTION, discount=1.2), "discount must be a number from 0 to 1"),
+    (lambda: rl.ReplayBuffer(10, SPACE, ACTION, n_step=0), "n_step must be an integer >= 1"),
+    (lambda: rl.PrioritizedReplayBuffer(10, SPACE, ACTION, alpha=2.0), "alpha must be a number from 0 to 1"),
 ])
 def test_bad_buffers(make, message):
     with pytest.raises(rl.BufferError, match=message):
@@ -374,7 +374,7 @@ def test_bad_priorities(rng):
     ]:
         with pytest.raises(rl.BufferError, match=message):
             buffer.update_priorities(indices, errors)
-    with pytest.raises(rl.BufferError, match="beta must be between 0 and 1, got 2"):
+    with pytest.raises(rl.BufferError, match="beta must be a number from 0 to 1, got 2"):
         buffer.sample(2, beta=2)
     assert_array_equal(buffer.priorities, before)
 

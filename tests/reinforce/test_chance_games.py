@@ -115,7 +115,7 @@ def test_a_search_of_pig_knows_when_to_stop():
 
 @pytest.mark.parametrize(("goal", "sides"), [(0, 6), (100, 1), (2.5, 6)])
 def test_impossible_pigs(goal, sides):
-    with pytest.raises(rl.GameError, match="Pig: goal must be an integer of at least 1 and sides of at least 2"):
+    with pytest.raises(rl.GameError, match="Pig: goal must be an integer >= 1 and sides of at least 2"):
         rl.games.Pig(goal, sides)
 
 

@@ -233,8 +233,8 @@ def test_broken_rules(rule, function, message):
 
 
 @pytest.mark.parametrize(("changes", "message"), [
-    ({"num_players": 0}, "num_players must be an integer of at least 1, got 0"),
-    ({"max_length": None}, "max_length must be an integer of at least 1, got None"),
+    ({"num_players": 0}, "num_players must be an integer >= 1, got 0"),
+    ({"max_length": None}, "max_length must be an integer >= 1, got None"),
     ({"observation_shape": [2]}, r"observation_shape must be a tuple of positive integers, got \[2\]"),
     ({"observation_shape": ()}, "observation_shape must be a tuple of positive integers"),
     ({"num_outcomes": 0}, "num_outcomes must be positive where there is a rule chance, and else 0, got 0"),

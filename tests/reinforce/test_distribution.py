@@ -325,9 +325,9 @@ class TestBadInput:
         assert agent.train(1000, progress=False, distribution=rl.OneProcess()).steps >= 1000
 
     @pytest.mark.parametrize(("make", "message"), [
-        (lambda: rl.OneProcess(0), "OneProcess: actors must be a positive integer, got 0"),
-        (lambda: rl.Threads(2.5), "Threads: actors must be a positive integer, got 2.5"),
-        (lambda: rl.Threads(2, timeout=0), "Threads: timeout must be a positive number of seconds, got 0"),
+        (lambda: rl.OneProcess(0), "OneProcess: actors must be an integer >= 1, got 0"),
+        (lambda: rl.Threads(2.5), "Threads: actors must be an integer >= 1, got 2.5"),
+        (lambda: rl.Threads(2, timeout=0), r"Threads: timeout must be a positive number \(s\), got 0"),
         (lambda: rl.MPI(timeout="long"), "MPI: timeout must be a positive number"),
     ])
     def test_policies_out_of_range(self, make, message):

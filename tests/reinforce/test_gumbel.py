@@ -71,8 +71,8 @@ def test_without_noise_the_best_action_is_found():
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"max_considered_actions": 0}, "max_considered_actions must be a positive integer, got 0"),
-    ({"gumbel_scale": -1.0}, "gumbel_scale must be a finite number of at least 0, got -1.0"),
+    ({"max_considered_actions": 0}, "max_considered_actions must be an integer >= 1, got 0"),
+    ({"gumbel_scale": -1.0}, "gumbel_scale must be a number >= 0, got -1.0"),
     ({"value_scale": float("nan")}, "value_scale must be"),
 ])
 def test_bad_parameters_are_named(arguments, message):

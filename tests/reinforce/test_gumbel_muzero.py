@@ -253,10 +253,10 @@ def test_embeddings_are_scaled_even_when_flat():
 
 @pytest.mark.parametrize(("env", "options", "error", "message"), [
     ("Pendulum-v1", {}, rl.EnvError, "GumbelMuZero: actions must be Discrete, got Box"),
-    ("CartPole-v1", {"simulations": 0}, ValueError, "simulations must be a positive integer, got 0"),
-    ("CartPole-v1", {"unroll_steps": 2.5}, ValueError, "unroll_steps must be a positive integer, got 2.5"),
-    ("CartPole-v1", {"discount": 1.5}, ValueError, "discount must be between 0 and 1, got 1.5"),
-    ("CartPole-v1", {"learning_rate": -1.0}, ValueError, "learning_rate must be positive"),
+    ("CartPole-v1", {"simulations": 0}, ValueError, "simulations must be an integer >= 1, got 0"),
+    ("CartPole-v1", {"unroll_steps": 2.5}, ValueError, "unroll_steps must be an integer >= 1, got 2.5"),
+    ("CartPole-v1", {"discount": 1.5}, ValueError, "discount must be a number from 0 to 1, got 1.5"),
+    ("CartPole-v1", {"learning_rate": -1.0}, ValueError, "learning_rate must be a positive number"),
     (rl.games.TicTacToe(), {}, rl.EnvError,
      r"env must be an environment, got the game TicTacToe\(\) \(AlphaZero learns games\)"),
     ("CartPole-v1", {"hidden": 64}, ValueError, "hidden must be widths of layers"),
@@ -334,7 +334,7 @@ def test_planners_check_what_they_are_given():
                                                r"\(5,\)"), (np.full(4, np.nan), "must be finite")):
         with pytest.raises(rl.EnvError, match=message):
             plan(observation)
-    with pytest.raises(rl.SearchError, match="simulations must be a positive integer, got -3"):
+    with pytest.raises(rl.SearchError, match="simulations must be an integer >= 1, got -3"):
         rl.GumbelMuZero("CartPole-v1", **QUICK).evaluate(4, simulations=-3)
 
 

@@ -174,9 +174,9 @@ def test_players_who_do_wrong(players, error, message):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"games": 0}, "games must be an integer of at least 1, got 0"),
-    ({"games": 2.0}, "games must be an integer of at least 1, got 2.0"),
-    ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+    ({"games": 0}, "games must be an integer >= 1, got 0"),
+    ({"games": 2.0}, "games must be an integer >= 1, got 2.0"),
+    ({"seed": -1}, "seed must be an integer >= 0, got -1"),
 ])
 def test_matches_that_cannot_be(arguments, message):
     with pytest.raises(rl.GameError, match=message):

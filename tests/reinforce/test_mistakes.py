@@ -7,14 +7,14 @@ from triskele import reinforce as rl
 
 
 @pytest.mark.parametrize(("agent", "env", "options", "message"), [
-    (rl.DQN, "CartPole-v1", {"learning_rate": "3e-4"}, "DQN: learning_rate must be positive, got '3e-4'"),
-    (rl.DQN, "CartPole-v1", {"discount": "a"}, "DQN: discount must be between 0 and 1, got 'a'"),
+    (rl.DQN, "CartPole-v1", {"learning_rate": "3e-4"}, "DQN: learning_rate must be a positive number, got '3e-4'"),
+    (rl.DQN, "CartPole-v1", {"discount": "a"}, "DQN: discount must be a number from 0 to 1, got 'a'"),
     (rl.DQN, "CartPole-v1", {"hidden": 64}, "DQN: hidden must be widths of layers, .* got 64"),
     (rl.DQN, "CartPole-v1", {"hidden": (0,)}, r"DQN: hidden must be widths of layers, .* got \(0,\)"),
     (rl.DQN, "CartPole-v1", {"activation": "relu"}, "DQN: activation must be a function, got 'relu'"),
     (rl.DQN, "CartPole-v1", {"epsilon": 0.1},
      "DQN: epsilon must be two numbers between 0 and 1, at first and in the end, got 0.1"),
-    (rl.DQN, "CartPole-v1", {"learning_starts": -5}, "DQN: learning_starts must be not negative, got -5"),
+    (rl.DQN, "CartPole-v1", {"learning_starts": -5}, "DQN: learning_starts must be a number >= 0, got -5"),
     (rl.SAC, "Pendulum-v1", {"hidden": "64"}, "SAC: hidden must be widths of layers"),
     (rl.SAC, "Pendulum-v1", {"activation": "relu"}, "SAC: activation must be a function"),
     (rl.SAC, "Pendulum-v1", {"alpha": "auto"}, "SAC: alpha must be positive or None, got 'auto'"),

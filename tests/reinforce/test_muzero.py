@@ -154,7 +154,7 @@ def test_bad_arguments_are_named(reference):
     t = tables(reference, "muzero_p1_32")
     search = rl.MuZero(tabular(t, 5), 8)
     for call, message in (
-        (lambda: rl.MuZero(tabular(t, 5), 0), "simulations must be a positive integer, got 0"),
+        (lambda: rl.MuZero(tabular(t, 5), 0), "simulations must be an integer >= 1, got 0"),
         (lambda: rl.MuZero(tabular(t, 5), 8, "uct"), "policy must be Gumbel"),
         (lambda: search(np.arange(4), np.zeros((4, 5), bool)),
          "each root needs a legal action, got none at observation 0"),

@@ -170,7 +170,7 @@ def test_bad_input():
         returns.gae(r, np.zeros(4), r, never)
     with pytest.raises(ValueError, match="rewards must be an array of at least one step"):
         returns.discounted(np.zeros(0), np.zeros(0, bool))
-    with pytest.raises(ValueError, match="n must be a positive integer, got 0"):
+    with pytest.raises(ValueError, match="n must be an integer >= 1, got 0"):
         returns.n_step(r, r, never, n=0)
     with pytest.raises(ValueError, match="discount must be between 0 and 1, got 1.5"):
         returns.lambda_returns(r, r, never, discount=1.5)

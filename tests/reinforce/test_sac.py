@@ -123,10 +123,10 @@ def test_the_policy_is_saved_without_the_agent(tmp_path):
     ("CartPole-v1", {}, rl.EnvError, r"SAC: actions must be a bounded Box with one axis, got Discrete\(2\)"),
     ("Pendulum-v1", {"train_every": 3, "num_envs": 2}, ValueError,
      "train_every must be a multiple of num_envs = 2, got 3"),
-    ("Pendulum-v1", {"batch_size": 1.5}, ValueError, "batch_size must be a positive integer, got 1.5"),
-    ("Pendulum-v1", {"tau": -0.1}, ValueError, "tau must be between 0 and 1"),
+    ("Pendulum-v1", {"batch_size": 1.5}, ValueError, "batch_size must be an integer >= 1, got 1.5"),
+    ("Pendulum-v1", {"tau": -0.1}, ValueError, "tau must be a number from 0 to 1"),
     ("Pendulum-v1", {"alpha": 0.0}, ValueError, "alpha must be positive or None, got 0.0"),
-    ("Pendulum-v1", {"actor_rate": np.inf}, ValueError, "actor_rate must be positive"),
+    ("Pendulum-v1", {"actor_rate": np.inf}, ValueError, "actor_rate must be a positive number"),
     ("Pendulum-v1", {"learning_starts": -1}, ValueError, "learning_starts must be an integer >= 0"),
     ("Pendulum-v1", {"buffer_size": 50}, ValueError, "buffer_size must hold batch_size = 256"),
 ])

@@ -83,7 +83,7 @@ class TestLoop:
 
     @pytest.mark.parametrize("wrong", [0, -5, 2.5, True, "many"])
     def test_refuses_steps_that_are_no_positive_number(self, agent, wrong):
-        with pytest.raises(ValueError, match="Counter.train: total_steps must be a positive integer"):
+        with pytest.raises(ValueError, match="Counter.train: total_steps must be an integer >= 1"):
             agent.train(wrong, progress=False)
 
     def test_nothing_left_to_do(self, agent):
@@ -117,7 +117,7 @@ class TestLoop:
         assert "40.0/40.0" in capsys.readouterr().err
 
     def test_settings_are_checked(self):
-        with pytest.raises(ValueError, match="Counter: num_envs must be a positive integer, got 0"):
+        with pytest.raises(ValueError, match="Counter: num_envs must be an integer >= 1, got 0"):
             Counter("CartPole-v1", num_envs=0)
         with pytest.raises(ValueError, match="seed must be an integer"):
             Counter("CartPole-v1", seed=-1)
@@ -288,7 +288,7 @@ class TestEvaluation:
         assert a.mean == a.returns.mean() and a.std == a.returns.std()
 
     def test_refuses_no_episodes(self, agent):
-        with pytest.raises(ValueError, match="episodes must be a positive integer, got 0"):
+        with pytest.raises(ValueError, match="episodes must be an integer >= 1, got 0"):
             agent.evaluate(0)
 
 

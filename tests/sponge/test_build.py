@@ -91,7 +91,7 @@ def test_orientations_are_uniform():
         ({"n": 10, "model": "tip9p"}, "model must be one of tip3p,.* got 'tip9p'", ValueError),
         ({"size": 0.2}, "must hold a molecule", ValueError),
         ({"n": 100, "size": 1.0}, "molecules must have room, got 100", ValueError),
-        ({"n": 10, "density": -1}, "density must be positive", ValueError),
+        ({"n": 10, "density": -1}, "density must be a positive number", ValueError),
         ({"size": [1, 2]}, "three lengths", BoxError),
     ],
 )
@@ -231,7 +231,7 @@ def test_solvate_says_what_is_missing(heavy):
         ({}, "padding or size must be given"),
         ({"padding": 1.0, "size": 3.0}, "got both"),
         ({"padding": 1, "shape": "ball"}, "got 'ball'"),
-        ({"padding": 1, "ionic_strength": -1}, "must be >= 0"),
+        ({"padding": 1, "ionic_strength": -1}, "must be a number >= 0"),
     ],
 )
 def test_bad_requests_for_solvent(heavy, options, message):

@@ -185,7 +185,7 @@ def test_keys_are_checked_before_anything_is_done(folder, text, message):
     (SYSTEM + INTEGRATOR + "[run]\n", ValueError, "either a number of steps or a time"),
     (SYSTEM + INTEGRATOR + RUN + "[nonbonded]\nmethod = 'pmee'\n", ValueError, "method must be one of"),
     (SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'CSV'\npath = 'a'\nevery = 0\n", ValueError,
-     "CSV: every must be a whole number"),
+     "CSV: every must be an integer"),
     (SYSTEM + INTEGRATOR + RUN + "[simulation]\nseed = 'a'\n", ValueError, "seed must be"),
 ])
 def test_values_are_checked_by_those_who_use_them(folder, text, error, message):

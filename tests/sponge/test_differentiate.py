@@ -218,7 +218,7 @@ def test_exploding_trajectory_names_the_step(method):
     (dict(integrator=sponge.Brownian(300, 1.0, 0.001)), "must be VelocityVerlet or LangevinMiddle"),
     (dict(masses=[0.0]), "masses must be positive"),
     (dict(steps=10, every=3), "multiple of every, got 10 and 3"),
-    (dict(steps=0), "steps must be a whole number"),
+    (dict(steps=0), "steps must be an integer"),
     (dict(method="forward"), "'checkpoint' or 'reversible', got 'forward'"),
     (dict(method="reversible", integrator=sponge.LangevinMiddle(300, 1000.0, 0.001)), "below ln 2"),
 ])
@@ -230,7 +230,7 @@ def test_bad_arguments(arguments, message):
 
 def test_unknown_parameters_are_named():
     system = argon()
-    with pytest.raises(KeyError, match=r"no parameter 'nonbonded/epsilon' \(near: nonbonded/epsilons"):
+    with pytest.raises(KeyError, match=r"no parameter 'nonbonded/epsilon' \(did you mean 'nonbonded/epsilons'"):
         explicit_energy(system)({"nonbonded": {"epsilon": np.ones(system.n)}}, system.positions, system.box)
     with pytest.raises(ValueError, match="positions must have shape"):
         trajectory(spring, [1.0], sponge.VelocityVerlet(0.001), 10)(1.0, np.zeros((2, 3)), np.zeros((1, 3)))

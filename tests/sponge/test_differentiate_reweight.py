@@ -209,5 +209,5 @@ def test_bad_frames():
         Ensemble(spring, T).add(1.0, np.zeros((2, 1, 3))).add(1.0, np.zeros((2, 2, 3)))
     with pytest.raises(ValueError, match="positive numbers"):
         observables.rdf([0.0, 0.1])
-    with pytest.raises(ValueError, match="temperature must be positive"):
+    with pytest.raises(ValueError, match="temperature must be a positive number"):
         Ensemble(spring, 0.0)

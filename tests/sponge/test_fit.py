@@ -163,7 +163,7 @@ def test_lennard_jones_from_structure_and_pressure(way):
 def test_bad_input():
     system, spread = springs()
     target, by = targets.observable(spread, RT / 100), next(ways())
-    with pytest.raises(KeyError, match=r"no parameter 'springs/kk' \(near: springs/k\)"):
+    with pytest.raises(KeyError, match=r"no parameter 'springs/kk' \(did you mean 'springs/k'\? known: springs/k"):
         sponge.fit(system, [target], ["springs/kk"], by=by)
     with pytest.raises(KeyError, match="no potential 'spring'; there are springs"):
         sponge.fit(system, [target], ({"k": 1.0}, lambda theta: {"spring": {"k": theta["k"]}}), by=by)

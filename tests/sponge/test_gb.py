@@ -225,7 +225,7 @@ def test_standard_radii_and_screening(model, openmm_class):
     (dict(model="pb"), "model must be one of hct, obc1, obc2, gbn, gbn2, got 'pb'"),
     (dict(radii=[0.15, 0.005]), "radii must be above the offset 0.009 nm, got 0.005 for atom 1"),
     (dict(radii=[0.15, 0.21], model="gbn2"), "radii must lie between 0.1 and 0.2 nm, got 0.21 for atom 1"),
-    (dict(kappa=-1.0), "kappa must be >= 0"),
+    (dict(kappa=-1.0), "kappa must be a number >= 0"),
     (dict(solvent_dielectric=0.0), "solvent_dielectric must be positive"),
     (dict(charges=[1.0, np.nan]), "charges must be finite, got nan for atom 1"),
     (dict(scales=[1.0]), r"scales must have shape \[2\]"),

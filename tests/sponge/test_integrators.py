@@ -343,9 +343,9 @@ def test_noise_is_a_function_of_step_and_atom():
         (lambda: sponge.LangevinMiddle(temperature=-1, friction=1, timestep=0.001),
          "temperature must be a positive number, got -1"),
         (lambda: sponge.LangevinMiddle(300, np.nan, 0.001), "friction must be a positive number, got nan"),
-        (lambda: sponge.NoseHoover(300, 0.1, 0.001, chain=0), "chain must be a whole number >= 1, got 0"),
+        (lambda: sponge.NoseHoover(300, 0.1, 0.001, chain=0), "chain must be an integer >= 1, got 0"),
         (lambda: sponge.Bussi(300, np.inf, 0.001), "relaxation_time must be a positive number, got inf"),
-        (lambda: sponge.RESPA(0.004, 0, []), "inner must be a whole number >= 1, got 0"),
+        (lambda: sponge.RESPA(0.004, 0, []), "inner must be an integer >= 1, got 0"),
         (lambda: sponge.RESPA(0.004, 2, ["bond"], temperature=300.0), "temperature and friction go together"),
     ],
 )

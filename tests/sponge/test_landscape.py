@@ -228,7 +228,7 @@ def test_bad_input_is_named():
         analysis.profile(x, temperature=300, limits=(2, 3))
     with pytest.raises(ValueError, match="either period or limits"):
         analysis.profile(x, temperature=300, limits=(2, 3), period=(0, 1))
-    with pytest.raises(ValueError, match="blocks must be >= 2"):
+    with pytest.raises(ValueError, match="blocks must be an integer >= 2"):
         analysis.free_energy(x, x, temperature=300, blocks=1)
     with pytest.raises(ValueError, match="region 'all' must give an array of bool"):
         analysis.populations(x, x, {"all": lambda phi, psi: phi})

@@ -150,7 +150,7 @@ def test_a_simulation_goes_on_from_the_minimum(rng):
     assert np.abs(length_errors(system, sim.positions)).max() < 2e-6
 
 
-@pytest.mark.parametrize("options, message", [({"tolerance": 0}, "tolerance must be positive, got 0"),
+@pytest.mark.parametrize("options, message", [({"tolerance": 0}, "tolerance must be a positive number, got 0"),
                                               ({"method": "newton"},
                                                "method must be one of lbfgs, fire, got 'newton'")])
 def test_bad_options(options, message, rng):

@@ -338,14 +338,14 @@ def test_an_atom_without_lennard_jones_has_no_derivative_by_its_depth():
 # ----------------------------------------------------------------------------------------------------------- errors
 @pytest.mark.parametrize("options, message", [
     (dict(method="p3m"), "method must be one of pme, ewald, ljpme, reaction_field, cutoff, none, got 'p3m'"),
-    (dict(cutoff=-1.0), r"cutoff must be positive \(nm\), got -1.0"),
+    (dict(cutoff=-1.0), r"cutoff must be a positive number \(nm\), got -1.0"),
     (dict(switch=1.2), "switch must lie between 0 and the cut-off 0.9 nm, got 1.2"),
     (dict(method="ljpme", switch=0.8), "takes no switch"),
     (dict(tolerance=0.7), "tolerance must lie between 0 and 0.5, got 0.7"),
     (dict(order=3), "order must be 4, 5 or 6, got 3"),
     (dict(dielectric=0.0), "dielectric must be positive"),
     (dict(grid=(3, 8, 8)), "grid must be three numbers, for a grid at least the order"),
-    (dict(alpha=-1.0), "alpha must be positive"),
+    (dict(alpha=-1.0), "alpha must be a positive number"),
 ])
 def test_options_that_do_not_fit(options, message):
     with pytest.raises(ValueError, match=message):

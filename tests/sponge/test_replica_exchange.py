@@ -207,8 +207,8 @@ def test_other_seeds_exchange_otherwise():
 
 @pytest.mark.parametrize("arguments, message", [
     ({"temperatures": None}, "states must differ"), ({"temperatures": [300.0]}, "at least 2 states"),
-    ({"temperatures": [300.0, -1.0]}, "temperatures must be positive"), ({"seed": -1}, "seed must be a whole number"),
-    ({"every": 0}, "every must be a whole number"), ({"system": [wells(), wells(n=3)]},
+    ({"temperatures": [300.0, -1.0]}, "temperatures must be positive"), ({"seed": -1}, "seed must be an integer"),
+    ({"every": 0}, "every must be an integer"), ({"system": [wells(), wells(n=3)]},
                                                      "system 1 differs from the first"),
     ({"system": [wells()] * 3}, "one system for each temperature, got 3 and 2"),
     ({"barostat": sponge.MonteCarloBarostat(pressure=1.0, temperature=300)}, "its own must be left out"),
@@ -316,5 +316,5 @@ def test_a_solute_that_is_none_is_refused(peptide):
                             (np.zeros(5, bool), "must have shape")):
         with pytest.raises(ValueError, match=message):
             sponge.rest2(peptide, solute, 400.0, 300.0)
-    with pytest.raises(ValueError, match="temperature must be positive"):
+    with pytest.raises(ValueError, match="temperature must be a positive number"):
         sponge.rest2(peptide, [0], 0.0, 300.0)

@@ -215,7 +215,7 @@ def test_what_make_returns_is_checked():
     with pytest.raises(ValueError, match="replica 1: Replicas: make must return a new Simulation"):
         sponge.Replicas(lambda k: one, 2)
     for n in (0, 1.5, True):
-        with pytest.raises(ValueError, match="n must be a whole number >= 1"):
+        with pytest.raises(ValueError, match="n must be an integer >= 1"):
             sponge.Replicas(springs, n)
     with pytest.raises(IndexError, match="replica 5 must be one of 0 to 1"):
         sponge.Replicas(springs, 2)[5]

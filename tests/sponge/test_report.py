@@ -187,7 +187,7 @@ def test_steps_beyond_32_bits(tmp_path):
 
 @pytest.mark.parametrize("every", [0, -5, 2.5, True, "10"])
 def test_every_must_be_a_whole_number(every):
-    with pytest.raises(ValueError, match="whole number of steps >= 1"):
+    with pytest.raises(ValueError, match="integer >= 1"):
         sponge.CSV("a.csv", every)
 
 

@@ -222,11 +222,11 @@ def test_time_in_place_of_steps():
 
 @pytest.mark.parametrize("arguments, message", [
     ({}, "either a number of steps or a time"), ({"steps": 1, "time": 1.0},
-                                                 "either a number"), ({"steps": -1}, "whole number >= 0, got -1"),
+                                                 "either a number"), ({"steps": -1}, "integer >= 0, got -1"),
     ({"steps": 1.5},
-     r"whole number >= 0, got 1.5 \(a time is given as time='1 ns'\)"), ({"time": "1 hour"},
+     r"integer >= 0, got 1.5 \(a time is given as time='1 ns'\)"), ({"time": "1 hour"},
                                                                          "time: must be a number with one of"),
-    ({"time": "-1 ps"}, "time must be >= 0"), ({"time": "0.3 fs"}, "less than half of a time step"),
+    ({"time": "-1 ps"}, "time must be a number >= 0"), ({"time": "0.3 fs"}, "less than half of a time step"),
 ])
 def test_run_refuses(arguments, message):
     with pytest.raises(ValueError, match=message):
@@ -234,7 +234,7 @@ def test_run_refuses(arguments, message):
 
 
 @pytest.mark.parametrize("options, error, message", [
-    ({"seed": -1}, ValueError, "seed must be a whole number >= 0"), ({"seed": 1.0}, ValueError, "seed must be"),
+    ({"seed": -1}, ValueError, "seed must be an integer from 0"), ({"seed": 1.0}, ValueError, "seed must be"),
     ({"precision": "half"}, ValueError,
      "must be 'mixed' or 'double'"), ({"positions": np.zeros((3, 3))}, ValueError, r"shape \(10, 3\)"),
     ({"velocities": np.full((10, 3), np.inf)}, ValueError, "velocities must be finite, got .* for atom 0"),

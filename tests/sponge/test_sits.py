@@ -323,11 +323,13 @@ def test_checkpoints_of_other_settings_are_refused(tmp_path, change):
     ({"temperatures": []}, "temperatures must be positive numbers, at least one"),
     ({"temperatures": ["300 K"]}, "temperatures must be numbers in K, got"),
     ({"temperatures": [300, np.nan]}, "temperatures must be positive"),
-    ({"temperatures": [-300.0, 400.0]}, "temperatures must be positive"), ({"cross": 1.5}, "cross must be from 0 to 1"),
+    ({"temperatures": [-300.0, 400.0]}, "temperatures must be positive"),
+    ({"cross": 1.5}, "cross must be a number from 0 to 1"),
     ({"temperature": -1.0}, "temperature must be a positive number"),
     ({"estimator": "guess"}, "estimator must be one of iteration, mbar, approximation, got 'guess'"),
-    ({"every": 0}, "every must be a whole number >= 1"), ({"every": 2.5}, "every must be a whole number >= 1"),
-    ({"block": 3}, "block must be a whole number >= 10"),
+    ({"every": 0}, "every must be an integer >= 1"),
+    ({"every": 2.5}, "every must be an integer >= 1"),
+    ({"block": 3}, "block must be an integer >= 10"),
 ])
 def test_bad_options(options, message):
     with pytest.raises((TypeError, ValueError), match=f"SITS: {message}"):

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from triskele.core.extend import check
+
 from ...parameters import Linear
-from .lexer import Stream, Token, describe, fail, suggestion
+from .lexer import Stream, Token, describe, fail
 
 __all__ = ["CONSTANTS", "FUNCTIONS", "Bits", "Evaluate", "Qubits", "Test", "integer", "parse"]
 
@@ -144,7 +146,7 @@ def lookup(token: Token, scope: Scope) -> Any:
         return scope[token.text]
     if token.text in CONSTANTS:
         return CONSTANTS[token.text]
-    fail(f"{token.text!r} is not declared{suggestion(token.text, [*scope, *CONSTANTS])}", token)
+    fail(f"{token.text!r} is not declared{check.near(token.text, [*scope, *CONSTANTS])}", token)
 
 
 def _indexed(token: Token, stream: Stream, version: int, depth: int) -> Evaluate:

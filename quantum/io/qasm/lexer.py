@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 from typing import NamedTuple, NoReturn
 
 from ...errors import QASMError
@@ -126,7 +124,3 @@ def describe(token: Token) -> str:
     return "the end of the text" if token.kind == "end" else repr(token.text)
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """A hint at names like one that is unknown."""
-    close = difflib.get_close_matches(name, list(known), 3)
-    return f" (did you mean {', '.join(close)}?)" if close else ""

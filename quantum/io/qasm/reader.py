@@ -6,13 +6,15 @@ import os
 import pathlib
 from typing import Any
 
+from triskele.core.extend import check
+
 from ...circuit import Circuit
 from ...errors import QASMError
 from ...gates.base import Gate
 from ...parameters import Parameter
 from . import expressions
 from .expressions import Bits, Evaluate, Qubits, Scope, Test
-from .lexer import Stream, Token, describe, fail, suggestion
+from .lexer import Stream, Token, describe, fail
 from .names import BUILT_IN, LIBRARIES, U_DEFINITION, known
 from .operands import angle, broadcast, converted, modifier, qubits_of
 from .statements import PHASED, Builder, Definition, Run
@@ -407,7 +409,7 @@ class _Reader:
         for file, gates in LIBRARIES.items():
             if token.text in gates and (file == "qelib1.inc") == (self._version == 2):
                 fail(f'unknown gate {token.text!r} (include "{file}"; is missing)', token)
-        fail(f"unknown gate {token.text!r}{suggestion(token.text, self._definitions)}", token)
+        fail(f"unknown gate {token.text!r}{check.near(token.text, self._definitions)}", token)
 
     def _operand(self, where: str) -> tuple[Token, Evaluate]:
         token = self._stream.now

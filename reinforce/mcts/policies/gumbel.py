@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
+
+from triskele.core.extend import check
 
 from ... import random
 from ...errors import SearchError
@@ -59,18 +60,10 @@ class Gumbel:
     in_random_order = False
 
     def __post_init__(self):
-        if (
-            not isinstance(self.max_considered_actions, (int, np.integer))
-            or isinstance(self.max_considered_actions, bool)
-            or self.max_considered_actions < 1
-        ):
-            raise SearchError(
-                f"Gumbel: max_considered_actions must be a positive integer, got {self.max_considered_actions!r}"
-            )
+        check.integer(self.max_considered_actions, "Gumbel: max_considered_actions", 1, error=SearchError)
         for name in ("gumbel_scale", "value_scale", "maxvisit_init"):
             value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value < math.inf:
-                raise SearchError(f"Gumbel: {name} must be a finite number of at least 0, got {value!r}")
+            check.number(value, f"Gumbel: {name}", 0, error=SearchError)
 
 
 def considered_visits(max_considered_actions: int, simulations: int) -> np.ndarray:

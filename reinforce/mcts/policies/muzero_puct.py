@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
+
+from triskele.core.extend import check
 
 from ... import random
 from ...errors import SearchError
@@ -55,8 +56,7 @@ class MuZeroPUCT:
     def __post_init__(self):
         for name, least in (("c_init", 0.0), ("c_base", 1.0), ("temperature", 0.0)):
             value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not least <= value < math.inf:
-                raise SearchError(f"MuZeroPUCT: {name} must be a finite number of at least {least:g}, got {value!r}")
+            check.number(value, f"MuZeroPUCT: {name}", least, error=SearchError)
         noise = self.dirichlet
         if not isinstance(noise,
                           tuple) or len(noise) != 2 or not (noise[0] > 0 and 0 <= noise[1] <= 1

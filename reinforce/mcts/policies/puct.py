@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from triskele.core.extend import check
+
 from ...errors import SearchError
 from ..loops.select import select_puct
-from .check import check_number
 
 __all__ = ["PUCT"]
 
@@ -51,18 +52,16 @@ class PUCT:
     in_random_order = False
 
     def __post_init__(self):
-        check_number("PUCT", "c", self.c, 0, "a number of at least 0")
-        check_number("PUCT", "base", self.base, 1, "a number of at least 1")
+        check.number(self.c, "PUCT: c", 0, error=SearchError)
+        check.number(self.base, "PUCT: base", 1, error=SearchError)
         if self.fpu != "parent":
-            check_number("PUCT", "fpu", self.fpu, -math.inf, "a number or 'parent'")
+            check.number(self.fpu, "PUCT: fpu, unless it is 'parent',", error=SearchError)
         if self.dirichlet is not None:
             if not isinstance(self.dirichlet, (tuple, list)) or len(self.dirichlet) != 2:
                 raise SearchError(f"PUCT: dirichlet must be (alpha, fraction), got {self.dirichlet!r}")
             alpha, fraction = self.dirichlet
-            check_number("PUCT", "alpha of dirichlet", alpha, 1e-6, "a positive number")
-            check_number("PUCT", "fraction of dirichlet", fraction, 0, "a number from 0 to 1")
-            if fraction > 1:
-                raise SearchError(f"PUCT: fraction of dirichlet must be from 0 to 1, got {fraction!r}")
+            check.number(alpha, "PUCT: alpha of dirichlet", 1e-6, error=SearchError)
+            check.number(fraction, "PUCT: fraction of dirichlet", 0, 1, error=SearchError)
 
     @property
     def parameters(self) -> tuple[float, ...]:

@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from triskele.core.extend import check
+
+from ...errors import SearchError
 from ..loops.select import select_uct
-from .check import check_number
 
 __all__ = ["UCT"]
 
@@ -40,9 +42,9 @@ class UCT:
     in_random_order = True  # of equal scores any wins, so that no action profits from its number
 
     def __post_init__(self):
-        check_number("UCT", "c", self.c, 0, "a number of at least 0")
+        check.number(self.c, "UCT: c", 0, error=SearchError)
         if self.fpu is not None:
-            check_number("UCT", "fpu", self.fpu, -math.inf, "a number or None")
+            check.number(self.fpu, "UCT: fpu", error=SearchError)
 
     @property
     def parameters(self) -> tuple[float, ...]:

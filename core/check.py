@@ -1,0 +1,212 @@
+"""Checks of arguments, each with one wording: integers, numbers, finite arrays, and names with a typing mistake.
+
+Messages read ``where must be ..., got ... (hint)``; `where` names the function and the argument, as in
+``"run: steps"``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .errors import TracerError
+
+__all__ = ["finite", "integer", "near", "number", "positive"]
+
+
+def integer(value: Any, where: str, low: int | None = None, high: int | None = None, *,
+            error: type[Exception] = ValueError, hint: str = "") -> int:
+    """Return `value` as an int if it is an integer from `low` to `high`, which a bool is not.
+
+    Parameters
+    ----------
+    value : object
+    where : str
+        Beginning of the message.
+    low, high : int, optional
+        Smallest and largest allowed value.
+    error : type of exception, default ValueError
+    hint : str, optional
+        End of the message, in parentheses.
+
+    Raises
+    ------
+    error
+        If the value is of another type or out of range.
+
+    Examples
+    --------
+    >>> integer(3, "run: steps", 0)
+    3
+    >>> integer(0.5, "run: steps", 0)
+    Traceback (most recent call last):
+    ValueError: run: steps must be an integer >= 0, got 0.5
+    """
+    try:
+        found = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except TracerError:
+        raise
+    except TypeError:
+        found = None
+    if found is None or (low is not None and found < low) or (high is not None and found > high):
+        raise error(_message(where, "an integer", low, high, value, hint=hint))
+    return found
+
+
+def number(value: Any, where: str, low: float = -math.inf, high: float = math.inf, *,
+           unit: str = "", error: type[Exception] = ValueError) -> float:
+    """Return `value` as a float if it is a finite number from `low` to `high`, which a bool is not.
+
+    Parameters
+    ----------
+    value : object
+    where : str
+        Beginning of the message.
+    low, high : float, optional
+        Smallest and largest allowed value.
+    unit : str, optional
+        Unit of the number, which the message names.
+    error : type of exception, default ValueError
+
+    Raises
+    ------
+    error
+        If the value is of another type, not finite or out of range.
+
+    Examples
+    --------
+    >>> number(1.5, "DQN: discount", 0, 1)
+    Traceback (most recent call last):
+    ValueError: DQN: discount must be a number from 0 to 1, got 1.5
+    """
+    found = _real(value)
+    if not (low <= found <= high and abs(found) < math.inf):
+        bounded = low > -math.inf or high < math.inf
+        raise error(_message(where, "a number" if bounded else "a finite number", low, high, value, unit=unit))
+    return found
+
+
+def positive(value: Any, where: str, unit: str = "", *, error: type[Exception] = ValueError) -> float:
+    """Return `value` as a float if it is a positive, finite number, which a bool is not.
+
+    Parameters
+    ----------
+    value : object
+    where : str
+        Beginning of the message.
+    unit : str, optional
+        Unit of the number, which the message names.
+    error : type of exception, default ValueError
+
+    Raises
+    ------
+    error
+        If the value is anything else.
+
+    Examples
+    --------
+    >>> positive(-0.9, "nonbonded: cutoff", "nm")
+    Traceback (most recent call last):
+    ValueError: nonbonded: cutoff must be a positive number (nm), got -0.9
+    """
+    found = _real(value)
+    if not 0 < found < math.inf:
+        raise error(_message(where, "a positive number", None, None, value, unit=unit))
+    return found
+
+
+def finite(values: Any, where: str, *, error: type[Exception] = ValueError) -> np.ndarray:
+    """Return `values` as an array if all of them are finite.
+
+    Parameters
+    ----------
+    values : array of numbers
+    where : str
+        Beginning of the message.
+    error : type of exception, default ValueError
+
+    Raises
+    ------
+    error
+        If a value is NaN or infinite; the message names the first such value and its place.
+
+    Examples
+    --------
+    >>> finite([1.0, float("nan")], "target: values")
+    Traceback (most recent call last):
+    ValueError: target: values must be finite, got nan at 1
+    """
+    values = np.asarray(values)
+    good = np.isfinite(values)
+    if not good.all():
+        at = np.unravel_index(int(np.argmin(good)), values.shape)
+        place = ", ".join(str(int(k)) for k in at)
+        raise error(f"{where} must be finite, got {values[at]}" + (f" at {place}" if place else ""))
+    return values
+
+
+def near(name: object, known: Iterable[str], *, listing: bool = False) -> str:
+    """Return a hint at the known names that resemble an unknown one, for the end of a message.
+
+    Parameters
+    ----------
+    name : object
+        The unknown name.
+    known : iterable of str
+        The names that exist.
+    listing : bool, default False
+        List all known names too.
+
+    Returns
+    -------
+    str
+        Text in parentheses with a space in front; empty if there is nothing to say.
+
+    Examples
+    --------
+    >>> near("Steps", ["step", "time"])
+    " (did you mean 'step'?)"
+    >>> near("seed", ["step", "time"], listing=True)
+    ' (known: step, time)'
+    """
+    from difflib import get_close_matches  # late: only errors need it
+
+    known = list(known)
+    names = {k.lower(): k for k in known}
+    close = [repr(names[k]) for k in get_close_matches(str(name).lower(), names, 3)]
+    parts = [f"did you mean {' or '.join(close)}?"] if close else []
+    if listing:
+        parts.append(f"known: {', '.join(known) or 'none'}")
+    return f" ({' '.join(parts)})" if parts else ""
+
+
+def _real(value):
+    """`value` as a float, NaN if it is not a real number."""
+    if isinstance(value, (bool, np.bool_, str, bytes)):
+        return math.nan
+    try:
+        return float(value)
+    except TracerError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _message(where, kind, low, high, value, *, unit="", hint=""):
+    above, below = low not in (None, -math.inf), high not in (None, math.inf)
+    if above and below:
+        kind += f" from {_bound(low)} to {_bound(high)}"
+    elif above or below:
+        kind += f" >= {_bound(low)}" if above else f" <= {_bound(high)}"
+    return f"{where} must be {kind}{f' ({unit})' if unit else ''}, got {value!r}{f' ({hint})' if hint else ''}"
+
+
+def _bound(n):
+    """Large limits of machine integers as powers of two."""
+    if isinstance(n, int) and n >= 2**31 - 1 and n & (n + 1) == 0:
+        return f"2**{n.bit_length()} - 1"
+    return f"{n}" if isinstance(n, int) else f"{n:g}"

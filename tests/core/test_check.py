@@ -1,0 +1,74 @@
+"""Checks of arguments accept what they say, and their messages name the place, the rule and the value."""
+
+import math
+
+import numpy as np
+import pytest
+
+from triskele import core
+from triskele.core import check
+
+
+@pytest.mark.parametrize("value", [3, np.int32(3), np.uint8(3), np.array(3)])
+def test_integers_of_any_kind_become_int(value):
+    assert type(check.integer(value, "f: n", 3, 3)) is int
+
+
+@pytest.mark.parametrize(("value", "low", "high", "rule"), [
+    (True, None, None, "an integer"), (np.True_, 0, None, "an integer >= 0"), (1.0, 1, None, "an integer >= 1"),
+    ("1", 1, 20, "an integer from 1 to 20"), (0, 1, None, "an integer >= 1"), (21, 1, 20, "an integer from 1 to 20"),
+    (2**64, 0, 2**64 - 1, r"an integer from 0 to 2\*\*64 - 1"), (None, None, 5, "an integer <= 5"),
+    (np.array([1, 2]), 1, None, "an integer >= 1"),
+])
+def test_what_is_not_an_integer_in_range(value, low, high, rule):
+    with pytest.raises(KeyError, match=rf"f: n must be {rule}, got .* \(hint\)"):
+        check.integer(value, "f: n", low, high, error=KeyError, hint="hint")
+
+
+@pytest.mark.parametrize("value", [1, 1.0, np.float32(1), np.int64(1), np.array(1.0)])
+def test_numbers_of_any_kind_become_float(value):
+    assert type(check.number(value, "f: x", 1, 1)) is float
+    assert type(check.positive(value, "f: x")) is float
+
+
+@pytest.mark.parametrize("value", [True, "1", None, 1j, math.nan, -math.inf, math.inf, [1.0, 2.0], 10**400])
+def test_what_is_not_a_finite_number(value):
+    with pytest.raises(ValueError, match="f: x must be a finite number, got"):
+        check.number(value, "f: x")
+    with pytest.raises(ValueError, match=r"f: x must be a number >= 0 \(nm\), got"):
+        check.number(value, "f: x", 0, unit="nm")
+    with pytest.raises(ValueError, match=r"f: x must be a positive number \(nm\), got"):
+        check.positive(value, "f: x", "nm")
+
+
+def test_zero_is_not_positive():
+    with pytest.raises(ValueError, match="f: x must be a positive number, got 0"):
+        check.positive(0, "f: x")
+    assert check.number(0, "f: x", 0) == 0.0
+
+
+def test_traced_values_raise_their_own_error():
+    for test in (lambda x: check.number(x, "f: x"), lambda x: check.positive(x, "f: x")):
+        with pytest.raises(core.errors.TracerError):
+            core.grad(test)(1.0)
+    with pytest.raises(core.errors.TracerError):
+        core.jit(lambda n: check.integer(n, "f: n"))(np.int64(3))
+
+
+def test_the_first_value_that_is_not_finite_is_named():
+    x = np.zeros((2, 3))
+    assert check.finite(x, "f: x") is x
+    x[1, 2] = x[1, 0] = np.nan
+    with pytest.raises(ValueError, match=r"f: x must be finite, got nan at 1, 0$"):
+        check.finite(x, "f: x")
+    with pytest.raises(ValueError, match=r"f: x must be finite, got inf$"):
+        check.finite(math.inf, "f: x")
+
+
+def test_near_names():
+    assert check.near("tempreature", ["temperature", "time"]) == " (did you mean 'temperature'?)"
+    assert check.near("CARTPOLE", ["CartPole", "Acrobot"]) == " (did you mean 'CartPole'?)"
+    assert check.near("x", ["temperature"]) == ""
+    assert check.near("tim", ["time", "step"], listing=True) == " (did you mean 'time'? known: time, step)"
+    assert check.near("x", [], listing=True) == " (known: none)"
+    assert check.near(3, ["time"]) == ""

@@ -92,7 +92,7 @@ class Linear:
         return f"Linear({str(self)!r})"
 
 
-def Parameter(name: str) -> Linear:  # noqa: N802 - it makes a value, as a class would
+def Parameter(name: str) -> Linear:
     """The expression that is one named parameter.
 
     Raises

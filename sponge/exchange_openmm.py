@@ -284,7 +284,7 @@ def _gb(mm: Any, system: System, potential: GB) -> Any:
     born = "rho/(1 - psi)" if c.rescaling is None else "1/(1/rho - tanh(psi*(alpha - psi*(beta - psi*gamma)))/radius)"
     force.addComputedValue("B", f"{born}; psi = rho*I; rho = radius - {c.offset!r}", force.SingleParticle)
     inside, outside = 1 / potential.solute_dielectric, 1 / potential.solvent_dielectric
-    screened = lambda f: f"({inside!r} - {outside!r}*exp(-{potential.kappa!r}*{f}))"  # noqa: E731
+    screened = lambda f: f"({inside!r} - {outside!r}*exp(-{potential.kappa!r}*{f}))"
     force.addEnergyTerm(
         f"-0.5*{COULOMB!r}*{screened('B')}*charge^2/B + {potential.surface_tension!r}*(radius + "
         f"{PROBE!r})^2*(radius/B)^6",

@@ -184,5 +184,5 @@ def _least_squares(problem):
 def _result(problem, u, errors, reached, history, converged):
     p = problem.parameters
     plain = lambda tree: {k: np.asarray(v, np.float64) if np.ndim(v) else float(v) for k,
-                          v in tree.items()}  # noqa: E731
+                          v in tree.items()}
     return Fit(problem.at(u), plain(p.values(u)), plain(p.errors(u, errors)), reached, history, converged)

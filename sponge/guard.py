@@ -111,7 +111,7 @@ class Guard:
         if ahead > 0:
             try:
                 sim._advance(ahead)
-            except Exception:  # rounding may differ, since the neighbour list was built anew
+            except Exception:  # noqa: BLE001  rounding may differ, since the neighbour list was built anew
                 self._restore()
             if self._bad_atom() >= 0:
                 self._restore()
@@ -120,7 +120,7 @@ class Guard:
             step, before = sim.step + 1, sim.positions
             try:
                 sim._advance(1)
-            except Exception:
+            except Exception:  # noqa: BLE001  the replay failed too: explain with the last good state
                 return self._explain(step, [before], broken)
             if self._bad_atom() >= 0:
                 return self._explain(step, [before, sim.positions], True)
@@ -169,7 +169,7 @@ class Guard:
         try:
             engine.compute(energy=False)
             return worst_force(engine)
-        except Exception:  # no forces at such positions
+        except Exception:  # noqa: BLE001  no forces at such positions
             return None
         finally:
             engine.positions[:], engine.forces[:] = kept
@@ -211,5 +211,5 @@ def save_last_good(sim: Simulation, path: str) -> str:
     try:
         sim.save_checkpoint(path)
         return f"the state at step {sim.step} was saved to {path!r}"
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  reported beside the error that stopped the run
         return f"the state at step {sim.step} is in memory, but could not be saved to {path!r}: {error}"

@@ -108,7 +108,7 @@ def _close(reporters, error):
     for r in reporters:
         try:
             r.close()
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001  every reporter is closed before the first error is raised
             failed.append((r, problem))
     for r, problem in failed:
         if error is not None:

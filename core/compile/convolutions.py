@@ -124,7 +124,8 @@ class _Work:
     def __init__(self, dtype, frame: _Frame, bands: tuple[int, int, int], passes: list[_Pass], groups: int, most: int):
         """`bands`: lines of results of an image, of a band, and lines of data from one line of results to the next.
 
-        A pass that is not in bands has results of all lines; then there is one band."""
+        A pass that is not in bands has results of all lines; then there is one band.
+        """
         self.name, self.scalar = _SCALARS[f"{dtype.kind}{dtype.itemsize}"]
         self.size, self.frame, self.passes, self.groups = dtype.itemsize, frame, passes, groups
         self.lines, self.band, self.step = bands
@@ -308,7 +309,8 @@ class _Input(_Forward):
 
 def _phases(eqn):
     """For both axes and each class of pixels: (positions of the result that they belong to, pixels, (element of the
-    window, shift of that position)); empty where a class has no element of the window."""
+    window, shift of that position)); empty where a class has no element of the window.
+    """
     p = _square(eqn)
     window, shape = _window(eqn.inputs[1].spec.shape), _images(p["shape"])
     axes = []

@@ -59,8 +59,8 @@ Only the main thread has handlers; other threads could wait for the interpreter 
 NATIVE: dict[str, Any] = {}
 """Emitters of steps that are not loop nests, by primitive.
 
-They are objects with ``accepts(eqn)``, ``scratch(unit, eqn)`` (further buffers and their bytes), ``emit(unit, eqn)``, and
-`updates`, the operand whose place the result may take."""
+They are objects with ``accepts(eqn)``, ``scratch(unit, eqn)`` (further buffers and their bytes), ``emit(unit, eqn)``,
+and `updates`, the operand whose place the result may take."""
 
 
 class Module:
@@ -98,7 +98,8 @@ class Module:
         """Name of the internal function ``head(parameters) { body }``: `name`, or that of an equal one that there is
         already.
 
-        `head` has "@" in the place of the name."""
+        `head` has "@" in the place of the name.
+        """
         key = (head, *body)
         found = self._bodies.get(key)
         if found is None:

@@ -89,11 +89,10 @@ class _Scan:
             with r.loop(width, high=block - 1) as j:
                 place = at(b.index(0), j)
                 b.store(target, place, b.load(sources[-1], dtype, place))
-            with r.loop(n, 1) as i:
-                with r.loop(width, high=block - 1) as j:
-                    before = b.load(target, dtype, at(b.sub(i, b.index(1)), j), movable=False)
-                    place = at(i, j)
-                    b.store(target, place, self._step(b, name, before, [b.load(s, dtype, place) for s in sources]))
+            with r.loop(n, 1) as i, r.loop(width, high=block - 1) as j:
+                before = b.load(target, dtype, at(b.sub(i, b.index(1)), j), movable=False)
+                place = at(i, j)
+                b.store(target, place, self._step(b, name, before, [b.load(s, dtype, place) for s in sources]))
         unit.module.bytes += 2 * eqn.outputs[0].spec.nbytes
         r.call(0.1 * outer * n * inner * np.dtype(dtype).itemsize)
 

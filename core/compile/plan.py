@@ -44,7 +44,8 @@ class Plan:
         """`extra[step]`: further buffers (key: bytes) that live during that step only. `in_place`: {output: input}
         where the caller gives the input's own buffer as the output if the plan says that it is overwritten.
         `updated(step)`:
-        the operand whose place the step's result may take."""
+        the operand whose place the step's result may take.
+        """
         self.fusion, self.steps, self.updated = fusion, steps, updated
         graph = fusion.graph
         self.places: dict[Any, Place] = {v: Place("input", k) for k, v in enumerate(graph.inputs)}

@@ -22,7 +22,8 @@ NAMES = {"f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128"}
 class Matrices(NamedTuple):
     """A stack of matrices inside an array: where the first begins, the steps along the axes of the stack, the distance
     of
-    two rows, and whether they are stored transposed; in elements."""
+    two rows, and whether they are stored transposed; in elements.
+    """
 
     offset: int
     steps: tuple[int, ...]

@@ -148,7 +148,8 @@ class Staged:
     def _reverse(self, needed):
         """The graph that also returns what the backward pass keeps, the backward pass, and where each kept value comes
         from:
-        the number of the argument it is, or None for a further result."""
+        the number of the argument it is, or None for a further result.
+        """
         a, b = GraphTrace(), GraphTrace()
         with a:
             inputs = [a.input(s) for s in self.graph.in_specs]

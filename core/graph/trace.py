@@ -446,7 +446,8 @@ def evaluate(graph: Graph, *args: Any) -> list[Any]:
 
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
     """The form of `f` that takes traced values: with its control flow rewritten while a graph is being recorded
-    (`transforms.autograph`), else with calls only (`transforms.autograph_eager`)."""
+    (`transforms.autograph`), else with calls only (`transforms.autograph_eager`).
+    """
     if len(_converters) < 2:
         importlib.import_module("triskele.core.transforms.autograph_eager")  # which is above this package
     return _converters[0 if _state.recording else 1](f)

@@ -170,7 +170,7 @@ def _transform_text(scalar):
     function = ir.Function(module, _signature(scalar), _symbol(scalar))
     builder = ir.IRBuilder(function.append_basic_block())
     re, im, stride, work, out_re, out_im, out_stride, table, twiddles = function.args
-    word = lambda index: builder.load(builder.gep(table, [index]))  # noqa: E731
+    word = lambda index: builder.load(builder.gep(table, [index]))
     one, two, lanes = I64(1), I64(2), I64(LANES)
     wide = I64(2 * LANES)
     last = builder.sub(word(I64(0)), one)

@@ -103,7 +103,8 @@ def checked() -> bool:
 
 def _machine(opt: int):
     """A fresh target machine: small code model and PIC, so that constants are addressed relative to the program
-    counter in place of a 64-bit immediate each."""
+    counter in place of a 64-bit immediate each.
+    """
     _initialise()
     target = host_target()
     return llvm.Target.from_triple(target.triple).create_target_machine(
@@ -165,7 +166,8 @@ def compile_object(text: str, *, opt: int = 3, passes: bool = True) -> tuple[byt
 
 class _Linker:
     """The linker of the next objects, a new one for every `SHARE` of them: LLVM keeps 9 KiB of each object it has
-    unloaded until the linker is closed, and to make a linker takes 2 ms."""
+    unloaded until the linker is closed, and to make a linker takes 2 ms.
+    """
 
     SHARE = 64
 

@@ -198,7 +198,7 @@ def _cache_class() -> type:
                     return {}
                 stamp, overloads = pickle.load(content)
                 return overloads if stamp == self._source_stamp else {}
-            except Exception:  # missing, damaged, or made by another build: start anew
+            except Exception:  # noqa: BLE001  missing, damaged, or made by another build: start anew
                 return {}
 
         def _load_data(self, name):
@@ -222,7 +222,7 @@ def _cache_class() -> type:
         def load_overload(self, sig, target_context):
             try:
                 return super().load_overload(sig, target_context)
-            except Exception:  # the same of the data: compile instead
+            except Exception:  # noqa: BLE001  the same of the data: compile instead
                 return None
 
         def save_overload(self, sig, data):

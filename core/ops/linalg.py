@@ -261,7 +261,8 @@ _SMALL = 48  # triangles up to this size are solved as general systems
 def _triangular_solve(a, b, *, lower, transpose, unit):
     """By halves, products doing the work. All of it is NumPy's BLAS: SciPy brings another with threads of its own, and
     two
-    pools that wait for work on the same cores made a product followed by SciPy's trsm 50 times slower."""
+    pools that wait for work on the same cores made a product followed by SciPy's trsm 50 times slower.
+    """
     if not unit:
         zero = np.diagonal(a, 0, -2, -1) == 0
         if zero.any():

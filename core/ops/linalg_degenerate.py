@@ -75,8 +75,8 @@ def off_diagonal(k: Any, ct: Any, x: Any) -> Any:
     same, diagonal = _coincide(x), np.eye(n, dtype=bool)
     zero, one = np.zeros((), real), np.ones((), real)
     kept = np.real(np.diagonal(k, 0, -2, -1))
-    row = lambda v: np.where(same, v[..., None, :], zero)  # noqa: E731  the values that coincide with each
-    slope = lambda v: np.sum(v, axis=-1)  # noqa: E731
+    row = lambda v: np.where(same, v[..., None, :], zero)
+    slope = lambda v: np.sum(v, axis=-1)
     below = slope(row(kept * kept))
     factor = slope(row(kept * ct)) / np.where(np.equal(below, 0), one, below)
     mean = slope(row(ct)) / slope(same.astype(real))

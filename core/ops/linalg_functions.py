@@ -143,7 +143,8 @@ def sinm(A):
 
 def _same_kind(name, a):
     """A matrix function of SciPy's in double precision; a complex result of a real matrix is refused, as a dtype cannot
-    depend on values."""
+    depend on values.
+    """
     out = getattr(_scipy(), name)(a.astype(complex if a.dtype.kind == "c" else float))
     if a.dtype.kind == "f" and out.dtype.kind == "c":
         if np.abs(out.imag).max(initial=0) > 1e3 * np.finfo(a.dtype).eps * max(1.0, np.abs(out.real).max(initial=0)):

@@ -64,7 +64,8 @@ recurrence_p = Primitive("recurrence", _recurrence, lambda a, b, *, axis, revers
                                               for a in (0, 1) for r in (False, True)])
 recurrence_p.__doc__ = """s[i] = a[i] s[i-1] + b[i] along `axis`, with s[0] = b[0].
 
-With `reverse`, the recurrence s[i] = a[i] s[i+1] + b[i] runs from the end. Its derivatives are recurrences of the same kind, so that all orders cost the same."""
+With `reverse`, the recurrence s[i] = a[i] s[i+1] + b[i] runs from the end. Its derivatives are
+recurrences of the same kind, so that all orders cost the same."""
 
 
 def _shifted(x, axis, by):

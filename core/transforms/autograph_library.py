@@ -25,8 +25,8 @@ _table: dict[Callable, Callable] = {
     np.asanyarray: core_numpy.asarray, np.ascontiguousarray: as_contiguous, np.asfortranarray: as_fortran,
 }
 _known: set[str] = set()
-_SAME_IN_MATH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees exp exp2 expm1 fabs fmod hypot isfinite
-isinf isnan log log10 log1p log2 pow radians sin sinh sqrt tan tanh""".split()
+_SAME_IN_MATH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees exp exp2 expm1 fabs fmod hypot
+isfinite isinf isnan log log10 log1p log2 pow radians sin sinh sqrt tan tanh""".split()
 _math = {getattr(math, n): getattr(np, n) for n in _SAME_IN_MATH if hasattr(math, n)}
 
 

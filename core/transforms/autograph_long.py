@@ -41,7 +41,7 @@ def long_loop(numbers: range, loop: Callable, body: Callable, get: Callable, put
         try:
             _record(numbers[1:-1], loop, body, get, put, names, fresh)
             rest = numbers[-1:]
-        except Exception:  # of any class, as user code raises it where it needs a number and gets a traced value
+        except Exception:  # noqa: BLE001  of any class, as user code raises it where it needs a number and gets a traced value
             put(values)
     for i in rest:
         body(i)

@@ -335,7 +335,7 @@ def _(args, needed, *, body, n_consts, n_carry, length, reverse):
 
     def step(*a):
         it = iter(a)
-        take = lambda keys: {k: next(it) for k in keys}  # noqa: E731
+        take = lambda keys: {k: next(it) for k in keys}
         same, same_in = take(range(len(fixed))), take(consts)
         ct, total = take(cts_carry), take(sums)
         each, each_carry, each_in, ct_y = take(range(n_stacked)), take(kept_carry), take(slices), take(cts_y)

@@ -95,7 +95,7 @@ def c_loop(address: int, n_in: int, dtypes: Sequence[np.dtype], out_dtype: np.dt
     names = ", ".join(f"x{i}" for i in range(n_in))
     calls = ", ".join(f"x{i}[k]" for i in range(n_in))
     scope = {"f": f}
-    exec(f"def loop({names}, out):\n    for k in range(out.size):\n        out[k] = f({calls})\n", scope)
+    exec(f"def loop({names}, out):\n    for k in range(out.size):\n        out[k] = f({calls})\n", scope)  # noqa: S102
     return numba.njit(scope["loop"])
 
 
@@ -145,5 +145,5 @@ def _entry(body, scope):
     lines = ["def entry(table):", "    try:", *[f"        {b}" for b in body], "        return 0",
              "    except Exception:", "        return 1"]
     scope["carray"] = numba.carray
-    exec("\n".join(lines), scope)
+    exec("\n".join(lines), scope)  # noqa: S102  the text is ours
     return numba.cfunc(types.int32(types.CPointer(types.voidptr)))(scope["entry"])

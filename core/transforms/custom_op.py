@@ -489,7 +489,7 @@ def custom_op(function: Any = None, *, out: Callable | None = None, mode: str = 
         raise ValueError(f"{where}: argtypes and abi are for mode='cfunc', got mode={mode!r}")
     if abi == "elementwise" and out is None:
         result = np.result_type(*argtypes)  # type: ignore[arg-type]
-        out = lambda *specs: spec(broadcast_shapes(short, *[s.shape for s in specs]), result)  # noqa: E731
+        out = lambda *specs: spec(broadcast_shapes(short, *[s.shape for s in specs]), result)
         batch = batch or "broadcast"
     if not callable(out):
         raise TypeError(

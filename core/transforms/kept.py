@@ -23,7 +23,8 @@ def keep(a: np.ndarray) -> tuple[np.ndarray, Any]:
 def fingerprint(a: np.ndarray) -> tuple[int, ...]:
     """Sums of the bits of all elements, and of the upper bits of every second one (signs and exponents, which alone
     could
-    cancel in the first): two passes at memory speed."""
+    cancel in the first): two passes at memory speed.
+    """
     if a.dtype.kind == "c":
         return fingerprint(a.real) + fingerprint(a.imag)
     bits = a.view(f"u{a.itemsize}")

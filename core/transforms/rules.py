@@ -305,7 +305,7 @@ class _Traced:
             self.graph, self.captured = make_graph(lambda *xs: self._arrays(f(*xs)), specs)
         except RecursionError:
             raise
-        except Exception as error:  # of a rule that may never be asked for
+        except Exception as error:  # noqa: BLE001  of a rule that may never be asked for
             self.error, self.graph, self.captured = error, None, []
 
     def _arrays(self, outs):

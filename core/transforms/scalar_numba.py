@@ -100,7 +100,7 @@ def device_function(function: Any) -> Callable:
 
     scope = {"specialise": specialise}
     text = f"def typed({call}):\n    return specialise({call})\n"
-    exec(compile(text, f"<types of {function.__name__}>", "exec"), scope)  # overload wants the same argument names
+    exec(compile(text, f"<types of {function.__name__}>", "exec"), scope)  # overload wants the same argument names  # noqa: S102
     overload(stub, jit_options={"error_model": "numpy", "fastmath": set(FASTMATH)}, strict=False)(scope["typed"])
     device = _compile(f"def device({call}):\n    return stub({call})\n", "device",
                       f"<numba form of {function.__name__}>", stub=stub)
@@ -112,5 +112,5 @@ def device_function(function: Any) -> Callable:
 def _compile(text, name, file, **scope):
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks and inspect.getsource
     namespace = {"math": math, "np": np, **scope}
-    exec(compile(text, file, "exec"), namespace)
+    exec(compile(text, file, "exec"), namespace)  # noqa: S102  the text is ours
     return namespace[name]

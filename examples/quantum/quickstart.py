@@ -1,6 +1,6 @@
 """A tour in one page: circuits, simulation, samples, exact gradients, Hessians, batches, and a little training.
 
-    python examples/quantum/quickstart.py [--output quickstart.png]
+python examples/quantum/quickstart.py [--output quickstart.png]
 """
 
 import argparse

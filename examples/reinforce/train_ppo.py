@@ -1,6 +1,6 @@
 """Train PPO to balance a pole, with CleanRL's hyper-parameters; save the policy, and load it without the training code.
 
-    python examples/reinforce/train_ppo.py [--output train_ppo.png]
+python examples/reinforce/train_ppo.py [--output train_ppo.png]
 """
 
 import argparse

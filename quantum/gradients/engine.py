@@ -66,7 +66,8 @@ class Engine(ABC):
         """Along tangents of values (V,), initial state (1, N) and operators (None: they do not change): tangents of the
         values (m,), and of the gradients of weights @ values for values (V,), all coefficients (T,; with `changes`) and
         the
-        initial state."""
+        initial state.
+        """
         raise _missing("second derivatives")
 
     def hessian(self, values: np.ndarray, start: np.ndarray) -> np.ndarray | None:

@@ -22,10 +22,10 @@ from .pennylane_circuit import (
 
 __all__ = ["TriskeleQubit"]
 
-from pennylane.devices import preprocess  # noqa: E402 - after `qml`, whose error says what to install
-from pennylane.devices.modifiers import simulator_tracking, single_tape_support  # noqa: E402
-from pennylane.devices.qubit.measure import measure  # noqa: E402
-from pennylane.devices.qubit.sampling import measure_with_samples  # noqa: E402
+from pennylane.devices import preprocess
+from pennylane.devices.modifiers import simulator_tracking, single_tape_support
+from pennylane.devices.qubit.measure import measure
+from pennylane.devices.qubit.sampling import measure_with_samples
 
 _ExpectationMP, _StateMeasurement, _SampleMeasurement = (
     qml.measurements.ExpectationMP,

@@ -180,7 +180,8 @@ class Ring:
 
     def interrupt(self) -> None:
         """Say that the environments were reset at another time than after an end: what ran is cut off (truncated), and
-        the next `add` may begin anywhere."""
+        the next `add` may begin anywhere.
+        """
         self._started, before = False, self._started
         if not self.steps:
             self.flags[-1] = 0

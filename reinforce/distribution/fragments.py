@@ -34,7 +34,7 @@ class Actor(Protocol):
     """What turns parameters into experience."""
 
     state: Any
-    """A copy of everything that later experience depends on, as a tree of arrays and numbers; setting it goes back there.
+    """A copy of everything that later experience depends on: a tree of arrays and numbers. Setting it goes back there.
 
     None where the state is not known."""
 

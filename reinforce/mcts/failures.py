@@ -91,7 +91,7 @@ def _again(game, evaluator, node):
     try:
         evaluator.python(node.state.data.view(np.recarray)[0] if isinstance(game, Game) else node.state,
                          *(values, priors)[: 2 if evaluator.gives_priors else 1])
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  the caller reports it
         return error, None, None
     return None, values, priors
 

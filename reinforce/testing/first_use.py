@@ -91,7 +91,7 @@ def check_evaluator_once(game: Any, evaluator: Any) -> None:
             call(states, values[_GUARD:-_GUARD], priors[_GUARD:-_GUARD])
         except IndexError as error:
             raise EvaluatorError(f"{where} must stay within its arrays, but raised {error}") from error
-        except Exception:  # whatever else it raises will be reported when it does, and that it cannot be compiled, too
+        except Exception:  # noqa: BLE001  whatever else it raises will be reported when it does, and that it cannot be compiled, too
             return
         for what, a in (("values", values), ("priors", priors)):
             if (np.delete(a, slice(_GUARD, -_GUARD)).view(np.uint8) != _PATTERN).any():

@@ -145,7 +145,7 @@ class Probe:
                 result = self._write(_NUMBER[rule], self._states, *(args[n] for n in _WRITTEN))
         except (numba.core.errors.NumbaError, KeyError) as error:
             self._find_uncompilable(error)
-        except Exception as error:  # whatever a rule raises
+        except Exception as error:  # noqa: BLE001  whatever a rule raises
             self.fail(rule + doing, f"raised {type(error).__name__}: {error}", error)
         if (around[::2] != _PATTERN).any():
             self.fail(rule + doing, "writes outside of the state")

@@ -78,7 +78,7 @@ class ManyEnvs(gymnasium.vector.VectorEnv):
         Of the environment.
     """
 
-    metadata = {"render_modes": [], "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}  # noqa: RUF012
+    metadata = {"render_modes": [], "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}
 
     def __init__(self, name: str, num_envs: int = 1, max_episode_steps: int | None = None, **options: Any):
         from gymnasium.vector.utils import batch_space

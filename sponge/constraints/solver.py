@@ -61,7 +61,7 @@ class Solver:
         self._weights = np.divide(1.0, self._masses, out=np.zeros(engine.n), where=self._masses > 0)
         parts = partition(engine.system, self._masses)
         self.count = len(parts.pairs)
-        chunk_of = lambda atom: np.searchsorted(engine.atom_starts, atom, side="right") - 1  # noqa: E731
+        chunk_of = lambda atom: np.searchsorted(engine.atom_starts, atom, side="right") - 1
         self._waters = self._make_waters(parts, chunk_of) if len(parts.waters) else None
         self._stars = self._make_stars(parts, chunk_of) if len(parts.stars) else None
         self._rest = self._make_rest(parts, chunk_of) if parts.rest else None

@@ -79,7 +79,7 @@ def _torsion(x, box):
     return np.where(bent, torsions(x, box, _CHAIN)[0], np.nan)
 
 
-def torsion(i: int, j: int, k: int, l: int, *, name: str | None = None) -> CollectiveVariable:  # noqa: E741
+def torsion(i: int, j: int, k: int, l: int, *, name: str | None = None) -> CollectiveVariable:
     """Torsion angle in radians of a chain of four atoms, in (-pi, pi], positive clockwise (IUPAC); periodic.
 
     It is NaN where three atoms in sequence lie on a line.

@@ -93,7 +93,7 @@ class Scheme:
 
 
 noise = core.custom_op(out=lambda step, key, like: core.spec(like.shape), batch="sequential")(fill_noise)
-"""``noise(step, key, like)``: the normal numbers of the engine's thermostats in this step, in the shape of `like` (n, 3)."""
+"""``noise(step, key, like)``: the normal numbers of the engine's thermostats in this step, shaped as `like`, (n, 3)."""
 
 
 @core.custom_op(out=lambda good, *leaves, steps: tuple(leaves), mode="python", batch="sequential")

@@ -14,7 +14,7 @@ __all__ = ["atom_parameters", "build_nonbonded"]
 
 
 def atom_parameters(field: ForceField, assignment: Assignment) -> dict[str, np.ndarray]:
-    """ "charge" (e), "sigma" (nm) and "epsilon" (kJ/mol) of each atom [n], and "sigma14", "epsilon14" for 1-4 pairs.
+    """Return the parameters of each atom, (n,): "charge" (e), "sigma" (nm), "epsilon" (kJ/mol), and those of 1-4 pairs.
 
     Raises
     ------

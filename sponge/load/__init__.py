@@ -237,7 +237,8 @@ _READERS = {"AMBER topology": _amber, "GROMACS topology": _gromacs, "CHARMM topo
 class _Callable(ModuleType):
     """The package itself answers to ``sponge.load(...)``: its name is that of the function, and an import of one of its
     modules
-    puts the package in place of any function of that name."""
+    puts the package in place of any function of that name.
+    """
 
     def __call__(self, *files, forcefield=None, **options):
         return load(*files, forcefield=forcefield, **options)

@@ -247,7 +247,7 @@ def _external(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     if not len(atoms):
         return periodic
     spring = _nearest_spring(form) if periodic else _plain_spring(form)
-    field = lambda: ExpressionExternal(force.attrib["energy"], atoms[:, 0], values)  # noqa: E731
+    field = lambda: ExpressionExternal(force.attrib["energy"], atoms[:, 0], values)
     restraint = None if spring is None else lambda: PositionRestraint(atoms[:, 0], *spring)
     # our restraint takes the nearest image in a box, which a plain square of differences does not
     terms.restraint(restraint or field, restraint if restraint and periodic else field)

@@ -260,8 +260,8 @@ def _virtual_sites(path: str | Path, particles: ET.Element) -> list[virtual_site
     for (tag, k), entries in found.items():
         numbers = lambda *keys, entries=entries: np.array(
             [[float(a[key]) for key in keys] for _, a in entries]
-        )  # noqa: E731
-        each = lambda name, k=k: [f"{name}{j + 1}" for j in range(k)]  # noqa: E731
+        )
+        each = lambda name, k=k: [f"{name}{j + 1}" for j in range(k)]
         atoms, parents = np.array([i for i, _ in entries]), numbers(*each("p")).astype(int)
         match tag:
             case "TwoParticleAverageSite":

@@ -29,7 +29,8 @@ class GB(Potential):
     surface.
 
     .. math:: E = -k_e \sum_{i \le j} w_{ij} \left(\frac{1}{\epsilon_{in}}
-              - \frac{e^{-\kappa f_{ij}}}{\epsilon_{out}}\right) \frac{q_i q_j}{f_{ij}} + \gamma_s \sum_i (R_i + 0.14)^2 (R_i/B_i)^6, \qquad
+              - \frac{e^{-\kappa f_{ij}}}{\epsilon_{out}}\right) \frac{q_i q_j}{f_{ij}}
+              + \gamma_s \sum_i (R_i + 0.14)^2 (R_i/B_i)^6, \qquad
               f_{ij}^2 = r_{ij}^2 + B_i B_j e^{-r_{ij}^2 / 4 B_i B_j}
 
     with w = 1/2 for i = j and 1 otherwise, and Born radii B from pairwise integrals (W. C. Still et al., J. Am. Chem.

@@ -399,7 +399,8 @@ class Metadynamics(Sampling):
     def _densities(self, first, blocks):
         """Of the records from `first` on, in blocks, for kernels of one, two and three times a variance [blocks, 3,
         nodes]; how many
-        records a node has seen in each block [blocks, nodes]."""
+        records a node has seen in each block [blocks, nodes].
+        """
         points = np.ascontiguousarray(self.values[first:])
         weights = np.exp(self.log_weights()[first:])
         densities, counts = np.zeros((blocks, 3, self._grid.shape[1])), np.zeros((blocks, self._grid.shape[1]))

@@ -380,7 +380,7 @@ class Replicas(Fixed):
         def guarded(k):
             try:
                 results[k] = function(k)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  raised, or sent to the other ranks, below
                 failed[k] = error
 
         if workers is None:
@@ -411,7 +411,7 @@ class Replicas(Fixed):
         if self.root:
             try:
                 result = function()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  raised, or sent to the other ranks, below
                 told = type(error).__name__, str(error)
         result, told = self._ranks.gather((result, told))[0]
         if told is not None:

@@ -335,7 +335,8 @@ class Reweighting:
     def _with_errors(self, temperatures, function, errors=True):
         """A function of ln weights [bins, 1 + m] (the first: the simulation's temperature) and energies, with errors
         from
-        leaving out one piece of the run after the other (jackknife)."""
+        leaving out one piece of the run after the other (jackknife).
+        """
         betas = self._beta_of(temperatures)
 
         def evaluate(count, samples):

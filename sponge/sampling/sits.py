@@ -170,7 +170,7 @@ class SITS(Sampling):
 
     @property
     def mode(self) -> str:
-        """ "observe", "iterate" or "produce"."""
+        """The phase of the run: "observe", "iterate" or "produce"."""
         return _MODES[self._mode]
 
     def observe(self) -> SITS:

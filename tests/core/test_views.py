@@ -64,7 +64,7 @@ MAKERS = {
     "unstack": lambda y: np.unstack(y)[1],
     "unstack columns": lambda y: np.unstack(y, axis=1)[1],
     "rows": lambda y: list(y)[1],
-    "unpacked": lambda y: [row for row in y][-1],  # noqa: C416
+    "unpacked": lambda y: [row for row in y][-1],
     "broadcast_to": lambda y: np.broadcast_to(y, (2, *y.shape)),
     "broadcast_to itself": lambda y: np.broadcast_to(y, y.shape),
     "view of broadcast_to": lambda y: np.broadcast_to(y, (2, *y.shape))[0],
@@ -480,7 +480,7 @@ def test_views_do_not_keep_one_another_alive():
     def f(x):
         y = x * 1.0
         for _ in range(500):
-            y[0]  # noqa: B018
+            y[0]
         assert len(y._link.family.members) < 200
         return np.sum(y)
 

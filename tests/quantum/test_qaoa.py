@@ -71,7 +71,8 @@ def test_rings_reach_the_exact_ratio():
 
 def test_one_layer_on_a_regular_graph():
     """Edges of a three-regular graph without triangles are cut with 1/2 + 1/(3 sqrt 3) (Wang, Hadfield, Jiang, Rieffel,
-    Phys. Rev. A 97, 022304 (2018), with D = 3): 0.6924, at gamma = arctan(1/sqrt 2), beta = pi/8."""
+    Phys. Rev. A 97, 022304 (2018), with D = 3): 0.6924, at gamma = arctan(1/sqrt 2), beta = pi/8.
+    """
     result = quantum.QAOA(quantum.maxcut(PETERSEN), layers=1).run(progress=False)
     assert -result.energy / 15 == pytest.approx(0.5 + 1 / (3 * np.sqrt(3)), abs=1e-8)
     assert abs(result.theta[0]) == pytest.approx(np.arctan(1 / np.sqrt(2)), abs=1e-5)

@@ -111,7 +111,7 @@ def troubles():
     }.items():
         try:
             train_prone(**{"path": f"{name}.chk", **options})
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  compared with the other outcome
             told[name] = f"{type(error).__name__}: {error}"
         Path(f"told{rank}.json").write_text(json.dumps(told))
 

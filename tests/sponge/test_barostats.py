@@ -202,7 +202,7 @@ def test_scaling_keeps_triclinic_boxes_reduced_and_molecules_whole(rng):
     whole.scale(np.array([1.1, 0.9, 1.2]), "test")
     np.testing.assert_allclose(boxes.as_box(engine.box), engine.box)
     np.testing.assert_allclose(whole.centres(engine.positions), centres * [1.1, 0.9, 1.2])
-    inner = lambda x, c: x - c[whole.of]  # noqa: E731
+    inner = lambda x, c: x - c[whole.of]
     np.testing.assert_allclose(inner(engine.positions, whole.centres(engine.positions)), inner(before, centres),
                                atol=1e-14)
 

@@ -74,7 +74,7 @@ def test_pressure_from_the_derivative_by_the_box():
     system = ions("pme")
     energy, box = system.energy_function(), system.box
     s = system.positions @ np.linalg.inv(box)
-    scaled = lambda factor: energy(system.params(), s @ (factor * box), factor * box)  # noqa: E731
+    scaled = lambda factor: energy(system.params(), s @ (factor * box), factor * box)
     found = -core.grad(scaled)(np.array(1.0)) / (3 * np.linalg.det(box))
     assert found == pytest.approx(np.trace(system.virial()) / (3 * np.linalg.det(box)), rel=1e-9)
     assert found == pytest.approx(-slope(lambda f: float(scaled(f)), 1.0, 1.0, 1e-6) / (3 * np.linalg.det(box)),

@@ -123,7 +123,7 @@ def test_replicas_by_vmap():
     for method in METHODS:
         run = trajectory(spring, [1.0, 2.0], LANGEVIN, 20, observe=lambda k, x, box: np.sum(x * x), every=5,
                          method=method)
-        mean = lambda k, x, seed, run=run: np.mean(run(k, x, 0 * x, seed=seed).observed)  # noqa: E731
+        mean = lambda k, x, seed, run=run: np.mean(run(k, x, 0 * x, seed=seed).observed)
         found[method] = core.vmap(core.grad(mean), (None, 0, 0))(50.0, x0, np.arange(3))
         assert found[method][1] == pytest.approx(float(core.grad(mean)(50.0, x0[1], 1)), rel=1e-10)
     assert found["checkpoint"] == pytest.approx(found["reversible"], rel=1e-9)

@@ -88,7 +88,7 @@ def test_references_at_the_same_parameters_are_one():
 def test_vectors_trees_and_compilation():
     x = frames(100.0, 400)
     ensemble = Ensemble(lambda p, x, box: 0.5 * np.sum(p["k"] * x * x), T).add({"k": np.full(3, 100.0)}, x)
-    mean = lambda p: ensemble.average(lambda x, box: x[0] ** 2, p)  # noqa: E731
+    mean = lambda p: ensemble.average(lambda x, box: x[0] ** 2, p)
     p = {"k": np.array([95.0, 100.0, 105.0])}
     jacobian = core.jacrev(mean)(p)["k"]
     for i in range(3):
@@ -155,7 +155,7 @@ def test_rdf_counts_pairs():
 
 def test_rdf_between_groups_and_molecules():
     x, box = np.array([[0.0, 0, 0], [0.1, 0, 0], [0.4, 0, 0]]), np.diag([2.0, 2.0, 2.0])
-    peak = lambda **options: observables.rdf([0.1], width=0.01, **options)({}, x, box)[0]  # noqa: E731
+    peak = lambda **options: observables.rdf([0.1], width=0.01, **options)({}, x, box)[0]
     assert peak() == pytest.approx(peak(first=[0], second=[1]) / 3)
     assert peak(molecules=[0, 0, 1]) == pytest.approx(0, abs=1e-12)
 

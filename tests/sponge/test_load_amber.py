@@ -288,7 +288,7 @@ class TestCoordinates:
         )
 
     def ascii(self, x, v=None, edges=None, angles=None):
-        rows = lambda a: _rows([*a.ravel()], 6, "{:12.7f}")  # noqa: E731
+        rows = lambda a: _rows([*a.ravel()], 6, "{:12.7f}")
         return (
             "title\n"
             + f"{len(x):5d}  0.1000000E+02\n"

@@ -165,7 +165,7 @@ def test_switch_and_reaction_field_end_smoothly():
     lj = Nonbonded([0, 0], [0.3, 0.3], [1, 1], "cutoff", cutoff=0.9, switch=0.7, dispersion_correction=False)
     field = Nonbonded([1, -1], [0.3, 0.3], [0, 0], "reaction_field", cutoff=0.9, dielectric=1e12)
     at = lambda nonbonded: lambda r: nonbonded.energy(nonbonded.params, np.array([[0.0, 0, 0], [1.0, 0, 0]]) * r,
-                                                      box)  # noqa: E731
+                                                      box)
     for nonbonded in (lj, field):
         assert at(nonbonded)(0.9 - 1e-9) == pytest.approx(0, abs=1e-9)
         assert core.grad(at(nonbonded))(np.array(0.9 - 1e-9)) == pytest.approx(0, abs=1e-5)
@@ -226,7 +226,7 @@ def test_kernels_are_the_pure_energy(form, n, seed, lean, neutral):
     system = random_fluid(n, seed, lean=lean, neutral=neutral, cutoff=0.7, **form)
     p, x, box = system.nonbonded, system.positions, system.box
     unit = np.eye(3)
-    strained = lambda e, y: p.energy(p.params, y @ (unit + e), None if box is None else box @ (unit + e))  # noqa: E731
+    strained = lambda e, y: p.energy(p.params, y @ (unit + e), None if box is None else box @ (unit + e))
     value, (by_strain, by_position) = core.value_and_grad(strained, (0, 1))(np.zeros((3, 3)), x)
     # sums of terms much larger than their total: errors are measured by those
     scale = abs(float(value)) + COULOMB * 3 * np.sum(p.params["charges"] ** 2)
@@ -359,7 +359,7 @@ def test_an_unknown_option_names_the_known_ones():
 
 def test_a_failed_update_changes_nothing():
     nonbonded = Nonbonded([0.0], [0.3], [1.0])
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="cutoff"):
         nonbonded.update(method="none", cutoff=-1)
     assert (nonbonded.method, nonbonded.cutoff) == ("pme", 0.9)
 

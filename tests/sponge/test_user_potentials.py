@@ -98,7 +98,7 @@ def test_two_atoms_across_the_cutoff(options):
     def energy(r):
         return system.energy([[0, 0, 0], [0, r, 0]])
 
-    plain = lambda r: 1e5 * math.exp(-35 * r) - 2e-3 / r**6  # noqa: E731
+    plain = lambda r: 1e5 * math.exp(-35 * r) - 2e-3 / r**6
     x = np.clip((0.8 - options.get("switch", 1.0)) / (1 - options.get("switch", 0.0)), 0,
                 1) if "switch" in options else 0.0
     expected = (plain(0.8) - (plain(1.0) if options.get("shift") else 0.0)) * (1 - x**3 * (10 - 15 * x + 6 * x * x))

@@ -25,7 +25,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from . import error, exponential, logarithm, power, trigonometric  # noqa: E501, F401  (they register themselves)
+from . import error, exponential, logarithm, power, trigonometric  # noqa: F401  (they register themselves)
 from .builder import Builder, Value, type_name
 from .registry import FUNCTIONS, Row
 

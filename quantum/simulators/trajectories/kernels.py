@@ -351,7 +351,8 @@ def run(n, chunks, first, draws_each, dense, k0, k1, rows, ints, table, ops, coe
         bits, final, strings, weights, chunk):
     """Trajectories `first` and following, as many as there are `samples`; results go into `samples` (the outcome of
     measuring
-    all qubits), `values` (of the sum of Pauli strings), `bits` and, unless it is empty, `final` (the states)."""
+    all qubits), `values` (of the sum of Pauli strings), `bits` and, unless it is empty, `final` (the states).
+    """
     context = np.empty(CONTEXT, np.int64)
     context[0], context[1], context[2], context[3], context[4], context[5] = (
         n,

@@ -294,7 +294,7 @@ def run_tree(simulate, tree, states, parameters, work, budget):
         before, nodes, edges = tree.streams[0], tree.counts[NODES], tree.counts[EDGES]
         try:
             status = simulate(tree, states, parameters, work)
-        except Exception:
+        except Exception:  # noqa: BLE001  the status says so, and the search raises it
             status = RAISED
         if status >= FULL:
             tree.counts[STATUS] = status

@@ -161,7 +161,7 @@ def test_transforms_of_jitted_functions(transform):
 
 def test_gradient_with_respect_to_some_of_the_arguments(rng):
     x, w, n = rng.normal(size=(5, 3)), rng.normal(size=3), np.arange(5)
-    f = lambda w, x, n: (np.sum(np.sin(x @ w) * n), n + 1)  # noqa: E731
+    f = lambda w, x, n: (np.sum(np.sin(x @ w) * n), n + 1)
     want = core.grad(lambda w: f(w, x, n)[0])(w)
     np.testing.assert_allclose(core.grad(lambda w: core.jit(f)(w, x, n)[0])(w), want, rtol=1e-13)
 

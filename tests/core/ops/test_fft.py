@@ -31,7 +31,7 @@ REAL = ("rfft", "ihfft", "rfft2", "rfftn")
 @pytest.mark.parametrize("name", ONE)
 def test_transforms_of_one_axis(rng, name, n, norm):
     x = data(rng, (2, 5, 3), name in REAL)
-    f = lambda x: getattr(np.fft, name)(x, n=n, axis=1, norm=norm)  # noqa: E731
+    f = lambda x: getattr(np.fft, name)(x, n=n, axis=1, norm=norm)
     np.testing.assert_allclose(traced(f, x), f(x), atol=1e-14)
     check_derivatives(f, x, order=1)
     check_batched(f, x)
@@ -43,7 +43,7 @@ def test_transforms_of_several_axes(rng, name, how):
     x = data(rng, (3, 4, 5), name in REAL)
     if "s" in how and "axes" not in how:
         how = {**how, "axes": (-2, -1)}
-    f = lambda x: getattr(np.fft, name)(x, **how)  # noqa: E731
+    f = lambda x: getattr(np.fft, name)(x, **how)
     np.testing.assert_allclose(traced(f, x), f(x), atol=1e-14)
     check_derivatives(f, x)
     check_batched(f, x)

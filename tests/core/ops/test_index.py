@@ -289,7 +289,7 @@ def test_errors_are_numpys(idx, message, rng):
                                     (np.s_[0, 0, 0], np.ones(2))])
 def test_values_of_wrong_shape(idx, v, rng):
     x = rng.normal(size=SHAPE)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="could not broadcast|shape mismatch|setting an array element"):
         x[idx] = v
     with pytest.raises(ValueError, match="broadcast"):
         vjp(lambda x: index_update(x, idx, v), x)

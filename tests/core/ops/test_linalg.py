@@ -243,7 +243,7 @@ def test_matrix_norms(rng, order, dtype):
     if order is not None:
         b = general(rng, 4, 2, 3)
         for keep in (False, True):
-            f = lambda x, keep=keep: np.linalg.norm(x, order, axis=(2, 0), keepdims=keep)  # noqa: B023
+            f = lambda x, keep=keep: np.linalg.norm(x, order, axis=(2, 0), keepdims=keep)
             np.testing.assert_allclose(traced(f, b)[0], f(b), rtol=1e-12)
 
 

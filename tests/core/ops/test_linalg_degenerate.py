@@ -108,7 +108,7 @@ def test_second_derivatives_of_vectors_are_nan():
 
 def test_vectors_of_other_eigenvalues_in_forward_mode(rng):
     a, e = np.diag([1.0, 1.0, 2.0, 5.0]), symmetric(rng)[0]
-    f = lambda a: np.linalg.eigh(a)[1][:, 3] ** 2  # noqa: E731
+    f = lambda a: np.linalg.eigh(a)[1][:, 3] ** 2
     np.testing.assert_allclose(core.jvp(f, (a,), (e,))[1], slope(f, a, e), atol=1e-8)
 
 

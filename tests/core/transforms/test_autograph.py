@@ -108,7 +108,7 @@ def test_functions_called_are_converted():
                 v = low
             return v
 
-        shrink = lambda v: v if v < high else high  # noqa: E731
+        shrink = lambda v: v if v < high else high
         return shrink(lower(v))
 
     def f(x):

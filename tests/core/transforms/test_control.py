@@ -301,8 +301,8 @@ def test_max_steps_ends_the_loop():
 
 
 def test_fori_loop_with_unknown_bounds():
-    f = lambda x, lo, hi: fori_loop(lo, hi, lambda i, c: c * x + i, 1.0)  # noqa: E731
-    twin = lambda x, lo, hi: fori_loop(lo, hi, lambda i, c: c * x + i, 1.0)  # noqa: E731
+    f = lambda x, lo, hi: fori_loop(lo, hi, lambda i, c: c * x + i, 1.0)
+    twin = lambda x, lo, hi: fori_loop(lo, hi, lambda i, c: c * x + i, 1.0)
     graph, _ = make_graph(lambda x, lo, hi: [f(x, lo, hi), grad(f)(x, lo, hi)], [spec_of(0.5), spec_of(1), spec_of(1)])
     for lo, hi in ((0, 3), (2, 6), (4, 4), (5, 2)):
         value, slope = evaluate(graph, 0.7, lo, hi)
@@ -346,7 +346,7 @@ def test_cond_shares_and_separates_residuals(rng):
 
 
 def test_the_branch_not_taken_gives_no_nan():
-    f = lambda x: cond(x > 0, lambda: np.sqrt(x), lambda: 0.0)  # noqa: E731
+    f = lambda x: cond(x > 0, lambda: np.sqrt(x), lambda: 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         assert_allclose(vmap(grad(f))(np.array([0.25, -1.0, 0.0])), [1, 0, 0])
@@ -357,7 +357,7 @@ def test_the_branch_not_taken_gives_no_nan():
 
 def test_nor_does_a_loop_inside_the_branch_not_taken():
     f = lambda x, w: cond(x > 0, lambda: scan(lambda c, _: (c + np.sqrt(c) * w, None), x, length=2)[0],
-                          lambda: 0.0 * x)  # noqa: E731
+                          lambda: 0.0 * x)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         x = np.array([1.0, -1.0])

@@ -86,9 +86,9 @@ def test_auxiliary_results():
 
 
 def test_mixed_orders():
-    f = lambda x: np.exp(np.sin(x))  # noqa: E731
-    second = lambda x: f(x) * (np.cos(x) ** 2 - np.sin(x))  # noqa: E731
-    slope = lambda x: jvp(f, (x,), (1.0,))[1]  # noqa: E731
+    f = lambda x: np.exp(np.sin(x))
+    second = lambda x: f(x) * (np.cos(x) ** 2 - np.sin(x))
+    slope = lambda x: jvp(f, (x,), (1.0,))[1]
     for d in (grad(slope), lambda x: jvp(slope, (x,), (1.0,))[1], lambda x: jvp(grad(f), (x,), (1.0,))[1]):
         assert_allclose(d(0.4), second(0.4), rtol=1e-13)
     # perturbations of different calls do not mix

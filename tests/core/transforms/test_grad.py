@@ -132,7 +132,7 @@ def test_assignment_is_part_of_the_derivative(rng):
 
 def test_jacobians_and_hessians(rng):
     x, a = rng.normal(size=3), rng.normal(size=(2, 3))
-    f = lambda x: np.tanh(a @ x)  # noqa: E731
+    f = lambda x: np.tanh(a @ x)
     expected = (1 - np.tanh(a @ x) ** 2)[:, None] * a
     assert_allclose(jacfwd(f)(x), expected, rtol=1e-13)
     assert_allclose(jacrev(f)(x), expected, rtol=1e-13)

@@ -148,7 +148,7 @@ def test_ode_sensitivity():
         h = t / steps
 
         def step(x, _):
-            f = lambda x: -k * x  # noqa: E731
+            f = lambda x: -k * x
             k1 = f(x)
             k2 = f(x + h / 2 * k1)
             k3 = f(x + h / 2 * k2)

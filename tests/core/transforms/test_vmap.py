@@ -45,7 +45,7 @@ def test_nested(rng):
 
 def test_with_derivatives(rng):
     w, x = rng.normal(size=3), rng.normal(size=(4, 3))
-    f = lambda w, x: np.tanh(w @ x)  # noqa: E731
+    f = lambda w, x: np.tanh(w @ x)
     each = (1 - np.tanh(x @ w) ** 2)[:, None] * x
     assert_allclose(vmap(grad(f), in_axes=(None, 0))(w, x), each, rtol=1e-13)
     assert_allclose(grad(lambda w: np.sum(vmap(f, in_axes=(None, 0))(w, x)))(w), each.sum(0), rtol=1e-13)

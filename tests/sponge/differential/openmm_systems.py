@@ -205,7 +205,7 @@ def _constraints(rng, system, masses):
 def _bonded(rng, system, n, periodic):
     import openmm as mm
 
-    number = lambda lo, hi: float(rng.uniform(lo, hi))  # noqa: E731
+    number = lambda lo, hi: float(rng.uniform(lo, hi))
     makers = [
         (mm.HarmonicBondForce, 2, lambda f, a: f.addBond(*a, number(0.1, 0.5), number(0, 1000))),
         (mm.HarmonicAngleForce, 3, lambda f, a: f.addAngle(*a, number(1, 3), number(0, 200))),

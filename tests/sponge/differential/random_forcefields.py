@@ -68,7 +68,7 @@ def case(seed: int, folder: Path) -> list[str]:
         field = app.ForceField(str(path))
         theirs = field.createSystem(read.topology, constraints=None if kind == "None" else app.AllBonds,
                                     removeCMMotion=False)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  compared with the other outcome
         if isinstance(ours, Exception):
             raise Refused(f"{ours} (OpenMM: {error})") from None
         raise Refused(f"OpenMM alone: {error}") from None
@@ -108,25 +108,25 @@ def _shuffled(rng: np.random.Generator, lines: list[str], last: str) -> str:
 
 
 def _forcefield(rng: np.random.Generator, types: list, molecules: list, foreign: tuple[str, str, str]) -> str:
-    number = lambda lo, hi: f"{rng.uniform(lo, hi):.6f}"  # noqa: E731
-    series = lambda: " ".join(  # noqa: E731
+    number = lambda lo, hi: f"{rng.uniform(lo, hi):.6f}"
+    series = lambda: " ".join(
         f'periodicity{k}="{rng.integers(1, 7)}" phase{k}="{number(-3, 3)}" k{k}="{number(-5, 9)}"'
         for k in range(1, int(rng.integers(2, 4)))
     )
-    rb = lambda: " ".join(f'c{k}="{number(-3, 3)}"' for k in range(6))  # noqa: E731
-    everything = lambda n: " ".join(f'class{k + 1}=""' for k in range(n))  # noqa: E731
-    several = lambda n: range(int(rng.integers(0, n)))  # noqa: E731
+    rb = lambda: " ".join(f'c{k}="{number(-3, 3)}"' for k in range(6))
+    everything = lambda n: " ".join(f'class{k + 1}=""' for k in range(n))
+    several = lambda n: range(int(rng.integers(0, n)))
     of_residue = rng.random() < 0.5
     out = ["<ForceField>", foreign[0], "<AtomTypes>"]
     out += [f'<Type name="{t}" class="{c}" element="{e}" mass="{_ELEMENTS[e]}"/>' for t, c, e in types]
     out += ["</AtomTypes>", "<Residues>"]
     for name, atoms, bonds in molecules:
         out.append(f'<Residue name="{name}">')
-        charge = lambda: f' charge="{number(-0.5, 0.5)}"' if of_residue else ""  # noqa: E731
+        charge = lambda: f' charge="{number(-0.5, 0.5)}"' if of_residue else ""
         out += [f'<Atom name="A{k}" type="{types[t][0]}"{charge()}/>' for k, t in enumerate(atoms)]
         out += [f'<Bond atomName1="A{i}" atomName2="A{j}"/>' for i, j in bonds] + ["</Residue>"]
     out.append("</Residues>")
-    spring = lambda what, low, high: f'{what}="{number(low, high)}" k="{number(0, 900)}"/>'  # noqa: E731
+    spring = lambda what, low, high: f'{what}="{number(low, high)}" k="{number(0, 900)}"/>'
     # OpenMM takes the first bond and proper of a Python set: with eight or fewer, that is the first in the file
     bonds = [f"<Bond {_keys(rng, types, 2, 0.2)} {spring('length', 0.1, 0.2)}" for _ in several(8)]
     out.append("<HarmonicBondForce>" + _shuffled(rng, bonds, f'<Bond {everything(2)} length="0.15" k="500"/>')
@@ -149,8 +149,8 @@ def _forcefield(rng: np.random.Generator, types: list, molecules: list, foreign:
     out.append('<NonbondedForce coulomb14scale="0.8" lj14scale="0.5">')
     if of_residue:
         out.append('<UseAttributeFromResidue name="charge"/>')
-    atom = lambda keys: f"<Atom {keys}" + ("" if of_residue else f' charge="{number(-0.5, 0.5)}"')  # noqa: E731
-    lj = lambda: f' sigma="{number(0.1, 0.3)}" epsilon="{number(0, 1)}"/>'  # noqa: E731
+    atom = lambda keys: f"<Atom {keys}" + ("" if of_residue else f' charge="{number(-0.5, 0.5)}"')
+    lj = lambda: f' sigma="{number(0.1, 0.3)}" epsilon="{number(0, 1)}"/>'
     zero = ' sigma="1" epsilon="0"/>'
     by_type = [f'type="{t}"' for t, _, _ in types]
     keys = [*by_type, *(_keys(rng, types, 1, 0.0) for _ in several(4))]
@@ -158,7 +158,7 @@ def _forcefield(rng: np.random.Generator, types: list, molecules: list, foreign:
     out += [atom(k) + (zero if nbfix else lj()) for k in keys] + ["</NonbondedForce>"]
     if nbfix:
         out.append('<LennardJonesForce lj14scale="0.5">')
-        more = lambda: f' sigma14="{number(0.1, 0.3)}" epsilon14="{number(0, 1)}"' if rng.random() < 0.3 else ""  # noqa: E731
+        more = lambda: f' sigma14="{number(0.1, 0.3)}" epsilon14="{number(0, 1)}"' if rng.random() < 0.3 else ""
         out += [f"<Atom {k}{more()}{lj()}" for k in keys]
         pairs = {tuple(sorted(rng.choice(len(types), 2).tolist())) for _ in several(4)}
         out += [f'<NBFixPair type1="t{i}" type2="t{j}"{lj()}' for i, j in sorted(pairs)] + ["</LennardJonesForce>"]

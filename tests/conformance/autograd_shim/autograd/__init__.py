@@ -199,7 +199,7 @@ def isbox(x):
     return py.isinstance(x, ours.Tensor)
 
 
-def isinstance(x, kinds):  # noqa: A001
+def isinstance(x, kinds):
     while isbox(x):
         x = x.value
     return py.isinstance(x, kinds)
@@ -215,7 +215,7 @@ def _make_diagonal(d, axis1, axis2):
 
 
 make_vjp, make_jvp, checkpoint = unary_to_nary(_make_vjp), unary_to_nary(_make_jvp), ours.checkpoint
-list, tuple, dict, type = py.list, py.tuple, py.dict, py.type  # noqa: A001
+list, tuple, dict, type = py.list, py.tuple, py.dict, py.type
 
 # -- the modules the tests import
 # --------------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from .values import I64, Value, literal, llvm_type, real_of
 LOOP, LONG_LOOP, CALLING_LOOP = (f", !llvm.loop !LOOP{k}" for k in range(3))
 """Marks of a loop's branch, which `number_loops` replaces by a metadata node of its own.
 
-A long body is not interleaved. A body of many calls, each of which waits for the one before, is interleaved, so that the
-processor overlaps calls of several rounds."""
+A long body is not interleaved. A body of many calls, each of which waits for the one before, is interleaved, so that
+the processor overlaps calls of several rounds."""
 
 
 LONG = 60  # lines of a body

@@ -172,7 +172,7 @@ def _scatter(x, u, *indices, mode, unique, in_range):
 
 
 scatter_p = Primitive("scatter", _scatter, _scatter_spec, kind="update", samples=_scatter_samples)
-scatter_p.__doc__ = """Write `u` into x at ``[i0, i1, ...]``, or combine it with the values there (`mode`); the last one stays.
+scatter_p.__doc__ = """Write `u` into x at ``[i0, i1, ...]``, or combine both (`mode`), in order: the last value stays.
 
 `u` has the shape of the corresponding gather, or is a scalar. `unique` says that no position occurs twice."""
 

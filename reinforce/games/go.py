@@ -171,7 +171,7 @@ class Go(Game):
                 hw, he, hs, hn = state.head[w], state.head[e], state.head[s], state.head[n]
                 if cw == others and lw:
                     h ^= chain_hash(state, w)
-                if ce == others and le and not (hw == he):
+                if ce == others and le and hw != he:
                     h ^= chain_hash(state, e)
                 if cs == others and ls and not (hs == hw or hs == he):
                     h ^= chain_hash(state, s)

@@ -463,7 +463,7 @@ def test_staged_files_are_files(tmp_path_factory, new, data):
     folder = tmp_path_factory.mktemp("staged")
     for name in ("one", "two"):
         (folder / name).write_bytes(b"0123456789" * 5000)
-    plain = open(folder / "one", "w+b" if new else "r+b")  # noqa: SIM115
+    plain = open(folder / "one", "w+b" if new else "r+b")
     staged = StagedFile(os.fspath(folder / "two"), new)
     for _ in range(data.draw(st.integers(1, 12))):
         at, size = data.draw(st.integers(0, 60_000)), data.draw(st.integers(0, 40_000))

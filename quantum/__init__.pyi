@@ -4,7 +4,6 @@ from . import errors as errors
 from . import gates as gates
 from . import io as io
 from . import library as library
-from . import mitigation as mitigation
 from . import nn as nn
 from . import noise as noise
 from . import operators as operators
@@ -31,12 +30,11 @@ from .compile.decompose import decompose as decompose
 from .compile.equal import equal as equal
 from .compile.plan import Plan as Plan
 from .compile.plan import plan as plan
-from .conformance import check_simulator as check_simulator
+from .expectation.expectation import Expectation as Expectation
+from .expectation.inner_product import inner_product as inner_product
+from .expectation.qfi import natural_gradient as natural_gradient
+from .expectation.qfi import qfi as qfi
 from .gates.function import gate as gate
-from .gradients.expectation import Expectation as Expectation
-from .gradients.inner_product import inner_product as inner_product
-from .gradients.qfi import natural_gradient as natural_gradient
-from .gradients.qfi import qfi as qfi
 from .library import basis_state as basis_state
 from .library import ghz as ghz
 from .library import graph_state as graph_state
@@ -52,5 +50,7 @@ from .operators.pauli import PauliSum as PauliSum
 from .operators.trotter import trotter as trotter
 from .optimizers.minimize import minimize as minimize
 from .parameters import Parameter as Parameter
+from .shots import mitigation as mitigation
 from .simulators.run import run as run
-from .testing import check_gate as check_gate
+from .testing.gate import check_gate as check_gate
+from .testing.simulator import check_simulator as check_simulator

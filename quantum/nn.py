@@ -13,7 +13,7 @@ from triskele.core.nn import static
 
 from .circuit import Circuit
 from .errors import ParameterError
-from .gradients.expectation import Expectation
+from .expectation.expectation import Expectation
 from .operators.pauli import PauliSum
 
 __all__ = ["Layer"]

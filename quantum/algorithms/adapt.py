@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
-from ..gradients.expectation import Expectation
+from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
 from ..optimizers.minimize import find, minimize
 from .start import check_ansatz, check_hamiltonian

@@ -17,7 +17,7 @@ from triskele.core.random import Fold
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
-from ..gradients.expectation import Expectation
+from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
 from .start import check_data, random_angles
 

@@ -12,8 +12,8 @@ from triskele.core.extend import check
 
 from ..circuit import Circuit
 from ..errors import CircuitError, OperatorError
+from ..expectation.expectation import Expectation
 from ..gates.families import pauli_rotation
-from ..gradients.expectation import Expectation
 from ..operators.pauli import PauliSum
 from ..optimizers.minimize import find, minimize
 from .start import start

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from triskele.core.extend import check
 
 from ..errors import ParameterError
-from ..gradients.expectation import Expectation
+from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
 from ..optimizers.minimize import find
 from .qaoa import QAOA, check_cost, cost_values

@@ -12,7 +12,7 @@ from triskele.core.extend import check
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
-from ..gradients.expectation import Expectation
+from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
 from ..optimizers.minimize import Minimum, find, minimize
 from ..simulators.run import run

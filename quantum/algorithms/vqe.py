@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..circuit import Circuit
-from ..gradients.expectation import Expectation
+from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
 from ..optimizers.minimize import find, minimize
 from .start import check_ansatz, check_hamiltonian, start

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..gradients.expectation import Expectation
+from ..expectation.expectation import Expectation
 from ..simulators.run import run
 from .pennylane_circuit import (
     Template,

@@ -59,7 +59,7 @@ class NaturalGradient:
             raise OptimizerError(
                 "NaturalGradient: the circuit must consist of gates alone (the metric is that of a state vector)"
             )
-        from ..gradients.qfi import qfi
+        from ..expectation.qfi import qfi
 
         ridge, rate = self.regularization * np.eye(theta.size), self.learning_rate
         value, gradient = objective.value_and_grad(theta)

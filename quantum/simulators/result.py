@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import sampling, states
+from .. import states
 from ..errors import SimulatorError
-from ..measurement import estimate, exact, to_z_basis
-from ..sampling import Estimate, Samples, check_observable
+from ..shots import sampling
+from ..shots.measurement import estimate, exact, to_z_basis
+from ..shots.sampling import Estimate, Samples, check_observable
 
 __all__ = ["CountsResult", "DensityMatrixResult", "Result", "StatevectorResult"]
 

@@ -12,8 +12,8 @@ from tests.twins.statevector import statevector
 from triskele import quantum
 from triskele.quantum import noise
 from triskele.quantum.errors import SimulatorError, StateError
-from triskele.quantum.simulators.density_matrix.program import Program, positions
 from triskele.quantum.simulators.density_matrix.transfer import elements
+from triskele.quantum.simulators.density_matrix.transfer_program import TransferProgram, positions
 from triskele.quantum.simulators.density_matrix.vector import PauliVector
 
 
@@ -88,9 +88,9 @@ def test_blocks_of_a_large_vector(n, block):
     found = [e for i in circuit for e in elements(i)]
     states = []
     for size in (block, n):
-        program = Program(found, n, (), positions(found, n), size)
+        program = TransferProgram(found, n, (), positions(found, n), size)
         states.append(program.run(np.zeros(0), PauliVector.zero(n, program.positions)).arranged(program.before).r)
-    assert len(Program(found, n, (), n, block).steps[0].stages) > 1
+    assert len(TransferProgram(found, n, (), n, block).steps[0].stages) > 1
     np.testing.assert_allclose(states[0], states[1], atol=1e-14)
 
 

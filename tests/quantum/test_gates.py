@@ -18,7 +18,7 @@ from triskele.quantum.gates.base import Factor, Gate, Pair, Rotation
 from triskele.quantum.gates.families import diagonal, pauli_rotation, unitary
 from triskele.quantum.gates.function import gate as function_gate
 from triskele.quantum.gates.standard import CONTROLLED, resolve
-from triskele.quantum.testing import check_gate
+from triskele.quantum.testing.gate import check_gate
 
 DATA = pathlib.Path(__file__).parents[1] / "data" / "quantum" / "circuits"
 CIRCUITS = {c["name"]: c for c in json.loads(gzip.open(DATA / "circuits.json.gz").read())}

@@ -9,8 +9,8 @@ from tests.quantum.strategies import circuits
 from tests.twins.statevector import statevector
 from triskele import core, quantum
 from triskele.quantum.compile.program import lower
-from triskele.quantum.gradients.adjoint import Adjoint
-from triskele.quantum.gradients.observable import compile_observable
+from triskele.quantum.expectation.statevector.adjoint import AdjointMethod
+from triskele.quantum.expectation.statevector.observable import compile_observable
 from triskele.quantum.simulators.statevector.engine import Block
 
 
@@ -50,7 +50,7 @@ def test_blocks_and_fusion_change_nothing(circuit, seed, fuse, size, low):
     n = circuit.num_qubits
     program = lower(circuit, fuse=fuse)
     operators = [random_operator(n, seed), random_operator(n, seed + 1)]
-    adjoint = Adjoint(program, [compile_observable(h, n) for h in operators], block=Block(size, min(low, size)))
+    adjoint = AdjointMethod(program, [compile_observable(h, n) for h in operators], block=Block(size, min(low, size)))
     values = np.random.default_rng(seed).normal(size=(3, len(circuit.parameters)))
     ct = np.array([[1.0, -0.5], [2.0, 0.3], [0.0, 1.0]])
     found, gradients, _ = adjoint.pull(values, ct)

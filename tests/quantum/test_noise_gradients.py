@@ -84,7 +84,7 @@ def test_few_vectors_are_kept_when_there_is_no_room(monkeypatch):
     e = energy(noisy(4))
     theta = np.random.default_rng(2).normal(size=len(e.parameters))
     expected = e.gradient(theta)
-    monkeypatch.setattr("triskele.quantum.gradients.density._KEPT", 0)
+    monkeypatch.setattr("triskele.quantum.expectation.density_matrix.engine._KEPT", 0)
     assert np.array_equal(e.gradient(theta), expected)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from triskele import core, quantum
 from triskele.quantum import gates
 from triskele.quantum.errors import ParameterError, SimulatorError
-from triskele.quantum.gradients.parameter_shift import frequencies, shift_rule
+from triskele.quantum.expectation.parameter_shift import frequencies, shift_rule
 
 PARAMETERISED = [name for name in gates.names() if gates.find(name).num_params and gates.find(name).factors is not None]
 

@@ -7,7 +7,7 @@ from scipy import stats
 from triskele.core.kernels import threads
 from triskele.quantum.errors import OperatorError, SimulatorError, StateError
 from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.sampling import Samples, sample
+from triskele.quantum.shots.sampling import Samples, sample
 
 
 def chi_square(indices, p):

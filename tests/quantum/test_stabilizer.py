@@ -18,7 +18,7 @@ from triskele.quantum.gates.families import pauli_rotation
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET
 from triskele.quantum.operators.pauli import PauliSum
 from triskele.quantum.simulators.stabilizer.clifford import action
-from triskele.quantum.simulators.stabilizer.program import lower
+from triskele.quantum.simulators.stabilizer.tableau_program import lower
 
 run = functools.partial(quantum.run, simulator="stabilizer")
 ONE = ["x", "y", "z", "h", "s", "sdg", "sx", "sxdg"]

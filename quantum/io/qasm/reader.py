@@ -17,7 +17,7 @@ from .expressions import Bits, Evaluate, Qubits, Scope, Test
 from .lexer import Stream, Token, describe, fail
 from .names import BUILT_IN, LIBRARIES, U_DEFINITION, known
 from .operands import angle, broadcast, converted, modifier, qubits_of
-from .statements import PHASED, Builder, Definition, Run
+from .statements import PHASED, CircuitBuilder, Definition, Run
 
 __all__ = ["KEYWORDS", "from_qasm"]
 
@@ -85,7 +85,7 @@ class _Reader:
         self._stream, self._folder = Stream(text), folder
         self._scope: dict[str, Any] = {}
         self._definitions: dict[str, Definition | tuple[int, Gate] | None] = {}
-        self._builder = Builder(words=len(self._stream))
+        self._builder = CircuitBuilder(words=len(self._stream))
         self._including, self._included, self._depth = 0, 0, 0
         self._version = self._header(text)
         for name, ours in BUILT_IN[self._version].items():
@@ -147,7 +147,7 @@ class _Reader:
             body.append(self._statement())
         self._depth -= 1
 
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             inner = dict(scope)
             for statement in body:
                 statement(builder, inner)
@@ -203,7 +203,7 @@ class _Reader:
         return value, token
 
     def _declare(self, name: Token, size: Evaluate | None, place: Token, kind: type) -> Run:
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             n = 1 if size is None else expressions.integer(size, scope, place)
             if n < 1:
                 fail(f"{name.text}: a register has at least 1 element, got {n}", place)
@@ -239,7 +239,7 @@ class _Reader:
         self._stream.expect("measure", "bit (a bit's first value can only be a measurement)")
         measure = self._measure(lambda scope: scope[name.text], name)
 
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             declare(builder, scope)
             measure(builder, scope)
 
@@ -253,7 +253,7 @@ class _Reader:
         name = self._stream.name("input")
         self._end("input")
 
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             self._new(name, scope)
             scope[name.text] = Parameter(name.text)
             builder.inputs.append(name.text)
@@ -280,7 +280,7 @@ class _Reader:
             value = self._expression()
         self._end(f"{kind.text} {name.text}")
 
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             self._new(name, scope)
             if value is not None:
                 scope[name.text] = converted(value(scope), kind)
@@ -295,7 +295,7 @@ class _Reader:
             parts.append((self._stream.now, self._expression()))
         self._end("let")
 
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             self._new(name, scope)
             values = [value(scope) for _, value in parts]
             for (place, _), value in zip(parts, values, strict=True):
@@ -335,7 +335,7 @@ class _Reader:
             self._end("opaque")
         constants = {k: v for k, v in self._scope.items() if isinstance(v, (int, float))}
 
-        def in_scope(builder: Builder, scope: Scope) -> None:
+        def in_scope(builder: CircuitBuilder, scope: Scope) -> None:
             body(builder, constants | scope)
 
         if name.text == "u" and "".join(stream.since(start)) == U_DEFINITION.replace(" ", ""):
@@ -395,7 +395,7 @@ class _Reader:
         operands = self._operands(token.text) if stream.now.text != ";" else []
         self._end(token.text)
 
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             values = [angle(p(scope), token) for p in params]
             each = [modifier(m, v, scope) for m, v in modifiers]
             for wires in broadcast(operands, scope, token):
@@ -454,7 +454,7 @@ class _Reader:
         return self._measured(operand, bits, place)
 
     def _measured(self, operand: tuple[Token, Evaluate], bits: Evaluate, place: Token) -> Run:
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             sources, target = qubits_of(operand, scope), bits(scope)
             if not isinstance(target, Bits):
                 fail("measure: the result goes to a bit or a register of bits", place)
@@ -470,7 +470,7 @@ class _Reader:
         operands = self._operands("reset")
         self._end("reset")
 
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             for operand in operands:
                 for q in qubits_of(operand, scope).wires:
                     builder.reset(q, token)
@@ -481,7 +481,7 @@ class _Reader:
         operands = self._operands("barrier") if self._stream.now.text != ";" else []
         self._end("barrier")
 
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             wires = tuple(w for operand in operands for w in qubits_of(operand, scope).wires)
             builder.barrier(wires if operands else tuple(range(builder.num_qubits)), token)
 
@@ -495,7 +495,7 @@ class _Reader:
         then = self._block()
         otherwise = self._block() if self._version == 3 and stream.accept("else") else None
 
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             value = condition(scope)
             if isinstance(value, Bits) and value.one:
                 value = Test(((value.wires[0], 1),))
@@ -531,7 +531,7 @@ class _Reader:
             fail("for: a range is [start:end] or [start:step:end]", bracket)
         body = self._block()
 
-        def run(builder: Builder, scope: dict[str, Any]) -> None:
+        def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             self._new(name, {})
             numbers = [expressions.integer(p, scope, bracket) for p in parts]
             for value in expressions.inclusive(numbers, None, bracket) if bracket.text == "[" else numbers:

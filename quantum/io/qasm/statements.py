@@ -19,7 +19,7 @@ from ...parameters import Linear
 from .expressions import Qubits, Scope
 from .lexer import Token, fail
 
-__all__ = ["PHASED", "Builder", "Definition", "Modifier", "Run"]
+__all__ = ["PHASED", "CircuitBuilder", "Definition", "Modifier", "Run"]
 
 # statements carried out, where the text has not more words: definitions of definitions, and loops, grow without bound
 _STEPS = 1_000_000
@@ -43,10 +43,10 @@ class Definition:
     name: str
     params: tuple[str, ...]
     qubits: tuple[str, ...]
-    body: Callable[[Builder, Scope], None] | None
+    body: Callable[[CircuitBuilder, Scope], None] | None
 
 
-Run = Callable[["Builder", dict[str, Any]], None]
+Run = Callable[["CircuitBuilder", dict[str, Any]], None]
 
 
 def with_phase(name: str, ours: str, phase: Callable[..., Any]) -> Definition:
@@ -54,7 +54,7 @@ def with_phase(name: str, ours: str, phase: Callable[..., Any]) -> Definition:
     gate = find(ours)
     angles = ("theta", "phi", "lambda")[-gate.num_params :]
 
-    def body(builder: Builder, scope: Scope) -> None:
+    def body(builder: CircuitBuilder, scope: Scope) -> None:
         values = tuple(scope[a] if type(scope[a]) is Linear else float(scope[a]) for a in angles)
         builder.instructions += [Instruction(find("global_phase"), (), (phase(*values),)),
                                  Instruction(gate, scope["q"].wires, values)]
@@ -79,7 +79,7 @@ class _Branch:
 
 
 @dataclass
-class Builder:
+class CircuitBuilder:
     """Collects instructions while a program is carried out."""
 
     num_qubits: int = 0
@@ -184,7 +184,7 @@ class Builder:
         _count(params, len(what.params), qubits, len(what.qubits), token)
         if self.depth >= _NESTED:
             fail(f"{what.name!r}: definitions must not be nested more than {_NESTED} deep", token)
-        inner = Builder(self.num_qubits, self.num_clbits, words=self.words, depth=self.depth + 1, _steps=self._steps)
+        inner = CircuitBuilder(self.num_qubits, self.num_clbits, words=self.words, depth=self.depth + 1, _steps=self._steps)
         inner.step(token)
         what.body(inner, dict(zip(what.params, params, strict=True))
                   | {name: Qubits((q,), True) for name, q in zip(what.qubits, qubits, strict=True)})

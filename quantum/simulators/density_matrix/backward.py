@@ -16,7 +16,7 @@ from numba import carray
 from triskele.core.extend import device, kernel, simd, threads
 
 from ..statevector.lanes import address_of, at_address
-from .kernels import (
+from .vector_kernels import (
     GROUP,
     ONE,
     ROW,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...parameters import Linear
-from .kernels import EXCHANGE_0, EXCHANGE_1, GROUP, ONE, ROW, STAGE, UNITAL
 from .merge import Map
+from .vector_kernels import EXCHANGE_0, EXCHANGE_1, GROUP, ONE, ROW, STAGE, UNITAL
 
 __all__ = ["Segment", "lower"]
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ... import sampling
 from ...compile.program import all_values
 from ...compile.readings import Reading, read, split, writes_bits
 from ...errors import StateError
 from ...instruction import MEASURE, Instruction
 from ...noise.readout import ReadoutError
-from ...sampling import Samples
+from ...shots import sampling
+from ...shots.sampling import Samples
 from ...states import check_qubits, marginal
 from ..result import CountsResult, DensityMatrixResult, Result
 from ..statevector.simulator import check_memory
-from .program import Program, positions
 from .transfer import Element, Wide, elements, project
+from .transfer_program import TransferProgram, positions
 from .vector import PauliVector
 
 if TYPE_CHECKING:
@@ -87,17 +87,17 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     return CountsResult(bits[sampling.sample(weights, shots, seed)])
 
 
-class Ready(NamedTuple):
+class PreparedProgram(NamedTuple):
     """What is made of a circuit once: names of parameters and data, whether it writes classical bits, and its program
     if it reads none.
     """
 
     names: tuple[tuple[str, ...], tuple[str, ...]]
     writes: bool
-    program: Program | None
+    program: TransferProgram | None
 
 
-def _ready(circuit: Circuit) -> Ready:
+def _ready(circuit: Circuit) -> PreparedProgram:
     kept = circuit._programs.get("density_matrix")
     if kept is None or kept[0] != len(circuit):
         instructions, names = circuit.instructions, (circuit.parameters, circuit.data)
@@ -105,8 +105,8 @@ def _ready(circuit: Circuit) -> Ready:
         if not any(i.condition for i in instructions):
             found = [e for i in instructions if not isinstance(i.gate, ReadoutError) for e in elements(i)]
             n = circuit.num_qubits
-            program = Program(found, n, names[0] + names[1], check_size(positions(found, n)))
-        kept = circuit._programs["density_matrix"] = (len(circuit), Ready(names, writes_bits(circuit), program))
+            program = TransferProgram(found, n, names[0] + names[1], check_size(positions(found, n)))
+        kept = circuit._programs["density_matrix"] = (len(circuit), PreparedProgram(names, writes_bits(circuit), program))
     return kept[1]
 
 
@@ -148,7 +148,7 @@ def _branches(body: Sequence[Instruction], n: int, names: tuple[str, ...], theta
     waiting: list[Element | Wide] = []
 
     def advance(state: PauliVector, what: Sequence[Element | Wide]) -> PauliVector:
-        program = Program(what, n, names, m)
+        program = TransferProgram(what, n, names, m)
         return program.run(theta, state.arranged(program.before))
 
     for i in [*body, None]:

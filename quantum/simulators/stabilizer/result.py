@@ -13,9 +13,9 @@ from triskele.core.random import key
 from ... import states
 from ...errors import SimulatorError
 from ...noise.channel import pauli_strings
-from ...sampling import Samples, check_seed
+from ...shots.sampling import Samples, check_seed
 from ..result import Result
-from . import kernels
+from . import tableau_kernels as kernels
 
 __all__ = ["StabilizerResult", "zero_tableau"]
 

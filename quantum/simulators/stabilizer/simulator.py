@@ -12,11 +12,11 @@ from ...circuit import Circuit
 from ...compile.program import all_values
 from ...compile.readings import writes_bits
 from ...errors import SimulatorError
-from ...sampling import check_seed, check_shots
+from ...shots.sampling import check_seed, check_shots
 from ..result import CountsResult
-from . import kernels
-from .program import Program, lower
+from . import tableau_kernels as kernels
 from .result import StabilizerResult, _unpacked, zero_tableau
+from .tableau_program import TableauProgram, lower
 
 __all__ = ["run_gates", "simulate"]
 
@@ -82,13 +82,13 @@ def run_gates(circuit: Circuit, x: np.ndarray, z: np.ndarray, signs: np.ndarray)
     _run(lower(circuit, {})[0], x, z, signs)
 
 
-def _run(program: Program, x: np.ndarray, z: np.ndarray, signs: np.ndarray,
+def _run(program: TableauProgram, x: np.ndarray, z: np.ndarray, signs: np.ndarray,
          bits: np.ndarray | None = None) -> np.ndarray:
     bits = np.zeros(0, np.uint8) if bits is None else bits
     return kernels.run_tableau(program, x, z, signs, bits, np.uint32(0), np.uint32(0), 0, False)
 
 
-def _one_by_one(program: Program, circuit: Circuit, start: tuple[np.ndarray, ...], shots: int,
+def _one_by_one(program: TableauProgram, circuit: Circuit, start: tuple[np.ndarray, ...], shots: int,
                 words: np.ndarray) -> np.ndarray:
     """Every shot with a tableau of its own: (shots, num_clbits) uint8."""
     out = np.zeros((shots, circuit.num_clbits), np.uint8)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import sampling, states
+from ... import states
 from ...errors import SimulatorError
 from ...instruction import MEASURE
-from ...sampling import Samples
+from ...shots import sampling
+from ...shots.sampling import Samples
 from ..result import Result, StatevectorResult
 from ..statevector.simulator import check_memory, check_state, precision, without_measurements
-from . import kernels
+from . import turn_kernels as kernels
 from .observable import expectation
 from .turns import Turns, build
 

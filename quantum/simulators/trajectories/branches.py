@@ -13,9 +13,9 @@ import numpy as np
 
 from triskele.core.random import Fold, fold_in, key, uniform
 
-from ... import sampling
 from ...instruction import BARRIER, MEASURE, RESET, Instruction
 from ...noise.readout import ReadoutError
+from ...shots import sampling
 from ..statevector.simulator import simulate
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ from ...compile.program import all_values
 from ...compile.readings import Reading, split, writes_bits
 from ...errors import SimulatorError
 from ...instruction import BARRIER, Instruction
-from ...sampling import Estimate, Samples, check_observable, check_seed, check_shots, sample
+from ...shots.sampling import Estimate, Samples, check_observable, check_seed, check_shots, sample
 from ..result import CountsResult, Result
 from ..statevector.coefficients import fill_coefficients
 from ..statevector.simulator import check_memory, check_state
 from ..statevector.simulator import simulate as simulate_pure
-from . import kernels
+from . import trajectory_kernels as kernels
 from .branches import branch_events, run_branches
-from .program import Program, lower
+from .trajectory_program import TrajectoryProgram, lower
 
 if TYPE_CHECKING:
     from ...circuit import Circuit
@@ -83,7 +83,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     return CountsResult(_read(samples, bits, ready.readings, seed))
 
 
-class Ready(NamedTuple):
+class PreparedTrajectories(NamedTuple):
     """What is made of a circuit once.
 
     Attributes
@@ -94,7 +94,7 @@ class Ready(NamedTuple):
         Measurements that end it.
     pure : Circuit
         What comes before anything random: done once, for all trajectories.
-    program : Program
+    program : TrajectoryProgram
         The rest.
     ends : bool
         Whether there is nothing but the readings in the rest.
@@ -112,7 +112,7 @@ class Ready(NamedTuple):
     names: tuple[tuple[str, ...], tuple[str, ...]]
     readings: list[Reading]
     pure: Circuit
-    program: Program
+    program: TrajectoryProgram
     ends: bool
     writes: bool
     body: list[Instruction]
@@ -120,12 +120,12 @@ class Ready(NamedTuple):
     segments: dict[Any, Circuit]
 
 
-def _ready(circuit: Circuit) -> Ready:
+def _ready(circuit: Circuit) -> PreparedTrajectories:
     body, readings = split(circuit)
     first = next((k for k, i in enumerate(body) if not i.is_unitary and i.gate is not BARRIER), len(body))
     names = (circuit.parameters, circuit.data)
     program, ends = lower(body[first:], circuit.num_qubits, *names), first == len(body)
-    return Ready(names, readings, circuit._with(body[:first]), program, ends, writes_bits(circuit), body,
+    return PreparedTrajectories(names, readings, circuit._with(body[:first]), program, ends, writes_bits(circuit), body,
                  np.inf if ends else branch_events(body), {})
 
 
@@ -151,7 +151,7 @@ class TrajectoriesResult(Result):
     Nothing but the program is kept: what is asked for is computed, from the same random numbers.
     """
 
-    def __init__(self, program: Program, values: np.ndarray, initial: np.ndarray | None, shots: int, seed: int,
+    def __init__(self, program: TrajectoryProgram, values: np.ndarray, initial: np.ndarray | None, shots: int, seed: int,
                  num_clbits: int):
         self.num_qubits, self.shots, self.seed = program.gates.num_qubits, shots, seed
         self._program, self._values, self._num_clbits = program, values, num_clbits

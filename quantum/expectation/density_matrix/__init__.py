@@ -1,0 +1,5 @@
+"""Adjoint gradients of noisy circuits."""
+
+from .engine import DensityEngine
+
+__all__ = ["DensityEngine"]

@@ -1,0 +1,368 @@
+"""Expectation values of Hermitian operators after a circuit, as differentiable functions of everything they depend
+on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.core.extend import check
+
+from ..circuit import Circuit
+from ..errors import CircuitError, OperatorError, ParameterError, SimulatorError, StateError
+from ..operators.pauli import PauliSum
+from ..parameters import LARGEST
+from ..shots.sampling import check_observable, check_shots
+from ..simulators.base import find
+from .engine import Engine, examples
+from .engine import find as find_engine
+from .parameter_shift import Sampled
+
+__all__ = ["Expectation"]
+
+
+class Expectation:
+    """<psi|H|psi> with psi = U(theta, data)|initial>, as a function of theta, data, coefficients of H, and the initial
+    state.
+
+    `core.grad`, `vjp`, `jvp`, `hessian`, `vmap` and `jit` see it as one operation, with respect to all four.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Gates and barriers.
+    hamiltonians : PauliSum, or list of PauliSum
+        Hermitian. One gives a value of shape (), a list of m gives (m,).
+    simulator : str
+        "statevector"; "subspace" for circuits that keep the number of particles; "density_matrix" for circuits with
+        channels, where the value is Tr(H rho); or another one that `quantum.run` knows, with parameter shift.
+    dtype : complex128 or complex64
+        Of the state. Values and gradients are float64.
+    gradient : str
+        "adjoint" (exact, for state vectors and density matrices), or "parameter_shift": from values at shifted angles,
+        for any simulator, and for shots.
+    shots, seed : int, optional
+        Values from so many measurements of each group of terms. The same seed and the same sequence of calls give the
+        same values.
+    initial : (2**n,) array, optional
+        The state before the circuit; |0...0> when left out.
+
+    Raises
+    ------
+    OperatorError
+        If an operator is not Hermitian, or acts on qubits that the circuit does not have.
+    SimulatorError
+        If the circuit measures, resets, or has channels or conditions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core, quantum
+    >>> circuit = quantum.Circuit(2).ry("a", 0).cx(0, 1).rz("b", 1)
+    >>> energy = quantum.Expectation(circuit, quantum.PauliSum("Z0 Z1 + 0.5 X0 X1"))
+    >>> theta = np.array([0.3, 0.7])
+    >>> energy(theta).round(6), energy.gradient(theta).round(6)
+    (np.float64(1.113013), array([ 0.365341, -0.09519 ]))
+    >>> bool(np.allclose(core.grad(energy)(theta), energy.gradient(theta)))
+    True
+    """
+
+    def __init__(self, circuit: Any, hamiltonians: PauliSum | Sequence[PauliSum], *, simulator: str = "statevector",
+                 dtype: Any = np.complex128,
+                 gradient: str = "adjoint", shots: int | None = None, seed: int | None = None, initial: Any = None):
+        if not isinstance(circuit, Circuit):
+            raise CircuitError(f"Expectation: a Circuit is needed, got {type(circuit).__name__}")
+        self.circuit = circuit
+        self.is_list = not isinstance(hamiltonians, (PauliSum, str))
+        self.hamiltonians = tuple(PauliSum(h) for h in (hamiltonians if self.is_list else [hamiltonians]))
+        if not self.hamiltonians:
+            raise OperatorError("Expectation: at least one operator is needed, got none")
+        for h in self.hamiltonians:
+            check_observable(h, circuit.num_qubits, "Expectation")
+        dtype = np.dtype(dtype)
+        if dtype not in (np.complex128, np.complex64):
+            raise SimulatorError(f"Expectation: dtype must be complex128 or complex64, got {dtype}")
+        self.single = dtype == np.complex64
+        self.initial = None if initial is None else _state(initial, circuit.num_qubits)
+        self._initials = _NO_STATE if self.initial is None else self.initial[None]
+        self._ends = np.cumsum([len(h) for h in self.hamiltonians])
+        self.parameters, self.data = circuit.parameters, circuit.data
+        kind = find_engine(simulator) if gradient == "adjoint" and shots is None else None
+        self._engine: Engine = (_sampled(circuit, self.hamiltonians, simulator, dtype.type, gradient, shots,
+                                         seed) if kind is None
+                                else kind(circuit, self.hamiltonians, self.single, self.initial))
+        if not self._engine.takes_start:
+            self.initial, self._initials = None, _NO_STATE
+        self.circuit = circuit.copy()  # what is added to the circuit from now on is not part of this
+        self._shape = (len(self.parameters),)
+
+    @property
+    def size(self) -> int:
+        """Number of operators."""
+        return len(self.hamiltonians)
+
+    def __repr__(self) -> str:
+        return f"Expectation({self.circuit!r}, {self.size} operator{'s' if self.size > 1 else ''})"
+
+    # -- what users call --------------------------------------------------------------------------------------------
+
+    def __call__(self, theta: Any = None, data: Any = None, *, coefficients: Any = None, initial: Any = None) -> Any:
+        """The value.
+
+        Parameters
+        ----------
+        theta : (P,) array, or dict by name, optional
+            In the order of `parameters`. (B, P) is a batch.
+        data : (D,) or (B, D) array, or dict by name, optional
+            In the order of the circuit's data; (B, D) is a batch.
+        coefficients : (T,) array, or list of such, optional
+            Coefficients of the operator's terms in their order, in place of its own: one array for each of a list of
+            operators.
+        initial : (2**n,) complex array, optional
+            The state before the circuit. It is not normalised here.
+
+        Returns
+        -------
+        float64, of shape () for one operator, (m,) for a list; with a batch (B,) or (B, m)
+
+        Raises
+        ------
+        ParameterError
+            If values are missing, of the wrong number, or not finite.
+        """
+        if type(theta) is np.ndarray and (data is None
+                                          or type(data) is np.ndarray) and coefficients is None and initial is None:
+            values, batched = self._plain(theta, data)
+            out = self._engine.values(values, self._initials)
+            if not batched:
+                return out[0] if self.is_list else out[0, 0]
+            return out if self.is_list else out[:, 0]
+        from .rules import expect
+
+        inputs, batched = self._inputs(theta, data, coefficients, initial)
+        out = expect(*inputs, energy=self)
+        out = out if batched else out[0]
+        return out if self.is_list else out[..., 0]
+
+    def gradient(self, theta: Any = None, data: Any = None) -> np.ndarray:
+        """Gradient with respect to theta: (P,), for a list (m, P), with a batch axis before these."""
+        return self.value_and_grad(theta, data)[1]
+
+    def value_and_grad(self, theta: Any = None, data: Any = None) -> tuple[Any, np.ndarray]:
+        """The value, and its gradient with respect to theta: (P,), for a list (m, P), with a batch axis before
+        these.
+        """
+        values, batched = self._plain(theta, data)
+        values, gradients = self._engine.jacobian(values, self._initials)
+        if self.data:
+            gradients = gradients[..., : len(self.parameters)]
+        if not batched:
+            return (values[0], gradients[0]) if self.is_list else (values[0, 0], gradients[0, 0])
+        return (values, gradients) if self.is_list else (values[:, 0], gradients[:, 0])
+
+    def hessian(self, theta: Any = None, data: Any = None) -> np.ndarray:
+        """Second derivatives with respect to theta, (P, P), for a list (m, P, P), with a batch axis before these.
+
+        Exact: by parameter shift of adjoint gradients, which run in vector code, where every gate has a shift rule and
+        there are not many gates to a parameter; else, as for `core.hessian`, by sweeps with tangents (forward over
+        adjoint), one a parameter.
+        """
+        from triskele import core
+
+        (theta, data, *_), batched = self._inputs(theta, data, None, None)
+        found = [self._engine.hessian(v, self._initials) for v in self._rows(theta, data)]
+        if found[0] is not None:
+            all_ = np.stack(found) if self.is_list else np.stack(found)[:, 0]
+            return all_ if batched else all_[0]
+        second = core.jacfwd(core.jacrev(lambda t, d: self(t, d if self.data else None)))
+        if not batched:
+            return second(theta[0], data[0])
+        return core.vmap(
+            second, in_axes=tuple(0 if len(a) > 1 else None for a in (theta, data))
+        )(*(a if len(a) > 1 else a[0] for a in (theta, data)))
+
+    def _plain(self, theta: Any, data: Any) -> tuple[np.ndarray, bool]:
+        """Checked values (B, V) of arguments that are no tracers, and whether there is a batch."""
+        if (
+            type(theta) is np.ndarray
+            and data is None
+            and not self.data
+            and theta.dtype == np.float64
+            and theta.shape == self._shape
+        ):
+            # the common case, in as few steps as it takes
+            values = theta[None] if theta.flags.c_contiguous else theta.copy()[None]
+            return values if theta.dot(theta) <= LARGEST**2 else self._finite(values), False
+        inputs, batched = self._inputs(theta, data, None, None)
+        return self._rows(inputs[0], inputs[1]), batched
+
+    # -- arguments --------------------------------------------------------------------------------------------------
+
+    def _inputs(self, theta: Any, data: Any, coefficients: Any, initial: Any) -> tuple[list[Any], bool]:
+        """The four inputs with a batch axis each, and whether there is a batch."""
+        theta, data = self._named(theta, self.parameters, "theta"), self._named(data, self.data, "data")
+        batched = np.ndim(theta) == 2 or np.ndim(data) == 2
+        if coefficients is None:
+            coefficients = np.zeros((1, 0))
+        else:
+            given = coefficients if self.is_list and isinstance(coefficients, (list, tuple)) else [coefficients]
+            if len(given) != self.size or any(np.shape(c) != (len(h),) for c,
+                                              h in zip(given, self.hamiltonians, strict=False)):
+                wanted = [len(h) for h in self.hamiltonians] if self.is_list else len(self.hamiltonians[0])
+                raise OperatorError(f"Expectation: coefficients must be one number for each term ({wanted}), got shape "
+                                    f"{[np.shape(c) for c in given]}")
+            coefficients = np.concatenate([_real(c) for c in given])[None]
+        if initial is None:
+            initial = np.zeros((1, 0), complex) if self.initial is None else self.initial[None]
+        else:
+            if not self._engine.takes_start:
+                raise SimulatorError("Expectation: with this simulator the initial state is fixed, got one as an "
+                                     "argument (give it to Expectation(...))")
+            if np.shape(initial) != (1 << self.circuit.num_qubits,):
+                raise SimulatorError(f"Expectation: the initial state must have shape "
+                                     f"({1 << self.circuit.num_qubits},), got {np.shape(initial)}")
+            initial = (initial + 0j)[None]
+        rows = [a if np.ndim(a) == 2 else a[None] for a in (theta, data)]
+        return [*rows, coefficients, initial], batched
+
+    def _named(self, given: Any, names: tuple[str, ...], what: str) -> Any:
+        if given is None:
+            if names:
+                raise ParameterError(f"Expectation: {what} must have a value for "
+                                     f"{', '.join(names[:5])}{' ...' if len(names) > 5 else ''}, got none")
+            return np.zeros(0)
+        if isinstance(given, Mapping):
+            if unknown := [n for n in given if n not in names]:
+                raise ParameterError(
+                    f"Expectation: {what} has no {unknown[0]!r} (the circuit's are {', '.join(names) or 'none'})"
+                )
+            if missing := [n for n in names if n not in given]:
+                raise ParameterError(f"Expectation: {what} must have a value for {missing[0]!r}")
+            given = np.stack([_real(given[n]) for n in names]) if names else np.zeros(0)
+        given = _real(given)
+        if np.ndim(given) not in (1, 2) or np.shape(given)[-1] != len(names):
+            shape = f"({len(names)},) or (batch, {len(names)})"
+            raise ParameterError(f"Expectation: {what} must have shape {shape}, one for each of "
+                                 f"{', '.join(names[:5]) or 'none'}{' ...' if len(names) > 5 else ''}, got "
+                                 f"{np.shape(given)}")
+        return given
+
+    # -- numbers: what the operators of `rules` call ----------------------------------------------------------------
+
+    def _rows(self, theta: np.ndarray, data: np.ndarray, *others: np.ndarray) -> np.ndarray:
+        """(B, V) values, checked; the batch is that of all inputs together."""
+        sizes = {len(i) for i in (theta, data, *others)} - {1}
+        if len(sizes) > 1:
+            raise ParameterError(
+                f"Expectation: theta and data must have one batch size, got {len(theta)} and {len(data)}"
+            )
+        batch = sizes.pop() if sizes else 1
+        values = np.empty((batch, theta.shape[1] + data.shape[1]))
+        values[:, : theta.shape[1]], values[:, theta.shape[1] :] = theta, data
+        return self._finite(values)
+
+    def _finite(self, values: np.ndarray) -> np.ndarray:
+        if not (allowed := np.abs(values) <= LARGEST).all():
+            bad = tuple(np.argwhere(~allowed)[0])
+            raise ParameterError(f"Expectation: values must be finite, got {values[bad]} for "
+                                 f"{(self.parameters + self.data)[bad[-1]]} (the largest is {LARGEST:g})")
+        return values
+
+    def _at(self, coefficients: np.ndarray) -> Engine:
+        """The engine for coefficients (1, T)."""
+        if not coefficients.shape[1]:
+            return self._engine
+        check.finite(coefficients, "Expectation: coefficients", error=OperatorError)
+        return self._engine.observing(self._sums(coefficients))
+
+    def _sums(self, coefficients: np.ndarray) -> list[PauliSum]:
+        return [_with(h, c) for h, c in zip(self.hamiltonians, np.split(coefficients[0], self._ends[:-1]), strict=True)]
+
+    def _values(self, theta, data, coefficients, initial):
+        values, start = self._rows(theta, data, coefficients, initial), _given(initial)
+        if len(coefficients) == 1:
+            return self._at(coefficients).values(values, start)
+        return np.concatenate([self._at(c).values(v, s) for v, c, s in examples(values, coefficients, start)])
+
+    def _pull(self, theta, data, coefficients, initial, ct):
+        values, start = self._rows(theta, data, coefficients, initial, ct), _given(initial)
+        ct = np.ascontiguousarray(np.broadcast_to(ct, (len(values), self.size)))
+        if len(coefficients) == 1:
+            _, g, states = self._at(coefficients).pull(values, ct, start)
+        else:
+            found = [self._at(c).pull(v, w, s) for v, c, w, s in examples(values, coefficients, ct, start)]
+            g, states = (np.concatenate([f[i] for f in found]) for i in (1, 2))
+        slopes = np.zeros((len(values), coefficients.shape[1]))
+        if coefficients.shape[1]:
+            for k, (v, w, s) in enumerate(examples(values, ct, start)):
+                slopes[k] = np.concatenate([c * t for c, t in zip(w[0], self._engine.terms(v[0], s), strict=True)])
+        split = theta.shape[1]
+        return [np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), slopes,
+                states.reshape(len(values), initial.shape[1])]
+
+    def _second(self, theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial):
+        values, start = (
+            self._rows(theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial),
+            _given(initial),
+        )
+        batch, split = len(values), theta.shape[1]
+        d_values = np.concatenate([np.broadcast_to(d, (batch, d.shape[1])) for d in (d_theta, d_data)], axis=1)
+        slopes, g = np.zeros((batch, self.size)), np.zeros(values.shape)
+        terms, states = np.zeros((batch, coefficients.shape[1])), np.zeros((batch, initial.shape[1]), complex)
+        for k, (v, d_v, c, d_c, s, d_s,
+                w) in enumerate(examples(values, d_values, coefficients, d_coefficients, start, d_initial, ct)):
+            changes = self._sums(d_c) if c.shape[1] else None
+            slopes[k], g[k], terms[k], states[k] = self._at(c).second(v[0], d_v[0], s, d_s, changes, w[0])
+        return [slopes, np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), terms, states]
+
+
+def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradient: str, shots: Any,
+             seed: Any) -> Sampled:
+    if gradient not in ("adjoint", "parameter_shift"):
+        raise SimulatorError(f"Expectation: gradient must be 'adjoint' or 'parameter_shift', got {gradient!r}")
+    if gradient == "adjoint":
+        why = f"shots={shots}" if shots is not None else f"simulator={simulator!r}"
+        raise SimulatorError(f"Expectation: with {why} gradients are not to be had by the adjoint method (give "
+                             f"gradient='parameter_shift')")
+    if shots is not None:
+        check_shots(shots, "Expectation")
+    find(simulator)
+    return Sampled(circuit, hamiltonians, simulator, dtype, shots, seed)
+
+
+def _given(initial: np.ndarray) -> np.ndarray:
+    """Initial states as the engine takes them: of size 0 if there are none."""
+    check.finite(initial, "Expectation: the initial state", error=StateError)
+    return np.ascontiguousarray(initial if initial.shape[1] else initial[:0], np.complex128)
+
+
+def _with(h: PauliSum, coefficients: np.ndarray) -> PauliSum:
+    new = PauliSum.__new__(PauliSum)
+    new._set(h.x, h.z, np.asarray(coefficients, complex))
+    return new
+
+
+def _real(a: Any) -> Any:
+    """float64, traced or not."""
+    from triskele import core
+
+    if isinstance(a, core.Tensor):
+        return a if a.dtype == np.float64 else a.astype(np.float64)
+    if np.iscomplexobj(a):
+        raise ParameterError(f"Expectation: angles and coefficients must be real, got {np.asarray(a).dtype}")
+    return np.asarray(a, np.float64)
+
+
+_NO_STATE = np.zeros((0, 0), np.complex128)
+
+
+def _state(initial: Any, n: int) -> np.ndarray:
+    state = np.array(initial, np.complex128)
+    if state.shape != (1 << n,):
+        raise SimulatorError(f"Expectation: the initial state must have shape ({1 << n},), got {state.shape}")
+    if not abs(np.vdot(state, state).real - 1) < 1e-6:
+        raise SimulatorError(f"Expectation: the initial state must have norm 1, got {np.linalg.norm(state)}")
+    return state

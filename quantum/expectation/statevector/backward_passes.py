@@ -1,0 +1,128 @@
+"""The backward sweep over passes: blocks of psi and lambda are fetched, ops undone on both, and written back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core.extend import kernel, simd, template
+
+from ...simulators.statevector.lanes import (
+    address_of,
+    as_pointer,
+    at_address,
+    load,
+    parity,
+    stack,
+    store,
+    width,
+)
+from ...simulators.statevector.passes import (
+    BUFFER_ROWS,
+    CODE_BYTES,
+    SCRATCH_ROWS,
+    apply,
+    code_at,
+    deposit,
+)
+from . import moment_rows as moments
+
+__all__ = ["undo_and_collect", "unwind_chunk"]
+
+
+
+@template
+def undo_and_collect(p, l, rows, code, vectors, block, scratch, g):
+    """Undo one op on a block of lambda, with psi undone already, and add its moments to vectors `g`.
+
+    Others as `passes.apply`.
+    """
+    if block & code_at(code, 4) == code_at(code, 5):
+        at = code_at(code, 3) * width(p)
+        c = simd.address(vectors, at)
+        s = parity(block & code_at(code, 6))
+        which, x, fixed, value = code_at(code, 0), code_at(code, 7), code_at(code, 8), code_at(code, 9)
+        z, lanes = code_at(code, 10), code_at(code, 11)
+        if which == 0:
+            moments.pair_general(p, l, rows, c, x, fixed, value, s, g)
+        elif which <= 2:
+            moments.pair_half(p, l, rows, c, x, fixed, value, s, which - 1, g)
+        elif which <= 6:
+            moments.pair_mixed(p, l, rows, c, x, fixed, value, s, z, lanes, which - 4, g)
+        elif which == 7:
+            moments.lanes_general(p, l, rows, c, fixed, value, s, z, lanes, g)
+        elif which <= 9:
+            moments.lanes_half(p, l, rows, c, fixed, value, s, z, lanes, which - 8, g)
+        elif which == 10:
+            moments.diagonal(p, l, rows, c, fixed, value, s, z, g)
+        else:
+            moments.dense(p, l, rows, c, fixed, value, x, lanes, scratch, g)
+
+
+@template
+def copy(source, to, rows, run, high, scattered):
+    """Runs of rows from where they lie apart to one piece, or with `scattered` back."""
+    w = width(source)
+    offset = 0
+    for segment in range(rows // run):
+        a, b = simd.address(source, 0 if scattered else 2 * offset), simd.address(to, 2 * offset if scattered else 0)
+        if scattered:
+            a = simd.address(a, 2 * w * run * segment)
+        else:
+            b = simd.address(b, 2 * w * run * segment)
+        for r in range(2 * run):
+            store(b, w * r, load(a, w * r))
+        offset = ((offset | ~high) + 1) & high
+
+
+@kernel(nogil=True)
+def unwind_chunk(like, index):
+    """Some blocks of one pass, backwards.
+
+    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 address of psi; 1
+    bits of an index; 2 code, 3 the pass, 4 vectors of the inverse ops: addresses; 5 blocks in a chunk, 6 blocks; 7 mask
+    of a block's number that says that psi is zero; 8 address of the lambdas, 9 numbers from one to the next, 10 how
+    many (one where blocks are copied); 11 address of `wanted` (bytes, by op); 12 address of moments, 13 vectors of
+    moments of one chunk and lambda, 14 vectors of ops before this pass.
+    """
+    context, w = at_address(address_of(like), np.int64), width(like)
+    lane_bits = 3 if w == 8 else 4
+    n, per_chunk, blocks, zero = code_at(context, 1), code_at(context, 5), code_at(context, 6), code_at(context, 7)
+    psi, lam = as_pointer(code_at(context, 0), like), as_pointer(code_at(context, 8), like)
+    stride, count = code_at(context, 9), code_at(context, 10)
+    vectors = as_pointer(code_at(context, 4), like)
+    wanted = at_address(code_at(context, 11), np.uint8)
+    plan = at_address(code_at(context, 3), np.int64)
+    first, last, size, low, local = code_at(plan,
+                                            0), code_at(plan, 1), code_at(plan, 2), code_at(plan, 3), code_at(plan, 4)
+    rows, run = 1 << (size - lane_bits), 1 << (low - lane_bits)
+    high = local >> low << low
+    outer = ((1 << n) - 1) & ~local
+    buffer = stack(like, BUFFER_ROWS)  # blocks of psi and of a lambda
+    scratch = stack(like, SCRATCH_ROWS)
+    length = code_at(context, 13) * w
+    gathered = as_pointer(code_at(context, 12), like)
+    gathered = simd.address(gathered, index * count * length)
+    for block in range(index * per_chunk, min(blocks, (index + 1) * per_chunk)):
+        if block & zero:
+            continue
+        base = 2 * deposit(block, outer)
+        if low == size:
+            p, l = simd.address(psi, base), simd.address(lam, base)
+        else:
+            p, l = buffer, simd.address(buffer, 2 * w * rows)
+            copy(simd.address(psi, base), p, rows, run, high, False)
+            copy(simd.address(lam, base), l, rows, run, high, False)
+        code = at_address(code_at(context, 2) + last * CODE_BYTES, np.int64)
+        for _ in range(first, last):
+            code = simd.address(code, -(CODE_BYTES // 8))
+            collect = wanted[code_at(code, 1)]
+            here = simd.address(gathered, (code_at(code, 3) - code_at(context, 14)) * w)
+            for k in range(-1, count):  # psi, then the lambdas
+                q = p if k < 0 else simd.address(l, k * stride)
+                if k >= 0 and collect:
+                    undo_and_collect(p, q, rows, code, vectors, block, scratch, simd.address(here, k * length))
+                else:
+                    apply(q, rows, code, vectors, block, scratch)
+        if low != size:
+            copy(p, simd.address(psi, base), rows, run, high, True)
+            copy(l, simd.address(lam, base), rows, run, high, True)

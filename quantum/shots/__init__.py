@@ -1,0 +1,1 @@
+"""Results from a finite number of measurements: sampling, estimates, and the mitigation of errors."""

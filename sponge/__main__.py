@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("config", help="the file; its paths are relative to its folder")
     options = parser.parse_args(arguments)
 
-    from .config import run_config
+    from .run.config import run_config
 
     try:
         sim = run_config(options.config)

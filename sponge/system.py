@@ -13,15 +13,14 @@ from triskele.core.extend import check
 
 from . import box as boxes
 from . import units
+from .engine.plausibility import check_energies, check_forces, check_units
 from .errors import ConstraintError
 from .fingerprint import fingerprint_of
-from .indices import as_indices
-from .plausible import check_energies, check_forces, check_units
 from .potential import Potential, complete
 from .sealed import Sealed
-from .topology import Topology
-from .virtual_sites import VirtualSite
-from .virtual_sites import check as check_sites
+from .topology import Topology, as_indices
+from .virtual_sites.sites import VirtualSite
+from .virtual_sites.sites import check as check_sites
 
 __all__ = ["Constraints", "System"]
 
@@ -154,7 +153,7 @@ class System(Sealed):
     @property
     def nonbonded(self) -> Any:
         """The Nonbonded potential."""
-        from .potentials.nonbonded import Nonbonded
+        from .potentials.nonbonded.nonbonded import Nonbonded
 
         for p in self.potentials:
             if isinstance(p, Nonbonded):
@@ -303,8 +302,10 @@ class System(Sealed):
         return self._evaluate(positions, box, True, precision).virial()
 
     def energy_function(self, names: Any = None) -> Any:
-        """A pure function ``energy(params, positions, box)`` for `core.grad`, `vmap`, `jit`; see `derivatives`."""
-        from .derivatives import energy_function
+        """A pure function ``energy(params, positions, box)`` for `core.grad`, `vmap`, `jit`; see
+        `differentiate.energy_function`.
+        """
+        from .differentiate.energy_function import energy_function
 
         return energy_function(self, names)
 
@@ -319,19 +320,19 @@ class System(Sealed):
 
     def to_openmm(self) -> Any:
         """The same system for OpenMM, see `exchange`."""
-        from .exchange import to_openmm
+        from .exchange.mdtraj_ase import to_openmm
 
         return to_openmm(self)
 
     def to_ase(self) -> Any:
         """The atoms for ASE, see `exchange`."""
-        from .exchange import to_ase
+        from .exchange.mdtraj_ase import to_ase
 
         return to_ase(self)
 
     def to_mdtraj(self, positions: Any = None) -> Any:
         """The topology and positions for MDTraj, see `exchange`."""
-        from .exchange import to_mdtraj
+        from .exchange.mdtraj_ase import to_mdtraj
 
         return to_mdtraj(self, positions)
 

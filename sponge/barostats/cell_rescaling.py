@@ -17,7 +17,7 @@ from .. import units
 from ..constraints.solver import solver_of
 from ..engine.flags import ENERGY, FORCES_STALE, STEP
 from ..engine.program import Phase
-from .base import AXES, Barostat, Snapshot, check_engine, step_key
+from .barostat import AXES, Barostat, Snapshot, check_engine, step_key
 from .molecules import Molecules
 
 __all__ = ["StochasticCellRescaling"]

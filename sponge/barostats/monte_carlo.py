@@ -14,8 +14,8 @@ from triskele.core.random import Fold
 from .. import box as boxes
 from ..engine.flags import FORCES_STALE, STEP
 from ..engine.program import Phase
-from ..integrators.base import kept
-from .base import AXES, Barostat, Snapshot, check_engine, step_key
+from ..integrators.integrator import kept
+from .barostat import AXES, Barostat, Snapshot, check_engine, step_key
 from .molecules import Molecules
 
 __all__ = ["MonteCarloBarostat"]

@@ -13,7 +13,7 @@ import numpy as np
 from triskele.core.extend import device, kernel, simd
 
 from ..engine.flags import NOT_CONVERGED, STATUS, STATUS_INFO
-from .lanes import LANES, load_triples, store_triples
+from .vectors import LANES, load_triples, store_triples
 
 __all__ = ["PARAMETERS", "settle_positions", "settle_velocities", "water_parameters"]
 

@@ -12,10 +12,10 @@ from triskele.core.extend import Task
 from ..engine.flags import NOT_CONVERGED, STATUS_INFO, STEP
 from ..errors import ConstraintError
 from .coupled import coupled_positions, coupled_velocities, elimination
-from .lanes import LANES
 from .partition import partition
 from .settle import settle_positions, settle_velocities, water_parameters
 from .stars import star_positions, star_velocities
+from .vectors import LANES
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine

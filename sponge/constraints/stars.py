@@ -17,7 +17,7 @@ import numpy as np
 from triskele.core.extend import device, kernel, simd
 
 from ..engine.flags import NOT_CONVERGED, STATUS, STATUS_INFO
-from .lanes import LANES, load_vectors, store_vectors
+from .vectors import LANES, load_vectors, store_vectors
 
 __all__ = ["star_positions", "star_velocities"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..handle import Handle
-from ..indices import as_indices
+from ..codegen.handle import Handle
+from ..topology import as_indices
 
 if TYPE_CHECKING:
     from ..system import System

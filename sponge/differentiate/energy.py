@@ -11,8 +11,8 @@ from triskele import core
 
 from .. import box as boxes
 from ..potential import complete
-from ..potentials import nonbonded_energy
-from ..potentials.nonbonded import Nonbonded
+from ..potentials.nonbonded import energy as nonbonded_energy
+from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..potentials.pair_terms import PairPotential, _mixed
 
 if TYPE_CHECKING:

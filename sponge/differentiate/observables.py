@@ -17,8 +17,8 @@ from .. import box as boxes
 from .. import units
 from ..barostats.molecules import molecules
 from ..potential import complete
-from ..potentials.nonbonded import Nonbonded
-from ..potentials.nonbonded_energy import jump_at_cutoff
+from ..potentials.nonbonded.energy import jump_at_cutoff
+from ..potentials.nonbonded.nonbonded import Nonbonded
 from .energy import explicit_energy
 
 if TYPE_CHECKING:

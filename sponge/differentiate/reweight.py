@@ -13,7 +13,7 @@ from triskele.core import tree
 from triskele.core.extend import check
 
 from .. import units
-from ..derivatives import EnergyFunction
+from .energy_function import EnergyFunction
 from .observables import Observable, function
 
 __all__ = ["Ensemble", "OverFrames", "PoorOverlapError"]

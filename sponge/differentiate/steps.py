@@ -9,15 +9,26 @@ import numpy as np
 
 from triskele import core
 from triskele.core import tree
-from triskele.core.extend import check
+from triskele.core.extend import check, kernel
 
 from .. import units
 from ..errors import BrokenSimulationError
+from ..integrators.kernels import NOISE, _masks, _store
 from ..integrators.langevin_middle import LangevinMiddle
+from ..integrators.normals import normals
 from ..integrators.velocity_verlet import VelocityVerlet
-from .noise import fill_noise
 
 __all__ = ["Path", "Scheme", "check_state", "finite", "noise"]
+
+
+@kernel
+def fill_noise(step, key, like, out):  # key uint32 [2]; like, out [n, 3]
+    n = out.shape[0]
+    for i in range(0, n, 16):
+        lower, upper = normals(i, key[0], key[1], np.uint64(step), NOISE)
+        _store(out, i, _masks(min(n - i, 8)), lower)
+        if i + 8 < n:
+            _store(out, i + 8, _masks(min(n - i - 8, 8)), upper)
 
 
 class Path(NamedTuple):

@@ -14,9 +14,9 @@ from .program import Phase, Program
 
 if TYPE_CHECKING:
     from ..potential import Plan
-    from ..sampling.base import Sampling
-    from ..sampling.split import EnergySplit
+    from ..run.sampling_method import Sampling
     from ..system import System
+    from .energy_split import EnergySplit
     from .jit_task import JitTask
 
 __all__ = ["Engine", "Runner"]
@@ -163,7 +163,7 @@ class Engine:
         place: list[Task] = []
         spread: list[Task] = []
         if self.system.virtual_sites:
-            from ..virtual_sites import plan as plan_sites
+            from ..virtual_sites.sites import plan as plan_sites
 
             place, spread, self._site_rows = plan_sites(self)
         phases = [Phase(place, "sequence", name="virtual sites")] if place else []

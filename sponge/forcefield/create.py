@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import virtual_sites
 from ..errors import MissingParameterError
 from ..load.terms import constrain, water_atoms
 from ..load.whole import make_whole
 from ..system import Constraints, System
 from ..topology import Topology, graph_distances
+from ..virtual_sites import sites as virtual_sites
 from .assign import Assignment, assign_templates
 from .bonded import find_impropers, find_terms
 from .ffxml import ForceField, shipped
@@ -312,8 +312,8 @@ def _cmap_terms(field, assignment, topology, propers, starts, near):
 
 
 def _add_gb(system, topology, charges, model, options):
-    from ..potentials.gb import GB
-    from ..potentials.gb_tables import MODELS, standard_parameters
+    from ..potentials.gb.gb import GB
+    from ..potentials.gb.tables import MODELS, standard_parameters
 
     if model not in MODELS:
         raise ValueError(f"create_system: implicit_solvent must be one of {', '.join(MODELS)}, got {model!r}")

@@ -89,7 +89,7 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
     options
         Of `Nonbonded`.
     """
-    from ..potentials.nonbonded import Nonbonded
+    from ..potentials.nonbonded.nonbonded import Nonbonded
     from ..potentials.pair14 import pair14
 
     q, sigma, epsilon = (atoms[name] for name in ("charge", "sigma", "epsilon"))
@@ -118,7 +118,7 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
 
 def _table(field, assignment, sigma, epsilon):
     """Table of pairs of types with the force field's exceptions from mixing, and these by pair of types."""
-    from ..potentials.mixing import LJTable
+    from ..potentials.nonbonded.mixing import LJTable
 
     _, first = np.unique(assignment.atom_type, return_index=True)  # types in use are numbered without gaps
     s = 0.5 * (sigma[first][:, None] + sigma[first])

@@ -1,1 +1,1 @@
-"""Integrators: one class a file; `base` says what they are, `testing` checks them."""
+"""Integrators: one class a file; `integrator` says what they are, `testing` checks them."""

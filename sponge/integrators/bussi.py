@@ -15,7 +15,7 @@ from triskele.core.random import numba as draws
 
 from ..engine.flags import STEP
 from ..engine.program import Phase
-from .base import Integrator, fresh_forces, kept, with_forces
+from .integrator import Integrator, fresh_forces, kept, with_forces
 from .kernels import kinetic, scale
 from .temperature import com_phases, degrees_of_freedom
 from .velocity_verlet import verlet_halves

@@ -12,7 +12,7 @@ from triskele.core.extend import device, kernel, simd
 from triskele.core.random import Counter
 
 from ..engine.flags import STEP
-from .noise import normals
+from .normals import normals
 
 __all__ = ["brownian", "copy_forces", "kick", "kick_drift", "kinetic", "langevin", "momentum", "remove_momentum",
            "scale"]

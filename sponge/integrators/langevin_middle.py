@@ -12,8 +12,8 @@ from triskele.core.extend import Task
 
 from ..constraints.solver import solver_of
 from ..engine.program import Phase
-from ..virtual_sites import place_tasks
-from .base import Integrator, with_forces
+from ..virtual_sites.sites import place_tasks
+from .integrator import Integrator, with_forces
 from .kernels import NOISE, kick, langevin
 from .temperature import com_phases, thermal_speeds
 

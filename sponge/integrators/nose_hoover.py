@@ -11,7 +11,7 @@ import numpy as np
 from triskele.core.extend import Task, check, kernel
 
 from ..engine.program import Phase
-from .base import Integrator, fresh_forces, kept, with_forces
+from .integrator import Integrator, fresh_forces, kept, with_forces
 from .kernels import kinetic, scale
 from .temperature import com_phases, degrees_of_freedom
 from .velocity_verlet import verlet_halves

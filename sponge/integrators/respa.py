@@ -11,7 +11,7 @@ import numpy as np
 from triskele.core.extend import Task, check
 
 from ..engine.program import Phase
-from .base import Integrator, fresh_forces, with_forces
+from .integrator import Integrator, fresh_forces, with_forces
 from .kernels import NOISE, copy_forces, kick
 from .langevin_middle import middle_step
 from .temperature import com_phases

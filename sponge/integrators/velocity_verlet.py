@@ -11,8 +11,8 @@ from triskele.core.extend import Task
 
 from ..constraints.solver import solver_of
 from ..engine.program import Phase
-from ..virtual_sites import place_tasks
-from .base import Integrator, fresh_forces, with_forces
+from ..virtual_sites.sites import place_tasks
+from .integrator import Integrator, fresh_forces, with_forces
 from .kernels import kick, kick_drift
 from .temperature import com_phases
 

@@ -14,7 +14,7 @@ from triskele.core.extend import check
 from .. import units
 from ..elements import SYMBOLS
 from ..errors import FileFormatError
-from ..potentials.nonbonded_pairs import find_pairs
+from ..neighbors.pairs import find_pairs
 from ..report.optional import need
 from .network import Network, atomic_numbers, neighbor_rows
 

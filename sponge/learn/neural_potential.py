@@ -10,14 +10,14 @@ import numpy as np
 from triskele import core
 from triskele.core.extend import Task, kernel
 
-from ..at_values import Part, at_values
 from ..box import displacement
 from ..engine.jit_task import JitTask
 from ..engine.program import Phase
 from ..errors import BoxError
 from ..neighbors.edges import FULL, Edges
+from ..neighbors.pairs import find_pairs
 from ..potential import ROW, Plan, Potential, add_forces
-from ..potentials.nonbonded_pairs import find_pairs
+from ..potentials.at_values import Part, at_values
 from .network import Network, neighbor_rows
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import numpy as np
 from .. import units
 from ..box import from_lengths_angles
 from ..errors import FileFormatError
-from ..potentials.mixing import LJTable
+from ..potentials.nonbonded.mixing import LJTable
 from ..system import System
 from ..topology import Topology
-from ..virtual_sites import OutOfPlane, ThreeParticleAverage, VirtualSite
+from ..virtual_sites.sites import OutOfPlane, ThreeParticleAverage, VirtualSite
 from .amber_files import Prmtop
 from .terms import Terms, check_masses, constrain, guess_elements, water_atoms
 
@@ -432,8 +432,8 @@ def _implicit_solvent(
     """Arguments of `GB`: radii of the file; screening factors of the file too, but for the GBn models, which bring
     their own.
     """
-    from ..potentials.gb import debye_kappa
-    from ..potentials.gb_tables import MODELS, standard_parameters
+    from ..potentials.gb.gb import debye_kappa
+    from ..potentials.gb.tables import MODELS, standard_parameters
 
     if model not in MODELS:
         raise ValueError(f"implicit_solvent: must be one of {', '.join(MODELS)}, got {model!r}")

@@ -20,7 +20,7 @@ from triskele.core.extend import gunzip
 
 from .. import units
 from ..errors import FileFormatError, MissingParameterError
-from ..potentials.mixing import LJTable
+from ..potentials.nonbonded.mixing import LJTable
 from ..report.optional import need
 from ..system import System
 from ..topology import Topology, graph_distances

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import virtual_sites
 from ..errors import FileFormatError
 from ..potentials import gromacs as potentials
-from ..potentials.mixing import LJTable
+from ..potentials.nonbonded.mixing import LJTable
 from ..system import Constraints, System
 from ..topology import Topology
+from ..virtual_sites import sites as virtual_sites
 from .gromacs_molecules import Molecule
 from .gromacs_text import read_lines
 from .gromacs_types import Types

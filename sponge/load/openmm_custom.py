@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..algebra import Algebra, Term
+from ..codegen.algebra import Algebra, Term
+from ..codegen.expressions import canonical, parse
 from ..errors import FileFormatError
-from ..expressions import canonical, parse
 from ..potentials.expression import (
     ExpressionExternal,
     ExpressionPair,
@@ -22,7 +22,7 @@ from ..potentials.expression import (
     Split,
     pair_values,
 )
-from ..potentials.mixing import LJTable
+from ..potentials.nonbonded.mixing import LJTable
 from ..potentials.restraints import PositionRestraint
 from ..units import COULOMB
 from .openmm_terms import OpenMMTerms

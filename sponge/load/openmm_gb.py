@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..algebra import Algebra, Term
+from ..codegen.algebra import Algebra, Term
+from ..codegen.expressions import canonical, parse
 from ..errors import FileFormatError
-from ..expressions import canonical, parse
-from ..potentials.gb import PROBE
-from ..potentials.gb_tables import MODELS, NECK_CUTOFF, Model, neck_tables
+from ..potentials.gb.gb import PROBE
+from ..potentials.gb.tables import MODELS, NECK_CUTOFF, Model, neck_tables
 from ..units import COULOMB
 from .openmm_custom import children, parameters, tables
 from .openmm_terms import OpenMMTerms

@@ -142,7 +142,7 @@ class OpenMMTerms(Terms):
         return []
 
     def _table_alone(self, where: str, method: int, table: Any, options: dict[str, Any]) -> Any:
-        from ..potentials.nonbonded import Nonbonded
+        from ..potentials.nonbonded.nonbonded import Nonbonded
 
         return Nonbonded(np.zeros(self.n), mixing=table, method="cutoff" if method else "none").update(**options)
 

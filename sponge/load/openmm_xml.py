@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import virtual_sites
 from ..box import largest_cutoff
 from ..errors import BoxError, FileFormatError
 from ..potentials.harmonic_bond import harmonic_bond
 from ..system import Constraints, System
 from ..topology import Topology
+from ..virtual_sites import sites as virtual_sites
 from . import openmm_custom
 from .amber_files import read_bytes
 from .openmm_gb import read_generalized_born

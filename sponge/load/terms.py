@@ -290,7 +290,7 @@ class Terms:
 
     def generalized_born(self, **parameters: Any) -> None:
         """Arguments of `GB`."""
-        from ..potentials.gb import GB
+        from ..potentials.gb.gb import GB
 
         self._add.append(lambda: GB(**parameters))
 
@@ -306,7 +306,7 @@ class Terms:
             system.add(make())
 
     def _nonbonded(self) -> Any:
-        from ..potentials.nonbonded import Nonbonded
+        from ..potentials.nonbonded.nonbonded import Nonbonded
 
         atoms, options = self._atoms or {"charges": np.zeros(self.n)}, dict(self._options)
         if self._table is not None:

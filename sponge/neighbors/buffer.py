@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import erfc
 
-from ..potentials.ewald_parameters import splitting
-from ..potentials.nonbonded import Nonbonded
-from ..potentials.pair_terms import PairPotential
-from ..units import COULOMB, GAS_CONSTANT
+from ..units import GAS_CONSTANT
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -112,7 +109,11 @@ def schedule(engine: Engine, cutoff: float, temperature: float, timestep: float,
 def _types(engine, cutoff):
     """Kinds of atoms: (1/mass of what moves freely, of what turns about it), density, (V', V'') of each term."""
     masses = engine.masses
-    charges, sigmas, epsilons, slope_q, curvature_q = _pair_energies(engine, cutoff)
+    pair_potentials = [p for p in engine.potentials if getattr(p, "cutoff", None) == cutoff]
+    nothing = np.zeros(engine.n)
+    charges, sigmas, epsilons, slope_q, curvature_q = next(
+        (p.at_cutoff() for p in pair_potentials if hasattr(p, "at_cutoff")), (nothing, nothing, nothing, 0.0, 0.0)
+    )
     # A light atom bound to a heavier one flies with it, and swings about it.
     carrier = np.arange(engine.n)
     bonds = np.concatenate([engine.system.constraints.pairs, engine.system.topology.bonds]).reshape(-1, 2)
@@ -134,33 +135,6 @@ def _types(engine, cutoff):
     sr6 = (s / cutoff) ** 6
     dispersion = 24 * e * (sr6 - 2 * sr6**2) / cutoff, 24 * e * (26 * sr6**2 - 7 * sr6) / cutoff**2
     electric = q[:, None] * q * slope_q, q[:, None] * q * curvature_q
-    others = [tuple(np.full(s.shape, x) for x in p.steepness()) for p in engine.potentials
-              if isinstance(p, PairPotential) and p.cutoff == cutoff]
+    others = [tuple(np.full(s.shape, x) for x in p.steepness()) for p in pair_potentials if hasattr(p, "steepness")]
     # turning leaves two of three directions
     return (kinds[:, 0], kinds[:, 1] * 2 / 3), number / volume, dispersion, electric, *others
-
-
-def _pair_energies(engine, cutoff):
-    """Charges, sigmas, epsilons, and V', V'' at the cut-off of the Coulomb energy of two unit charges."""
-    nonbonded = next((p for p in engine.potentials if isinstance(p, Nonbonded) and p.cutoff == cutoff), None)
-    if nonbonded is None:
-        nothing = np.zeros(engine.n)
-        return nothing, nothing, nothing, 0.0, 0.0
-    params, method, r = nonbonded.params, nonbonded.method, cutoff
-    if nonbonded.mixing == "table":  # each type as if it met only itself
-        a, b = np.diag(params["a"])[nonbonded.types], np.diag(params["b"])[nonbonded.types]
-        well = (a > 0) & (b > 0)
-        sigmas = np.where(well, np.divide(a, b, out=np.ones_like(a), where=well) ** (1 / 6), 0.0)
-        epsilons = np.divide(b * b, 4 * a, out=np.zeros_like(a), where=well)
-    else:
-        sigmas, epsilons = params["sigmas"], params["epsilons"]
-    if method in ("pme", "ewald", "ljpme"):
-        a = nonbonded.alpha or splitting(cutoff, nonbonded.tolerance)
-        gauss = 2 * a / np.sqrt(np.pi) * np.exp(-((a * r) ** 2))
-        slope = erfc(a * r) / r**2 + gauss / r
-        curvature = 2 * erfc(a * r) / r**3 + gauss * (2 / r**2 + 2 * a * a)
-    elif method == "reaction_field":
-        slope, curvature = 3 / r**2 / (2 * nonbonded.dielectric + 1), 3 / r**3
-    else:
-        slope, curvature = 1 / r**2, 2 / r**3
-    return params["charges"], sigmas, epsilons, -COULOMB * slope, COULOMB * curvature

@@ -163,7 +163,7 @@ class Edges:
             engine._neighbors[key] = _StrictList(engine, self.cutoff)
         self._list = engine._neighbors[key]
         if not places:
-            from ..potentials.nonbonded_pairs import find_pairs
+            from .pairs import find_pairs
 
             pairs = find_pairs(engine.positions[self.atoms], engine.box if engine.periodic else None, self.cutoff,
                                np.zeros((0, 2), int))

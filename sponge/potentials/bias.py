@@ -11,9 +11,9 @@ import numpy as np
 from triskele.core.extend import check
 
 from .. import cv
+from ..codegen.handle import Handle
 from ..cv.compiled import Evaluation
 from ..cv.variable import CollectiveVariable, as_variables
-from ..handle import Handle
 from ..potential import Potential
 
 __all__ = ["BiasPotential", "umbrella"]
@@ -142,7 +142,7 @@ def _product(a, b, k):
 
 def example():
     """Systems for `testing`."""
-    from ..testing import example_system
+    from ..testing.potential import example_system
 
     biases = [
         umbrella([cv.torsion(0, 1, 2, 3), cv.distance(0, 9), cv.angle(2, 5, 4)], centre=[3.0, 0.5, 1.0],

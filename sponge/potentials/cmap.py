@@ -9,8 +9,8 @@ import numpy as np
 
 from triskele.core.extend import check, device, kernel, simd
 
-from ..indices import as_indices
 from ..potential import Potential
+from ..topology import as_indices
 from .term_kernels import (
     angle8,
     arms8,
@@ -185,7 +185,7 @@ class CMAP(Potential):
 
 def example():
     """Systems for `testing`."""
-    from ..testing import example_system
+    from ..testing.potential import example_system
 
     maps = np.random.default_rng(3).normal(size=(2, 12, 12))
     phi = np.arange(4) + np.arange(7)[:, None]

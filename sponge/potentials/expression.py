@@ -15,9 +15,9 @@ import numpy as np
 
 from triskele.core.extend import Elementwise, check
 
-from ..algebra import Algebra, Term
 from ..box import displacement
-from ..expressions import FUNCTIONS, canonical, parse
+from ..codegen.algebra import Algebra, Term
+from ..codegen.expressions import FUNCTIONS, canonical, parse
 from ..potential import Potential
 from .pair_terms import PairPotential, _truncated
 from .terms import (
@@ -358,7 +358,7 @@ def _made_pair(cls: type, state: dict) -> Any:
 
 def example():
     """Systems for `testing`."""
-    from ..testing import example_system
+    from ..testing.potential import example_system
 
     terms = [
         ExpressionTerm("bond", "k*max(0, r-r0)^2 + select(step(r-0.5), 3*r, 1.5)", [[0, 9], [1, 5]],

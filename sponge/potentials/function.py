@@ -13,7 +13,7 @@ from triskele.core.extend import Task
 
 from .. import units
 from ..box import displacement, volume
-from ..handle import Handle
+from ..codegen.handle import Handle
 from ..potential import ROW, Plan, Potential, add_forces
 
 __all__ = ["ASEPotential", "FunctionPotential"]
@@ -179,7 +179,7 @@ def _per_volume(positions, box, k):
 
 def example():
     """Systems for `testing`."""
-    from ..testing import example_system
+    from ..testing.potential import example_system
 
     return [example_system(FunctionPotential(_gyration, {"k": 1000.0, "target": 0.3}, name="gyration")),
             example_system(FunctionPotential(_per_volume, {"k": 10.0}),

@@ -84,7 +84,7 @@ def restricted_torsion(phi, k, phi0):
 
 def example():
     """Systems for `testing`."""
-    from ..testing import example_system
+    from ..testing.potential import example_system
 
     bonds = np.stack([np.arange(11), np.arange(1, 12)], axis=1)
     angles, chains = ([[*range(i, i + k)] for i in range(9)] for k in (3, 4))

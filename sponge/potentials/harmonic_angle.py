@@ -33,7 +33,7 @@ def harmonic_angle(theta, k, theta0):
 
 def example():
     """Systems for `testing`."""
-    from ..testing import example_system
+    from ..testing.potential import example_system
 
     k, theta0 = np.linspace(200.0, 600.0, 10), np.linspace(1.5, 2.2, 10)
     angles = np.stack([np.arange(10), np.arange(1, 11), np.arange(2, 12)], axis=1)

@@ -32,7 +32,7 @@ def harmonic_bond(r, k, r0):
 
 def example():
     """Systems for `testing`."""
-    from ..testing import example_system
+    from ..testing.potential import example_system
 
     k, r0 = np.linspace(1e4, 3e5, 11), np.linspace(0.1, 0.16, 11)
     bonds = np.stack([np.arange(11), np.arange(1, 12)], axis=1)

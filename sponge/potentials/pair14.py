@@ -34,7 +34,7 @@ def pair14(r, charge_product, sigma, epsilon):
 
 def example():
     """Systems for `testing`."""
-    from ..testing import example_system
+    from ..testing.potential import example_system
 
     pairs = [[i, i + 3] for i in range(9)]
     return example_system(pair14(pairs, charge_product=np.linspace(-0.2, 0.2, 9), sigma=np.linspace(0.2, 0.3, 9),

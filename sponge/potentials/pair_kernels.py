@@ -9,7 +9,7 @@ import numpy as np
 
 from triskele.core.extend import Task, load_module, simd, template
 
-from ..codegen import Output, expressions
+from ..codegen.simd_source import Output, expressions
 from ..engine.flags import ENERGY, N_FLAGS
 from ..engine.program import Phase, Program
 from ..potential import ROW, Plan
@@ -133,11 +133,11 @@ def _cluster_code(potential: PairPotential, engine: Engine) -> tuple[_Code, str]
 
 
 def _cluster_pairs(potential: PairPotential, engine: Engine) -> Plan:
-    from .nonbonded_kernels import PairPlan
+    from .nonbonded.kernels import PairPlan
 
     code, load = _cluster_code(potential, engine)
     source = _source(
-        code, load, "from triskele.sponge.potentials.nonbonded_kernels import energy_loop, force_energy_loop, "
+        code, load, "from triskele.sponge.potentials.nonbonded.kernels import energy_loop, force_energy_loop, "
                     "force_loop", _functions(code),
         [("forces", "force_loop", _CLUSTER_ARGUMENTS, "force, force"),
          ("energies", "energy_loop", _CLUSTER_ARGUMENTS, "energy"),
@@ -174,7 +174,7 @@ def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray]
         lines.append(f"zero = simd.splat(np.{code.dtype}(0), {code.width})")
         functions += code.text(f"gradient{first}", lines, f"({', '.join(own + zeros)}), ({', '.join(other + zeros)})")
         kernels.append((f"parameters{first}", "gradient_loop", _CLUSTER_ARGUMENTS, f"gradient{first}"))
-    source = _source(code, load, "from triskele.sponge.potentials.nonbonded_kernels import gradient_loop", functions,
+    source = _source(code, load, "from triskele.sponge.potentials.nonbonded.kernels import gradient_loop", functions,
                      kernels)
     module, numbers = load_module(source,
                                   code.function.__name__), code.table().astype(engine.neighbors(potential.cutoff).real)
@@ -255,7 +255,7 @@ def all_pairs_loop(chunk, chunks, n, atoms, numbers, masked, blocks, bits, sums,
 
 
 def _all_pairs(potential: PairPotential, engine: Engine) -> Plan:
-    from .nonbonded_plan import _masks as masks
+    from .nonbonded.plan import _masks as masks
 
     n = engine.n
     code = _Code(potential, "float64", 8, [])

@@ -1,7 +1,7 @@
 """Potentials between all pairs of atoms from a scalar function of their distance: `pair_potential`.
 
-The compiled form is generated: the function and its derivative as vector code (`codegen`) inside the loops over cluster
-pairs that the built-in Lennard-Jones and Coulomb kernels use (`nonbonded_kernels`).
+The compiled form is generated: the function and its derivative as vector code (`codegen.simd_source`) inside the loops
+over cluster pairs that the built-in Lennard-Jones and Coulomb kernels use (`nonbonded.kernels`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 
 from triskele.core.extend import Elementwise, check, elementwise
 
-from ..at_values import Part, at_values
 from ..box import displacement, largest_cutoff
 from ..errors import BoxError
-from ..indices import as_indices
+from ..neighbors.pairs import find_pairs
 from ..potential import Potential
-from .mixing import root
-from .nonbonded_pairs import find_pairs
+from ..topology import as_indices
+from .at_values import Part, at_values
+from .nonbonded.mixing import root
 from .terms import class_and_state, potential_class, present_function
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def _lennard_jones(r, sigma, epsilon):
 
 def example():
     """Systems for `testing`."""
-    from ..testing import example_system
+    from ..testing.potential import example_system
 
     exponential_6, lennard_jones = (pair_potential(f) for f in (_exponential_6, _lennard_jones))
     n = 14

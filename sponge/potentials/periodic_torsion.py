@@ -109,7 +109,7 @@ def periodic_torsion(phi, k, periodicity, phase):
 
 def example():
     """Systems for `testing`."""
-    from ..testing import example_system
+    from ..testing.potential import example_system
 
     chains = np.arange(4) + np.arange(9)[:, None]
     chains = np.concatenate([chains, chains[:5], chains[:3, ::-1]])

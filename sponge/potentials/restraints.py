@@ -11,8 +11,8 @@ from triskele.core.extend import Task, check, kernel
 
 from ..box import displacement, minimum_image
 from ..engine.flags import ENERGY
-from ..indices import as_indices
 from ..potential import ROW, Plan, Potential
+from ..topology import as_indices
 from .terms import angle_potential, bond_potential, torsion_potential
 
 __all__ = ["PositionRestraint", "angle_restraint", "distance_restraint", "torsion_restraint"]
@@ -174,7 +174,7 @@ class PositionRestraint(Potential):
 
 def example():
     """Systems for `testing`."""
-    from ..testing import example_system
+    from ..testing.potential import example_system
 
     restraints = [
         distance_restraint([[0, 9], [1, 5], [2, 8]], k=500.0, lower=[0.1, 0.9, 0.2], upper=[0.15, 1.2, 0.21]),

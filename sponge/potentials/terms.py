@@ -1,7 +1,7 @@
 """Terms of two, three or four atoms from a scalar function: `bond_potential`, `angle_potential`, `torsion_potential`.
 
 The function gives the energy of one term. Its sum over all terms is the potential's pure energy; its compiled form is
-generated: the function and its derivative as vector code (`codegen`) inside the loop for its kind (`term_kernels`).
+generated: the function and its derivative as vector code (`codegen.simd_source`) inside the loop for its kind (`term_kernels`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from triskele.core.extend import Elementwise, Task, elementwise, load_module
 
 from ..box import displacement
-from ..codegen import Output, expressions
+from ..codegen.handle import Handle
+from ..codegen.simd_source import Output, expressions
 from ..fingerprint import fingerprint_of
-from ..handle import Handle
-from ..indices import as_indices
 from ..potential import ROW, Plan, Potential
+from ..topology import as_indices
 from .term_kernels import LANES, add_buffers
 
 __all__ = ["TermPotential", "angle_potential", "bond_potential", "plan_terms", "torsion_potential"]

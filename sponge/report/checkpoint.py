@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .reporter import Reporter
 
 if TYPE_CHECKING:
-    from ..simulation import Simulation
+    from ..run.simulation import Simulation
 
 __all__ = ["Checkpoint"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .reporter import FileReporter
 
 if TYPE_CHECKING:
-    from ..simulation import Simulation
+    from ..run.simulation import Simulation
 
 __all__ = ["CSV"]
 

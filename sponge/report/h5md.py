@@ -13,7 +13,7 @@ from .reporter import Reporter, check_path
 from .staged import StagedFile
 
 if TYPE_CHECKING:
-    from ..simulation import Simulation
+    from ..run.simulation import Simulation
 
 __all__ = ["H5MD"]
 

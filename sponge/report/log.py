@@ -12,7 +12,7 @@ from ..errors import ReporterError
 from .reporter import Reporter
 
 if TYPE_CHECKING:
-    from ..simulation import Simulation
+    from ..run.simulation import Simulation
 
 __all__ = ["Log"]
 

@@ -8,7 +8,7 @@ from ..load.pdb import conect_lines, cryst1, pdb_model
 from .reporter import FileReporter
 
 if TYPE_CHECKING:
-    from ..simulation import Simulation
+    from ..run.simulation import Simulation
 
 __all__ = ["PDB"]
 

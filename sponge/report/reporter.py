@@ -12,7 +12,7 @@ from ..errors import ReporterError
 from ..sealed import Sealed
 
 if TYPE_CHECKING:
-    from ..simulation import Simulation
+    from ..run.simulation import Simulation
 
 __all__ = ["FileReporter", "Reporter", "check_path"]
 

@@ -15,7 +15,7 @@ from ..errors import ReporterError
 from .reporter import FileReporter, Reporter
 
 if TYPE_CHECKING:
-    from ..simulation import Simulation
+    from ..run.simulation import Simulation
 
 __all__ = ["Variables"]
 

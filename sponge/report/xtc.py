@@ -14,7 +14,7 @@ from .optional import need
 from .reporter import FileReporter
 
 if TYPE_CHECKING:
-    from ..simulation import Simulation
+    from ..run.simulation import Simulation
 
 __all__ = ["XTC"]
 

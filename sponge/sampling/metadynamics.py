@@ -15,8 +15,8 @@ from .. import units
 from ..cv.compiled import Evaluation, status_code
 from ..cv.variable import CollectiveVariable, VariableError, as_variables
 from ..engine.program import Phase
+from ..run.sampling_method import Sampling
 from . import metadynamics_kernels as kernels
-from .base import Sampling
 
 __all__ = ["FreeEnergyEstimate", "Metadynamics"]
 

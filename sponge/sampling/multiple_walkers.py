@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..checkpoint import _fields, differences
-from ..simulation import Simulation
-from .base import Sampling
+from ..run.checkpoint_file import _fields, differences
+from ..run.sampling_method import Sampling
+from ..run.simulation import Simulation
 from .replicas import Replicas
 
 __all__ = ["MultipleWalkers"]

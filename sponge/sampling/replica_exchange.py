@@ -17,10 +17,10 @@ from triskele.core.random import Fold
 from .. import box as boxes
 from .. import units
 from ..analysis.mbar import Mbar, mbar
-from ..integrators.base import Integrator
-from ..simulation import Simulation
+from ..integrators.integrator import Integrator
+from ..run.sampling_method import Sampling
+from ..run.simulation import Simulation
 from ..system import System
-from .base import Sampling
 from .replicas import Replicas, replica_seed
 
 __all__ = ["ReplicaExchange"]

@@ -16,13 +16,13 @@ from triskele.core import get_threads, random, set_threads
 from triskele.core.extend import check, patient_interrupts
 
 from .. import errors
-from ..checkpoint import differences, read_checkpoint, write_checkpoint
 from ..errors import CheckpointError
 from ..report.checkpoint import Checkpoint
 from ..report.reporter import Reporter
-from ..run_loop import _close, _report
+from ..run.checkpoint_file import differences, read_checkpoint, write_checkpoint
+from ..run.loop import _close, _report
+from ..run.simulation import Simulation
 from ..sealed import Fixed
-from ..simulation import Simulation
 from .ranks import Ranks
 
 __all__ = ["Replicas", "replica_seed"]

@@ -10,9 +10,9 @@ from triskele.core.extend import check
 
 from ..potential import Potential
 from ..potentials.cmap import CMAP
-from ..potentials.gb import GB
-from ..potentials.mixing import LJTable
-from ..potentials.nonbonded import Nonbonded
+from ..potentials.gb.gb import GB
+from ..potentials.nonbonded.mixing import LJTable
+from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..system import System
 
 __all__ = ["rest2"]

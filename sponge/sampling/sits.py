@@ -9,22 +9,22 @@ import numpy as np
 
 from triskele.core.extend import Task, check
 
+from ..engine.energy_split import EnergySplit, enhanced_terms, solute_mask
 from ..engine.engine import Engine
 from ..engine.flags import STEP
 from ..engine.program import Phase
 from ..potential import ROW, Plan
+from ..run.sampling_method import Sampling
 from ..units import GAS_CONSTANT
-from .base import Sampling
 from .history import ITERATE, OBSERVE, PRODUCE, History
 from .ladder_weights import ESTIMATORS, LadderWeights, approximate, from_mean_energies
 from .reweighting import Reweighting, count_round_trips, mean_probabilities
 from .sits_kernels import factor, record
 from .sits_sharing import Sharing
-from .split import EnergySplit, enhanced_terms, solute_mask
 
 if TYPE_CHECKING:
-    from ..integrators.base import Integrator
-    from ..simulation import Simulation
+    from ..integrators.integrator import Integrator
+    from ..run.simulation import Simulation
     from ..system import System
 
 __all__ = ["SITS"]

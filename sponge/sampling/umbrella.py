@@ -17,13 +17,13 @@ from ..cv.compiled import Evaluation
 from ..cv.variable import CollectiveVariable, as_variables
 from ..engine.flags import FORCES_STALE
 from ..engine.program import Phase
-from ..integrators.base import Integrator
+from ..integrators.integrator import Integrator
 from ..potentials.bias import umbrella
 from ..report.checkpoint import Checkpoint
 from ..report.reporter import Reporter
-from ..simulation import Simulation
+from ..run.sampling_method import Sampling
+from ..run.simulation import Simulation
 from ..system import System
-from .base import Sampling
 from .replicas import Replicas, replica_seed
 from .umbrella_kernels import keep_values, move_centre
 

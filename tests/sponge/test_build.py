@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from tests.sponge.reference import DATA
 from triskele.sponge import box as boxes
 from triskele.sponge import build, units
+from triskele.sponge.build.water_box import WATER_MODELS
 from triskele.sponge.errors import BoxError, MissingTemplateError
 from triskele.sponge.forcefield import create_system
 from triskele.sponge.load.pdb import read_pdb
@@ -37,7 +38,7 @@ def nearest_contact(structure):
 # -- water -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", build.WATER_MODELS)
+@pytest.mark.parametrize("model", WATER_MODELS)
 def test_water_has_the_geometry_of_its_force_field(model):
     water = build.water_box(model, n=60)
     system = create_system(water.topology, water.positions, water.box, f"amber14/{model}", cutoff=0.5)

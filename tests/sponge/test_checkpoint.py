@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triskele import sponge
-from triskele.sponge.checkpoint import differences, read_checkpoint, write_checkpoint
 from triskele.sponge.errors import CheckpointError
+from triskele.sponge.run.checkpoint_file import differences, read_checkpoint, write_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from triskele import core
 from triskele.core.compile.generated import load_module
 from triskele.core.kernels import simd
-from triskele.sponge.algebra import Algebra, Term
-from triskele.sponge.codegen import Output, expressions
+from triskele.sponge.codegen.algebra import Algebra, Term
+from triskele.sponge.codegen.simd_source import Output, expressions
 
 RNG = np.random.default_rng(0)
 
@@ -192,7 +192,7 @@ def test_an_operation_without_vector_form_is_named():
 
 
 def test_all_functions_that_are_called_exist():
-    from triskele.sponge import codegen
+    from triskele.sponge.codegen import simd_source as codegen
 
     assert all(hasattr(simd, name) for name in codegen._CALLS.values())
 

@@ -12,7 +12,7 @@ import pytest
 
 from triskele import sponge
 from triskele.sponge.__main__ import main
-from triskele.sponge.config import ConfigError, read_config, run_config
+from triskele.sponge.run.config import ConfigError, read_config, run_config
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data" / "sponge" / "ala2_vacuum"

@@ -6,7 +6,7 @@ import pytest
 from tests.sponge.reference import load_reference
 from triskele import core, sponge
 from triskele.sponge.load.openmm_xml import load_openmm
-from triskele.sponge.potentials.nonbonded import Nonbonded
+from triskele.sponge.potentials.nonbonded.nonbonded import Nonbonded
 
 
 def load(name):

@@ -9,12 +9,12 @@ from tests.sponge.reference import DATA, load_reference
 from triskele import core, sponge
 from triskele.sponge.barostats.molecules import Molecules
 from triskele.sponge.box import displacement
+from triskele.sponge.engine.energy_split import EnergySplit, enhanced_terms, solute_mask
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.load.openmm_xml import load_openmm
-from triskele.sponge.potentials.nonbonded_energy import excluded, pair_energies, reciprocal
-from triskele.sponge.potentials.nonbonded_pairs import find_pairs
-from triskele.sponge.sampling.base import Sampling
-from triskele.sponge.sampling.split import EnergySplit, enhanced_terms, solute_mask
+from triskele.sponge.neighbors.pairs import find_pairs
+from triskele.sponge.potentials.nonbonded.energy import excluded, pair_energies, reciprocal
+from triskele.sponge.run.sampling_method import Sampling
 from triskele.sponge.units import GAS_CONSTANT, kcal_per_mol
 
 DEFAULT = ("torsion", "improper", "cmap", "pair14")

@@ -14,7 +14,7 @@ from tests.twins import ewald as twin
 from triskele import core
 from triskele.sponge.engine.flags import ENERGY, N_FLAGS
 from triskele.sponge.pme import Ewald, ewald_energy
-from triskele.sponge.potentials.ewald_parameters import wave_vectors
+from triskele.sponge.pme.parameters import wave_vectors
 
 TRICLINIC = np.array([[1.1, 0, 0], [0.4, 1.0, 0], [-0.3, 0.35, 1.2]])
 

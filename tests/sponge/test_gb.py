@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.sponge.reference import NAMES, load_reference
 from triskele import core, sponge
 from triskele.sponge.load.openmm_xml import load_openmm
-from triskele.sponge.potentials import gb_tables
-from triskele.sponge.potentials.gb import GB, debye_kappa
+from triskele.sponge.potentials.gb import tables as gb_tables
+from triskele.sponge.potentials.gb.gb import GB, debye_kappa
 from triskele.sponge.units import COULOMB
 
 MODELS = list(gb_tables.MODELS)

@@ -5,9 +5,9 @@ import pytest
 
 from triskele import sponge
 from triskele.sponge import cv
-from triskele.sponge.indices import as_indices
 from triskele.sponge.load.terms import guess_elements, water_atoms
-from triskele.sponge.potentials.mixing import LJTable
+from triskele.sponge.potentials.nonbonded.mixing import LJTable
+from triskele.sponge.topology import as_indices
 from triskele.sponge.virtual_sites import TwoParticleAverage
 
 WRAPS = 2**32 + 1  # 1, in 32 bits

@@ -19,9 +19,9 @@ from triskele.sponge.integrators.temperature import (
     set_thermal_velocities,
     temperature,
 )
-from triskele.sponge.integrators.testing import Springs, Trial, check_integrator, example_system
 from triskele.sponge.integrators.velocity_verlet import VelocityVerlet
 from triskele.sponge.system import System
+from triskele.sponge.testing import Springs, Trial, check_integrator, spring_system
 from triskele.sponge.topology import Topology
 
 TIGHT = {"constraint_tolerance": 1e-10}
@@ -80,7 +80,7 @@ def test_free_particles_move_straight():
 
 
 def test_velocity_verlet_is_reversible():
-    system = example_system(units=2)
+    system = spring_system(units=2)
     trial = Trial(sponge.VelocityVerlet(0.001, constraint_tolerance=1e-12), system).run(1)
     start = trial.state()
     trial.run(100)
@@ -91,7 +91,7 @@ def test_velocity_verlet_is_reversible():
 
 
 def test_nose_hoover_is_reversible():
-    system = example_system(units=1, constraints=False)
+    system = spring_system(units=1, constraints=False)
     trial = Trial(sponge.NoseHoover(300.0, 0.05, 0.001), system)
     start = trial.state()
     trial.run(200)
@@ -116,7 +116,7 @@ def test_oscillator_turns_with_the_frequency_of_the_scheme():
 
 def test_langevin_without_friction_is_leapfrog():
     """With velocities half a step behind, positions are those of velocity Verlet."""
-    system = example_system(units=1, constraints=False)
+    system = spring_system(units=1, constraints=False)
     verlet = Trial(sponge.VelocityVerlet(0.001), system, seed=2)
     start = verlet.state()
     middle = Trial(sponge.LangevinMiddle(300.0, 1e-30, 0.001), system, seed=2)
@@ -125,7 +125,7 @@ def test_langevin_without_friction_is_leapfrog():
 
 
 def test_respa_without_slow_forces_is_velocity_verlet():
-    system = example_system(units=1)
+    system = spring_system(units=1)
     everything = [p.name for p in system.potentials]
     a = Trial(sponge.RESPA(0.004, 4, everything), system).run(10).engine
     b = Trial(sponge.VelocityVerlet(0.001), system).run(40).engine
@@ -137,7 +137,7 @@ def test_respa_computes_slow_forces_once_a_step():
     """The same error needs fewer slow forces: with stiff springs in four inner steps, the energy spreads as with a
     short step.
     """
-    system = example_system(units=1, constraints=False)
+    system = spring_system(units=1, constraints=False)
     system["wells"].params["wells"] *= 0.05
     system["springs"].params["springs"] *= 10
 
@@ -240,7 +240,7 @@ def test_configurational_temperature(integrator):
 )
 def test_kinetic_energy_follows_chi_squared(integrator):
     """2 K / RT of a constrained, anharmonic system is chi-squared with as many degrees as are free."""
-    system = example_system(units=2)
+    system = spring_system(units=2)
     system.remove("springs")
     system["wells"].params.update(wells=np.array(100.0), springs=np.array(500.0))
     trial = Trial(integrator, system, seed=5).run(300)
@@ -261,7 +261,7 @@ def test_kinetic_energy_follows_chi_squared(integrator):
                                         sponge.NoseHoover(300.0, 0.05, 0.0005, constraint_tolerance=1e-9)])
 def test_conserved_quantity(integrator):
     """What the thermostat took plus what is left stays, from a start at another temperature."""
-    system = example_system(units=2)
+    system = spring_system(units=2)
     trial = Trial(integrator, system, seed=6).run(200)  # hot from the potential energy at the start
     heat, energies = integrator.heat(trial.engine), []
     energies = [trial.run(25).energy() for _ in range(20)]
@@ -296,7 +296,7 @@ def test_velocities_of_a_seed_are_those_of_the_seed(rng):
 
 def test_motion_of_the_centre_of_mass_is_taken_out():
     for remove in (True, False):
-        system = example_system(units=2)
+        system = spring_system(units=2)
         system.remove_com_motion = remove
         system.velocities = np.ones_like(system.positions) * (system.masses > 0)[:, None]
         del system.potentials[0]  # the wells
@@ -356,7 +356,7 @@ def test_bad_options(make, message):
 
 def test_respa_names_the_potentials_there_are():
     with pytest.raises(ValueError, match="must name potentials of the system, got 'bonds'; it has wells, springs"):
-        Trial(sponge.RESPA(0.002, 2, ["bonds"]), example_system())
+        Trial(sponge.RESPA(0.002, 2, ["bonds"]), spring_system())
     with pytest.raises(TypeError, match="must be a sequence of names"):
         sponge.RESPA(0.002, 2, "bond")
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.sponge.reference import DATA, load_reference, openmm_energies, pure_energies
 from triskele import sponge
+from triskele.sponge.codegen.expressions import parse
 from triskele.sponge.errors import FileFormatError
-from triskele.sponge.expressions import parse
 from triskele.sponge.load.openmm_xml import load_openmm
 
 VACUUM = [DATA / "ala2_vacuum" / f"alanine-dipeptide.{suffix}" for suffix in ("prmtop", "crd")]

@@ -15,8 +15,8 @@ from triskele import sponge
 from triskele.sponge.errors import FileFormatError
 from triskele.sponge.load.amber import load_amber
 from triskele.sponge.load.amber_files import Prmtop, columns, read_restart
-from triskele.sponge.potentials.ewald_parameters import grid_size
-from triskele.sponge.potentials.gb_tables import standard_parameters
+from triskele.sponge.pme.parameters import grid_size
+from triskele.sponge.potentials.gb.tables import standard_parameters
 from triskele.sponge.units import degree, kcal_per_mol
 from triskele.sponge.virtual_sites import place_all
 

@@ -7,9 +7,9 @@ from tests.twins.molecules import Formula, length_errors, mixture, wells
 from triskele import sponge
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.errors import BrokenSimulationError, ConstraintError
-from triskele.sponge.integrators.testing import example_system
-from triskele.sponge.minimize import minimize
+from triskele.sponge.run.minimize import minimize
 from triskele.sponge.system import System
+from triskele.sponge.testing import example_system
 from triskele.sponge.topology import Topology
 from triskele.sponge.virtual_sites import place_all
 

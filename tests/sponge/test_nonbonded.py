@@ -13,11 +13,12 @@ from triskele import core, sponge
 from triskele.sponge import box as boxes
 from triskele.sponge.errors import BoxError
 from triskele.sponge.load.openmm_xml import load_openmm
-from triskele.sponge.potentials import exclusion_kernels, nonbonded_energy
-from triskele.sponge.potentials.ewald_parameters import grid_size, splitting
-from triskele.sponge.potentials.mixing import LJTable
-from triskele.sponge.potentials.nonbonded import Nonbonded
-from triskele.sponge.potentials.nonbonded_pairs import find_pairs
+from triskele.sponge.neighbors.pairs import find_pairs
+from triskele.sponge.pme.parameters import grid_size, splitting
+from triskele.sponge.potentials.nonbonded import energy as nonbonded_energy
+from triskele.sponge.potentials.nonbonded import exclusion_kernels
+from triskele.sponge.potentials.nonbonded.mixing import LJTable
+from triskele.sponge.potentials.nonbonded.nonbonded import Nonbonded
 from triskele.sponge.units import COULOMB
 
 MADELUNG = 1.747564594633182  # of rock salt, with respect to the nearest neighbour

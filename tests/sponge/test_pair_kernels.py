@@ -8,7 +8,7 @@ from triskele import core
 from triskele.sponge.box import as_box
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.potential import Potential
-from triskele.sponge.potentials.nonbonded_forms import PairForm, ewald_root, pair_gradients, plan_pairs
+from triskele.sponge.potentials.nonbonded.forms import PairForm, ewald_root, pair_gradients, plan_pairs
 from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
 

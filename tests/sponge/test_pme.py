@@ -12,7 +12,7 @@ from triskele import core
 from triskele.sponge.engine.program import Phase, Program
 from triskele.sponge.pme import PME, dispersion_reciprocal_energy, ewald_energy, grid_size, reciprocal_energy
 from triskele.sponge.pme.mesh import spline_polynomials
-from triskele.sponge.potentials.ewald_parameters import grid_size as grid_of_tolerance
+from triskele.sponge.pme.parameters import grid_size as grid_of_tolerance
 
 BOX = 2 * TRICLINIC
 

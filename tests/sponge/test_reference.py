@@ -12,8 +12,8 @@ import pytest
 from tests.sponge.reference import DATA, NAMES, load_reference, unpacked
 from triskele import sponge
 from triskele.sponge.load.openmm_xml import load_openmm
-from triskele.sponge.potentials.ewald_parameters import grid_size
-from triskele.sponge.potentials.nonbonded import Nonbonded
+from triskele.sponge.pme.parameters import grid_size
+from triskele.sponge.potentials.nonbonded.nonbonded import Nonbonded
 
 # Where the same formula is summed, the sums agree to rounding. Particle meshes have the same splines, grid and alpha in
 # both.

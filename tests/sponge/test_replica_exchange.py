@@ -12,7 +12,7 @@ from scipy import optimize, stats
 from triskele import core, sponge
 from triskele.sponge import units
 from triskele.sponge.analysis import statistical_inefficiency
-from triskele.sponge.barostats.base import Barostat
+from triskele.sponge.barostats.barostat import Barostat
 from triskele.sponge.engine.flags import STEP
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.errors import BoxError, CheckpointError

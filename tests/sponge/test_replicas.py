@@ -12,7 +12,7 @@ import pytest
 
 from triskele import core, sponge
 from triskele.sponge.errors import BrokenSimulationError, CheckpointError, ReporterError
-from triskele.sponge.sampling.base import Sampling
+from triskele.sponge.run.sampling_method import Sampling
 from triskele.sponge.sampling.ranks import Ranks
 from triskele.sponge.sampling.replicas import replica_seed
 

@@ -16,7 +16,7 @@ import numpy as np
 from triskele import core, sponge
 from triskele.sponge import learn
 from triskele.sponge.learn.network import neighbor_rows
-from triskele.sponge.potentials.nonbonded_pairs import find_pairs
+from triskele.sponge.neighbors.pairs import find_pairs
 
 CUTOFF, FEATURES, LAYERS, RADIAL = 0.5, 128, 3, 20
 

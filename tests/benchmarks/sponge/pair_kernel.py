@@ -16,7 +16,7 @@ from triskele.sponge.engine.flags import ENERGY
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.neighbors.state import END, EVERY, INNER, OUTER, PRUNE_EVERY, START
 from triskele.sponge.potential import Potential
-from triskele.sponge.potentials.nonbonded_forms import PairForm, pair_gradients, plan_pairs
+from triskele.sponge.potentials.nonbonded.forms import PairForm, pair_gradients, plan_pairs
 from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
 

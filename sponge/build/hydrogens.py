@@ -1,0 +1,77 @@
+"""Missing hydrogens, with OpenMM's Modeller, and missing heavy atoms, with PDBFixer."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from ..load.structure import Structure
+from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
+
+__all__ = ["add_hydrogens"]
+
+_STATES = {
+    "HID": "HID", "HIE": "HIE", "HIP": "HIP", "HSD": "HID", "HSE": "HIE", "HSP": "HIP", "ASH": "ASH", "ASPP": "ASH",
+    "GLH": "GLH", "GLUP": "GLH", "LYN": "LYN", "LSN": "LYN", "CYX": "CYX",
+}
+
+
+def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = False,
+                  forcefield: Any = None) -> Structure:
+    """Add missing hydrogens, in the protonation states of a pH or of the residues' names.
+
+    HID, HIE, HIP, ASH, GLH, LYN and CYX (and CHARMM's names for these) keep their state; HIS is decided by hydrogen
+    bonds, the others by model pKa values. Hydrogens that are there stay.
+
+    Parameters
+    ----------
+    structure : Structure
+    ph : float
+    missing_atoms : bool
+        Whether missing heavy atoms, terminal oxygens included, are added first (needs PDBFixer).
+    forcefield : sequence of names or paths, optional
+        With which hydrogens are relaxed; needed for residues that are not standard. Also adds its virtual sites.
+
+    Returns
+    -------
+    Structure
+
+    Raises
+    ------
+    ImportError
+        If OpenMM, or PDBFixer for missing atoms, is not installed.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> structure = sponge.build.add_hydrogens(sponge.read_pdb("1ubq.pdb"), missing_atoms=True)  # doctest: +SKIP
+    """
+    app = openmm_app("add_hydrogens")
+    states = [_STATES.get(str(name)) for name in structure.topology.residue_names]
+    topology, positions = to_openmm(structure, app)
+    if missing_atoms:
+        topology, positions = _complete(topology, positions, app)
+    modeller = app.Modeller(topology, positions)
+    field = None if forcefield is None else openmm_field(forcefield, app)
+    with seeded(0):
+        modeller.addHydrogens(field, pH=ph, variants=states)
+        if field is not None:
+            modeller.addExtraParticles(field)
+    return from_openmm(modeller.topology, modeller.positions, structure.box)
+
+
+def _complete(topology, positions, app):
+    try:
+        from pdbfixer import PDBFixer
+    except ImportError:
+        raise ImportError(
+            "add_hydrogens: PDBFixer must be installed for missing atoms (pip install triskele[md])"
+        ) from None
+    text = io.StringIO()
+    app.PDBFile.writeFile(topology, positions, text, keepIds=True)
+    text.seek(0)
+    fixer = PDBFixer(pdbfile=text)
+    fixer.missingResidues = {}
+    fixer.findMissingAtoms()
+    fixer.addMissingAtoms(seed=1)
+    return fixer.topology, fixer.positions

@@ -1,0 +1,142 @@
+"""Water and ions around a structure, with OpenMM's Modeller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.core.extend import check
+
+from .. import box as boxes
+from ..forcefield.assign import assign_templates
+from ..forcefield.create import as_forcefield
+from ..load.structure import Structure
+from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
+from .virtual_sites import add_virtual_sites
+from .water_box import water_molecule
+
+__all__ = ["solvate"]
+
+
+def solvate(
+    structure: Structure,
+    forcefield: Any,
+    *,
+    padding: float | None = None,
+    size: Any = None,
+    shape: str = "cube",
+    ionic_strength: float = 0.0,
+    positive: str = "Na+",
+    negative: str = "Cl-",
+    neutralize: bool = True,
+    seed: int = 0,
+) -> Structure:
+    """Surround a structure, which must have its hydrogens, with water and ions.
+
+    Parameters
+    ----------
+    structure : Structure
+    forcefield : sequence of names or paths
+        Of solute, water and ions; see `ForceField`. Its residue HOH is the water that is added, in the shape that it
+        has there.
+    padding : float, optional
+        Least distance in nm between the solute and its images, half of it on each side: the box is as wide as the
+        solute's bounding sphere and this, and at least twice this. Give either this or `size`; with neither, the
+        structure's own box is filled.
+    size : array [3] or [3, 3], optional
+        Box in nm.
+    shape : {"cube", "dodecahedron", "octahedron"}
+        Of the box with `padding`.
+    ionic_strength : float
+        In mol/l, of `positive` and `negative` ions, beyond those that neutralise.
+    positive, negative : str
+        Kinds of the ions that are added.
+    neutralize : bool
+        Whether ions are added until the box has no charge.
+    seed : int
+        Of the places of the ions.
+
+    Returns
+    -------
+    Structure
+
+    Raises
+    ------
+    ImportError
+        If OpenMM is not installed.
+    MissingTemplateError
+        If a residue of the structure has no template.
+
+    Examples
+    --------
+    >>> field = ["amber19/protein.ff19SB", "amber14/opc"]
+    >>> full = solvate(structure, field, padding=1.0, ionic_strength=0.15, shape="dodecahedron")  # doctest: +SKIP
+    >>> system = sponge.create_system(  # doctest: +SKIP
+    ...     full.topology, full.positions, full.box, field, constraints="h-bonds"
+    ... )
+    """
+    if padding is not None and size is not None:
+        raise ValueError("solvate: either padding or size must be given, got both")
+    if padding is None and size is None and structure.box is None:
+        raise ValueError("solvate: padding or size must be given for a structure without a box, got neither")
+    if padding is not None and shape not in ("cube", "dodecahedron", "octahedron"):
+        raise ValueError(f"solvate: shape must be cube, dodecahedron or octahedron, got {shape!r}")
+    check.number(ionic_strength, "solvate: ionic_strength", 0, unit="mol/l")
+    app = openmm_app("solvate")
+    import openmm
+    from openmm import unit
+
+    field = as_forcefield(forcefield)
+    water = field.templates.get("HOH")
+    if water is None:
+        raise ValueError(
+            f"solvate: the force field must have a water model, got {', '.join(field.names)} (add amber14/tip3p or "
+            f"another)"
+        )
+    structure = add_virtual_sites(structure, field)
+    assign_templates(structure.topology, field)  # OpenMM's own message says less
+    topology, positions = to_openmm(structure, app)
+    modeller = app.Modeller(topology, positions)
+    given: dict[str, Any] = {}
+    if padding is not None:
+        given = {"padding": padding * unit.nanometer, "boxShape": shape}
+    elif size is not None:
+        given = {"boxVectors": [openmm.Vec3(*row) * unit.nanometer for row in boxes.as_box(size, "solvate")]}
+    with seeded(seed):
+        modeller.addSolvent(
+            openmm_field(forcefield, app),
+            # the number of sites matters, the shape follows
+            model=("tip3p", "tip4pew", "tip5p")[min(len(water.sites), 2)],
+            ionicStrength=ionic_strength * unit.molar,
+            positiveIon=positive,
+            negativeIon=negative,
+            neutralize=neutralize,
+            **given,
+        )
+    vectors = np.array([[c for c in v]
+                        for v in modeller.topology.getPeriodicBoxVectors().value_in_unit(unit.nanometer)])
+    full = from_openmm(modeller.topology, modeller.positions, boxes.as_box(vectors))
+    return _reshape_water(full, len(structure.topology.residue_names), field, water)
+
+
+def _reshape_water(structure, first, field, template):
+    """Waters from residue number `first` on in the shape of their template; oxygens, planes and bisectors stay."""
+    t = structure.topology
+    atoms = np.flatnonzero((t.residue_names[t.residue_index] == "HOH") & (t.residue_index >= first)).reshape(
+        -1, len(template.names)
+    )
+    order = {name: k for k, name in enumerate(t.names[atoms[0]].tolist())} if len(atoms) else {}
+    if set(order) != set(template.names):
+        return structure
+    atoms = atoms[:, [order[name] for name in template.names]]
+    o, h1, h2 = (structure.positions[atoms[:, template.names.index(name)]] for name in ("O", "H1", "H2"))
+    x = h1 + h2 - 2 * o
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    y = h1 - h2
+    y -= np.sum(x * y, axis=1, keepdims=True) * x
+    y /= np.linalg.norm(y, axis=1, keepdims=True)
+    positions = structure.positions.copy()
+    positions[atoms] = o[:, None] + np.einsum("ka,amb->mkb", water_molecule(field, template),
+                                              np.stack([x, y, np.cross(x, y)]))
+    return Structure(t, positions, structure.box)

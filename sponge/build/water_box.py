@@ -1,0 +1,162 @@
+"""Boxes of water on a lattice, at random orientations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.core.extend import check
+
+from .. import box as boxes
+from .. import units
+from ..forcefield.ffxml import ForceField
+from ..load.structure import Structure
+from ..topology import Topology
+
+__all__ = ["water_box", "water_molecule"]
+
+WATER_MODELS = ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")
+
+
+def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, density: float = 0.997,
+              seed: int = 0) -> Structure:
+    """A periodic box of rigid water.
+
+    Molecules stand on a cubic lattice, turned at random; neighbours are about 0.3 nm apart at the density of water, so
+    that nothing overlaps and a minimiser has little to do.
+
+    Parameters
+    ----------
+    model : {"tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3"}
+        Geometry and virtual sites are those of the force field ``"amber14/" + model``.
+    n : int, optional
+        Number of molecules; from `size` and `density` when left out.
+    size : float, array [3] or [3, 3], optional
+        Box in nm, see `box.as_box`; a cube of the right density when left out.
+    density : float
+        In g/cm^3; not used if both `n` and `size` are given.
+    seed : int
+        Of the orientations.
+
+    Returns
+    -------
+    Structure
+
+    Raises
+    ------
+    ValueError
+        If the model is not known, neither `n` nor `size` is given, or molecules would overlap.
+
+    Examples
+    --------
+    >>> water = water_box("opc", n=64)
+    >>> water.topology.n, round(float(water.box[0, 0]), 3)
+    (256, 1.243)
+    """
+    if model not in WATER_MODELS:
+        raise ValueError(f"water_box: model must be one of {', '.join(WATER_MODELS)}, got {model!r}")
+    if n is None and size is None:
+        raise ValueError("water_box: a number of molecules n or a size must be given, got neither")
+    check.positive(density, "water_box: density", "g/cm^3")
+    field = ForceField(f"amber14/{model}")
+    template = field.templates["HOH"]
+    mass = sum(field.types[t].mass for t in template.types)
+    if size is None:
+        if n < 1:
+            raise ValueError(f"water_box: n must be positive, got {n}")
+        size = (n * mass / (density / units.DENSITY)) ** (1 / 3)
+    box = boxes.as_box(size, "water_box")
+    if n is None:
+        n = round(boxes.volume(box) * density / units.DENSITY / mass)
+    if n < 1:
+        raise ValueError(
+            f"water_box: the box must hold a molecule, got a volume of {boxes.volume(box):.4f} nm^3 at {density} g/cm^3"
+        )
+    random_numbers = np.random.default_rng(seed)
+    centers = _lattice(n, box, random_numbers)
+    positions = centers[:, None] + np.einsum("mab,kb->mka", _rotations(n, random_numbers), water_molecule(field, template))
+    size_of = len(template.names)
+    index = np.arange(n)
+    bonds = (template.bonds + size_of * index[:, None, None]).reshape(-1, 2)
+    topology = Topology(
+        np.tile(template.names, n),
+        np.tile(template.elements, n),
+        np.repeat(index, size_of),
+        np.full(n, "HOH"),
+        (index + 1).astype(str),
+        np.zeros(n, int),
+        ["A"],
+        bonds,
+    )
+    return Structure(topology, positions.reshape(-1, 3), box)
+
+
+def water_molecule(field, template):
+    """Positions of the atoms and sites of a water molecule, the oxygen in the origin."""
+    types = [field.types[t] for t in template.types]
+    o, h1, h2 = (template.names.index(name) for name in ("O", "H1", "H2"))
+    length = field.bonds.values[field.bonds.find((types[o], types[h1]))][0]
+    angle = field.angles.values[field.angles.find((types[h1], types[o], types[h2]))][0]
+    positions = np.zeros((len(types), 3))
+    positions[h1], positions[h2] = ([length * np.cos(angle / 2), s * length * np.sin(angle / 2), 0] for s in (1, -1))
+    for site in (s for s in template.sites if s.kind == "average3"):  # others are placed by `create_system`
+        positions[site.index] = np.array(site.weights) @ positions[list(site.parents)]
+    return positions
+
+
+# Cubic lattices, as the points of their cell: simple, body-centred, face-centred
+_CELLS = [
+    np.array(cell)
+    for cell in ([[0, 0, 0]], [[0, 0, 0], [0.5, 0.5, 0.5]], [[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])
+]
+_CLOSEST = 0.24  # nm; oxygens in liquid water come no closer
+
+
+def _lattice(n, box, random_numbers):
+    """`n` points [n, 3] of the lattice that has the most room among those that fit the box; surplus points are taken
+    out at random.
+    """
+    edges = np.linalg.norm(box, axis=1)
+    around = np.array(list(np.ndindex(3, 3, 3))) - 1
+    best = (0.0, None, None)
+    for cell in _CELLS:
+        low = np.maximum(np.floor(edges / (len(cell) * boxes.volume(box) / n) ** (1 / 3)).astype(int), 1)
+        for more in np.ndindex(3, 3, 3):
+            cells = low + more
+            if len(cell) * cells.prod() >= n:
+                steps = ((cell[:, None] + around) / cells).reshape(-1, 3) @ box
+                length = np.linalg.norm(steps, axis=1)
+                distance = length[length > 1e-9].min()
+                if distance > best[0] + 1e-12:
+                    best = distance, cells, cell
+    distance, cells, cell = best
+    if distance < _CLOSEST:
+        raise ValueError(
+            f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbours would be "
+            f"{distance:.3f} nm apart)"
+        )
+    corners = np.stack(np.meshgrid(*(np.arange(c) for c in cells), indexing="ij"), axis=-1).reshape(-1, 1, 3)
+    points = ((corners + cell + 0.25) / cells).reshape(-1, 3)
+    keep = np.sort(random_numbers.choice(len(points), n, replace=False))
+    return points[keep] @ box
+
+
+def _rotations(n, random_numbers):
+    """Uniform random rotations [n, 3, 3], from quaternions."""
+    q = random_numbers.normal(size=(n, 4))
+    w, x, y, z = (q / np.linalg.norm(q, axis=1, keepdims=True)).T
+    return np.stack(
+        [
+            1 - 2 * (y * y + z * z),
+            2 * (x * y - z * w),
+            2 * (x * z + y * w),
+            2 * (x * y + z * w),
+            1 - 2 * (x * x + z * z),
+            2 * (y * z - x * w),
+            2 * (x * z - y * w),
+            2 * (y * z + x * w),
+            1 - 2 * (x * x + y * y),
+        ],
+        axis=-1,
+    ).reshape(n, 3, 3)

@@ -1,0 +1,1 @@
+"""From functions and expressions of users to explicit SIMD source code."""

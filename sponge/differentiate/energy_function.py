@@ -1,0 +1,263 @@
+"""`energy_function`: the potential energy of a system as a pure function of parameters, positions and box.
+
+Values and first derivatives come from the compiled kernels in double precision, all of them in one pass; what is
+derived from those (Hessian-vector products, derivatives of forces by parameters) comes from the potentials' pure
+energies.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele import core
+
+from .. import box as boxes
+from ..engine.engine import Engine
+from ..potential import Potential, complete
+from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..virtual_sites.sites import place_all
+
+if TYPE_CHECKING:
+    from ..system import System
+
+__all__ = ["EnergyFunction", "energy_function"]
+
+
+def energy_function(system: System, names: Iterable[str] | None = None) -> EnergyFunction:
+    """The potential energy of `system`, or of some of its potentials, for `core.grad`, `core.jit`, `core.vmap`, ...
+
+    Parameters
+    ----------
+    system : System
+        As it is now: later changes of the system do not reach the function.
+    names : iterable of str, optional
+        The potentials; all when left out.
+
+    Returns
+    -------
+    EnergyFunction
+        ``energy(params, positions, box=None)`` in kJ/mol.
+
+    Examples
+    --------
+    >>> from triskele import core, sponge
+    >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
+    >>> _ = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
+    >>> energy = system.energy_function()
+    >>> core.grad(energy)(system.params(), system.positions)["bond"]["r0"].round(6)
+    array([-10.])
+    """
+    return EnergyFunction(system, names)
+
+
+class EnergyFunction:
+    """``energy(params, positions, box=None)``, made by `energy_function`.
+
+    `params` is as from ``system.params()``; potentials and parameters that are left out keep their values. Without a
+    box that of the system is used; meshes of Ewald sums stay those for the system's box. Virtual sites are placed
+    first, so that the derivative by positions is the negative of ``system.forces``. Under `core.vmap` replicas are
+    computed one after the other, each with all threads.
+    """
+
+    def __init__(self, system: System, names: Iterable[str] | None = None):
+        system.check()
+        self._system = copy.copy(system)
+        self._system.potentials = [_own_copy(p, system.box) for p in system.potentials]
+        if names is not None:
+            self._system.potentials = [self._system[name] for name in names]
+        self._system._engines = {}
+        self._defaults = self._system.params()
+        self._calls: dict[tuple[bool, ...], _Call] = {}
+        self._compute = _Compute(self._system)
+
+    def __call__(self, params: dict[str, dict[str, Any]], positions: Any, box: Any = None) -> Any:
+        """Energy in kJ/mol.
+
+        Raises
+        ------
+        KeyError, ValueError, BoxError
+            If a name is not known, a shape is wrong, or the box does not suit the potentials.
+        """
+        system = self._system
+        leaves = [value for values in complete(self._defaults, params,
+                                               "energy function").values() for value in values.values()]
+        if np.shape(positions) != (system.n, 3):
+            raise ValueError(f"energy function: positions must have shape {(system.n, 3)}, got {np.shape(positions)}")
+        leaves.append(positions)
+        if system.box is not None:
+            box = system.box if box is None else box
+            if np.shape(box) != (3, 3):
+                raise ValueError(f"energy function: box must have shape (3, 3), got {np.shape(box)}")
+            leaves.append(box)
+        elif box is not None:
+            raise ValueError("energy function: the system is not periodic, but a box was given")
+        leaves = [x if isinstance(x, core.Tensor) else np.asarray(x, np.float64) for x in leaves]
+        wanted = tuple(isinstance(x, core.Tensor) for x in leaves)
+        if not any(wanted):
+            return _value(*leaves, call=self._call(wanted))
+        return _energy(self._call(wanted), *leaves)
+
+    def _call(self, wanted):
+        if wanted not in self._calls:
+            self._calls[wanted] = _Call(self._compute, wanted)
+        return self._calls[wanted]
+
+    def __repr__(self):
+        return f"<energy function of {self._system.n} atoms: {', '.join(self._defaults)}>"
+
+
+def _own_copy(potential: Potential, box: np.ndarray | None) -> Potential:
+    new = copy.copy(potential)
+    new.params = {name: np.array(values, np.float64) for name, values in potential.params.items()}
+    if isinstance(new, Nonbonded) and box is not None:
+        new.fix_mesh(box)
+    return new
+
+
+class _Compute:
+    """Energy and derivatives at values."""
+
+    def __init__(self, system):
+        self.system = system
+        self.periodic = system.box is not None
+        self.keys = [(p.name, key) for p in system.potentials for key in p.params]
+        self._engine: Engine | None = None
+        self._pure_gradients: dict[str, Any] = {}
+
+    def split(self, leaves):
+        """Parameters by potential, positions and box."""
+        params: dict[str, dict[str, Any]] = {p.name: {} for p in self.system.potentials}
+        for (name, key), leaf in zip(self.keys, leaves):
+            params[name][key] = leaf
+        return params, leaves[len(self.keys)], leaves[-1] if self.periodic else None
+
+    def pure(self, *leaves):
+        """The sum of the potentials' pure energies."""
+        params, positions, box = self.split(leaves)
+        positions = place_all(self.system.virtual_sites, positions)
+        total = 0.0
+        for p in self.system.potentials:
+            total = total + p.energy(params[p.name], positions, box)
+        return total
+
+    def engine(self, params, positions, box) -> Engine:
+        """The engine, brought to these parameters, positions and box, with forces, energies and virial."""
+        changed = False
+        for p in self.system.potentials:
+            for key, values in params[p.name].items():
+                if not np.array_equal(p.params[key], values):
+                    p.params[key] = np.array(values, np.float64)
+                    changed = True
+        if self.periodic:
+            box = boxes.as_box(box, "energy function: box")
+        if self._engine is None:
+            self.system.positions = np.nan_to_num(positions)  # for plans; infinities and NaN are computed like all else
+            if self.periodic:
+                self.system.box = box
+            self._engine = Engine(self.system, "double")
+        elif changed:
+            self.system.check()
+            self._engine.replan()
+        self._engine.compute(positions, box)
+        return self._engine
+
+    def value(self, leaves):
+        return sum(self.engine(*self.split(leaves)).energies().values())
+
+    def gradients(self, leaves, wanted):
+        """Energy and its derivatives by the wanted leaves."""
+        params, positions, box = self.split(leaves)
+        engine = self.engine(params, positions, box)
+        energy = sum(engine.energies().values())
+        found = []
+        by_params: dict[str, dict[str, np.ndarray]] = {}
+        for (name, key), w in zip(self.keys, wanted):
+            if w:
+                if name not in by_params:
+                    by_params[name] = self._by_params(name, engine)
+                found.append(by_params[name][key])
+        n = len(self.keys)
+        if wanted[n]:
+            found.append(-engine.forces)
+        if self.periodic and wanted[-1]:
+            # under a strain e of positions and box, x (1 + e), the energy changes by sum e_ab (x^T dE/dx + box^T
+            # dE/dbox)_ab = -W_ba
+            strain = -engine.virial().T + engine.positions.T @ engine.forces
+            found.append(np.linalg.solve(np.asarray(box).T, strain))
+        return (np.asarray(energy), *found)
+
+    def _by_params(self, name, engine):
+        """Derivatives of a potential's energy by its parameters: from kernels if it has some, else from its pure
+        energy.
+        """
+        potential = self.system[name]
+        compiled = getattr(potential, "param_gradients", None)
+        found = compiled(engine) if compiled is not None else None
+        if found is None:
+            if name not in self._pure_gradients:
+                self._pure_gradients[name] = core.jit(core.grad(potential.energy))
+            found = self._pure_gradients[name](potential.params, engine.positions,
+                                               engine.box if self.periodic else None)
+        return found
+
+
+class _Call:
+    """A `_Compute` and the leaves whose derivatives are wanted: a fixed option of the operators."""
+
+    def __init__(self, compute, wanted):
+        self.compute, self.wanted = compute, wanted
+
+
+@core.custom_op(out=lambda *specs, call: core.spec(()), mode="python", batch="sequential")
+def _value(*leaves, call):
+    return np.asarray(call.compute.value(leaves))
+
+
+@core.custom_op(out=lambda *specs, call: (core.spec(()), *[s for s, w in zip(specs, call.wanted) if w]), mode="python",
+                batch="sequential")
+def _gradients(*leaves, call):
+    return call.compute.gradients(leaves, call.wanted)
+
+
+@_gradients.vjp
+def _(cotangents, outs, *leaves, call):
+    ct_energy, *ct_gradients = cotangents
+    _, *gradients = outs
+    wanted = call.wanted
+
+    def first(*some):  # leaves that are not wanted are constants to all derivatives
+        rest = iter(some)
+        return core.vjp(lambda *xs: call.compute.pure(*_merge(leaves, wanted, xs)), *rest)[1](np.ones(()))
+
+    some = [x for x, w in zip(leaves, wanted) if w]
+    second = iter(core.vjp(first, *some)[1](tuple(ct_gradients)))
+    own = iter(gradients)
+    return tuple((ct_energy * next(own) + next(second)) if w else None for w in wanted)
+
+
+def _merge(leaves, wanted, some):
+    rest = iter(some)
+    return [next(rest) if w else x for x, w in zip(leaves, wanted)]
+
+
+@partial(core.custom_vjp, nondiff_argnums=(0,))
+def _energy(call, *leaves):
+    return _value(*leaves, call=call)
+
+
+def _forward(call, *leaves):
+    energy, *gradients = _gradients(*leaves, call=call)
+    return energy, gradients
+
+
+def _backward(call, gradients, ct):
+    own = iter(gradients)
+    return tuple(ct * next(own) if w else None for w in call.wanted)
+
+
+_energy.defvjp(_forward, _backward)

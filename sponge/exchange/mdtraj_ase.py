@@ -1,0 +1,105 @@
+"""Systems as MDTraj trajectories and ASE atoms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import units
+from ..report.optional import need
+
+if TYPE_CHECKING:
+    from ..system import System
+
+__all__ = ["to_ase", "to_mdtraj"]
+
+
+def to_mdtraj(system: System, positions: Any = None) -> Any:
+    """The topology with positions as an MDTraj ``Trajectory``.
+
+    Parameters
+    ----------
+    system : System
+    positions : array [n, 3] or [frames, n, 3], optional
+        In nm; the system's own when left out.
+
+    Returns
+    -------
+    mdtraj.Trajectory
+        In nm and float32, as MDTraj has it; every frame has the system's box.
+
+    Raises
+    ------
+    ImportError
+        If MDTraj is not installed.
+    ValueError
+        If there are no positions, or of another number of atoms.
+    """
+    mdtraj = need("mdtraj", "to_mdtraj")
+    element = need("mdtraj.core.element", "to_mdtraj")
+    t = system.topology
+    positions = _positions(system, positions, "to_mdtraj")
+    topology = mdtraj.Topology()
+    chains = [topology.add_chain() for _ in t.chain_ids]
+    residues = []
+    for r, name in enumerate(t.residue_names):
+        number = "".join(c for c in str(t.residue_ids[r]) if c in "-0123456789")
+        residues.append(topology.add_residue(str(name), chains[t.chain_index[r]], resSeq=int(number or r + 1)))
+    for name, z, r in zip(t.names, t.elements, t.residue_index):
+        kind = element.Element.getByAtomicNumber(int(z)) if z else element.virtual
+        topology.add_atom(str(name), kind, residues[r])
+    atoms = list(topology.atoms)
+    for i, j in t.bonds:
+        topology.add_bond(atoms[i], atoms[j])
+    trajectory = mdtraj.Trajectory(positions.astype(np.float32), topology)
+    if system.box is not None:
+        trajectory.unitcell_vectors = np.repeat(system.box[None].astype(np.float32), len(positions), axis=0)
+    return trajectory
+
+
+def to_ase(system: System, positions: Any = None) -> Any:
+    """The atoms as ASE ``Atoms``; with ``atoms.calc = sponge.Calculator(system)`` they have our energies.
+
+    Parameters
+    ----------
+    system : System
+    positions : array [n, 3], optional
+        In nm; the system's own when left out.
+
+    Returns
+    -------
+    ase.Atoms
+        In ASE's units; with masses, cell and velocities where the system has them. Virtual sites are atoms of number 0.
+
+    Raises
+    ------
+    ImportError
+        If ASE is not installed.
+    ValueError
+        If there are no positions, or of another number of atoms.
+    """
+    ase = need("ase", "to_ase")
+    need("ase.units", "to_ase")
+    positions = _positions(system, positions, "to_ase")[0]
+    atoms = ase.Atoms(numbers=system.topology.elements, positions=positions / units.angstrom, masses=system.masses)
+    if system.box is not None:
+        atoms.set_cell(system.box / units.angstrom)
+        atoms.set_pbc(True)
+    if system.velocities is not None:
+        atoms.set_velocities(system.velocities / units.angstrom * (units.fs / ase.units.fs))
+    return atoms
+
+
+def _positions(system: System, positions: Any, where: str) -> np.ndarray:
+    """Positions [frames, n, 3]."""
+    positions = system.positions if positions is None else positions
+    if positions is None:
+        raise ValueError(f"{where}: positions are needed; give them, or set system.positions")
+    positions = np.asarray(positions, np.float64)
+    frames = positions[None] if positions.ndim == 2 else positions
+    if frames.shape[1:] != (system.n, 3):
+        raise ValueError(
+            f"{where}: positions must have shape {(system.n, 3)} or [frames, {system.n}, 3], got {positions.shape}"
+        )
+    return frames

@@ -1,0 +1,1 @@
+"""Force-field parameters fitted to reference data."""

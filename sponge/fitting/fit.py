@@ -1,0 +1,188 @@
+"""`fit`: parameters of a force field from energies and forces, and from what simulations should give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.core.extend import check
+
+from .parameters import Parameters
+from .problem import Problem
+from .rounds import Differentiated, Reweighted
+from .sampling import Reweighting, Trajectories
+from .targets import EnergiesForces, Target
+
+if TYPE_CHECKING:
+    from ..system import System
+
+__all__ = ["Fit", "Round", "fit"]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round of a fit did.
+
+    Attributes
+    ----------
+    parameters : dict
+        After the round.
+    loss : float
+        Half the sum of squared deviations, in units of the targets' errors.
+    effective : float
+        Effective number of frames at these parameters; NaN where nothing was reweighted.
+    """
+
+    parameters: dict[str, Any]
+    loss: float
+    effective: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What `fit` found.
+
+    Attributes
+    ----------
+    system : System
+        A copy with the parameters that were found.
+    parameters, errors : dict of str to number or array
+        By the names that were given; the errors are standard errors due to sampling or, where nothing was sampled, to
+        what is left of the deviations.
+    reached : dict of str to array
+        What the targets came to, by name.
+    history : list of Round
+    converged : bool
+        Whether the last step was within `tolerance` or twice the errors.
+    """
+
+    system: System
+    parameters: dict[str, Any]
+    errors: dict[str, Any]
+    reached: dict[str, np.ndarray]
+    history: list[Round] = field(repr=False)
+    converged: bool = True
+
+    def __str__(self):
+        lines = [f"{'converged' if self.converged else 'not converged'} after {len(self.history)} rounds, loss "
+                 f"{self.history[-1].loss:.4g}"]
+        for name, value in self.parameters.items():
+            pairs = zip(np.ravel(value), np.ravel(self.errors[name]), strict=True)
+            lines.append(f"  {name}: " + ", ".join(f"{v:.6g} ± {e:.1g}" for v, e in pairs))
+        return "\n".join(lines)
+
+
+def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: Any, *,
+        by: Reweighting | Trajectories | None = None,
+        rounds: int = 10, tolerance: float = 1e-3, progress: bool = False) -> Fit:
+    """Bring a system to targets by changing parameters of its potentials.
+
+    With targets that are averages over simulations, rounds alternate between runs of the compiled engine and
+    minimisation of the squared deviations, with gradients by reweighting or through trajectories, as `by` says. Targets
+    of given configurations alone need no simulation: they are fitted by least squares.
+
+    Parameters
+    ----------
+    system : System
+        With the parameters and positions to start from; stays as it is.
+    targets : sequence
+        Made by `sponge.targets`: ``targets.rdf(r, g)``, ``targets.pressure(1.0)``, ``targets.energies_forces(...)``,
+        ...
+    parameters : sequence of str, mapping, or (mapping, callable)
+        What may change, see `differentiate.Parameters`: ``["nonbonded/epsilons", "nonbonded/sigmas"]``.
+    by : Reweighting or Trajectories
+        How averages are made; not needed for energies and forces.
+    rounds : int
+        The most rounds.
+    tolerance : float
+        Relative change of parameters in a round below which the fit has converged; so it has within twice their errors.
+    progress : bool
+        Print a line a round.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    KeyError, ValueError, TypeError
+        If a parameter does not exist, has no effect, or a target does not depend on any.
+    PoorOverlapError
+        If frames cannot be reweighted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import sponge
+    >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
+    >>> _ = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
+    >>> frames = np.array([[[0, 0, 0], [r, 0, 0]] for r in (0.11, 0.12, 0.13)])
+    >>> energies = [0.5 * 2000 * (r - 0.125) ** 2 for r in (0.11, 0.12, 0.13)]
+    >>> found = fit(system, [sponge.targets.energies_forces(frames, energies)], ["bond/k", "bond/r0"])
+    >>> {name: round(float(value), 3) for name, value in found.parameters.items()}
+    {'bond/k': 2000.0, 'bond/r0': 0.125}
+    """
+    targets = [targets] if isinstance(targets, (Target, EnergiesForces)) else list(targets)
+    if not targets or not all(isinstance(t, (Target, EnergiesForces)) for t in targets):
+        raise TypeError(
+            f"fit: targets must be a list of targets, at least one, as sponge.targets makes them, got {targets!r:.80}"
+        )
+    check.integer(rounds, "fit: rounds", 1)
+    problem = Problem(system, targets, Parameters(system, parameters), by)
+    if not problem.sampled:
+        return _least_squares(problem)
+    if by is None:
+        raise ValueError(
+            "fit: by must say how averages are made: differentiate.Reweighting(...) or differentiate.Trajectories(...)"
+        )
+    make = {Reweighting: Reweighted, Trajectories: Differentiated}.get(type(by))
+    if make is None:
+        raise TypeError(f"fit: by must be Reweighting or Trajectories, got {type(by).__name__}")
+    way, u, history, converged = make(problem, by), np.zeros(problem.parameters.size), [], False
+    for number in range(rounds):
+        way.sample(u, number)
+        new = way.minimize(u)
+        history.append(Round(problem.parameters.values(new), way.loss(new), way.effective(new)))
+        errors = way.errors(new)
+        if progress:
+            shown = ", ".join(f"{name} {np.array2string(np.asarray(v), precision=5)}" for name,
+                              v in history[-1].parameters.items())
+            print(f"round {number + 1}: loss {history[-1].loss:.4g}, {shown}")
+        step, u = np.abs(new - u), new
+        if not way.limited and np.all(step <= np.fmax(tolerance, 2 * errors)):
+            converged = True
+            break
+    return _result(problem, u, errors, way.reached(u), history, converged)
+
+
+def _least_squares(problem):
+    from scipy.optimize import least_squares
+
+    history = []
+
+    def residuals(u):
+        return np.concatenate([g.residuals(u) for g in problem.given])
+
+    def jacobian(u):
+        parts = [g.both(u) for g in problem.given]
+        j = np.concatenate([p[1] for p in parts])
+        problem.check_slopes(np.empty((0, j.shape[1])))
+        history.append(Round(problem.parameters.values(u), 0.5 * float(sum(np.sum(p[0] ** 2) for p in parts)), np.nan))
+        return j
+
+    u = np.zeros(problem.parameters.size)
+    found = least_squares(residuals, u, jacobian, method="trf", x_scale="jac")
+    left = 2 * found.cost / max(len(found.fun) - len(u), 1)
+    errors = np.sqrt(np.diag(np.linalg.pinv(found.jac.T @ found.jac)) * left)
+    history.append(Round(problem.parameters.values(found.x), float(found.cost), np.nan))
+    return _result(problem, found.x, errors, {}, history, bool(found.success))
+
+
+def _result(problem, u, errors, reached, history, converged):
+    p = problem.parameters
+    plain = lambda tree: {k: np.asarray(v, np.float64) if np.ndim(v) else float(v) for k,
+                          v in tree.items()}
+    return Fit(problem.at(u), plain(p.values(u)), plain(p.errors(u, errors)), reached, history, converged)

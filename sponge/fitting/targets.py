@@ -1,0 +1,193 @@
+"""What `sponge.fit` brings a system to: measured or computed properties, with how exactly they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.core.extend import check
+
+from ..differentiate import observables
+from ..differentiate.observables import Observable
+
+__all__ = ["EnergiesForces", "Target", "density", "dielectric", "dipole", "energies_forces", "energy", "observable",
+           "pressure", "rdf"]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The value that the mean of an observable should have.
+
+    Attributes
+    ----------
+    name : str
+    value, error : arrays of one shape
+        Deviations count in units of the error.
+    make : callable
+        ``make(system, temperature, energy)`` returns the `Observable`, where `energy` is a pure energy of the system.
+    """
+
+    name: str
+    value: np.ndarray
+    error: np.ndarray
+    make: Callable[..., Observable]
+
+
+def _target(name, value, error, make):
+    value = np.array(value, np.float64)
+    check.finite(value, f"target {name}: values")
+    error = np.array(np.broadcast_to(np.asarray(error, np.float64), value.shape))
+    if not np.all((error > 0) & np.isfinite(error)):
+        raise ValueError(f"target {name}: errors must be positive, got {error}")
+    return Target(name, value, error, make)
+
+
+def observable(f: Any, value: Any, error: Any = None, name: str | None = None) -> Target:
+    """The ensemble average of any observable.
+
+    Parameters
+    ----------
+    f : Observable or callable
+        A callable is a function of positions and box, ``f(positions, box)``.
+    value : number or array
+    error : number or array, optional
+        Standard error of the value; a hundredth of the value when left out.
+    name : str, optional
+    """
+    if not isinstance(f, Observable):
+        if not callable(f):
+            raise TypeError(f"target: the observable must be callable, got {type(f).__name__}")
+        f = observables.function(f)
+    if error is None:
+        error = 0.01 * np.abs(np.asarray(value, np.float64))
+    return _target(name or f.name, value, error, lambda system, temperature, energy: f)
+
+
+def rdf(r: Any, g: Any, first: Any = None, second: Any = None, *, width: float | None = None, molecules: Any = None,
+        error: Any = 0.05) -> Target:
+    """A radial distribution function; see `observables.rdf` for its arguments.
+
+    Parameters
+    ----------
+    r, g : arrays [bins]
+        Distances in nm, and the values there, as smooth as Gaussian bins of `width` make them.
+    first, second : array of int, optional
+    width : float, optional
+    molecules : int array [n], optional
+    error : number or array [bins]
+    """
+    if np.shape(r) != np.shape(g):
+        raise ValueError(f"target rdf: r and g must have one shape, got {np.shape(r)} and {np.shape(g)}")
+    found = observables.rdf(r, first, second, width=width, molecules=molecules)
+    return _target("rdf", g, error, lambda system, temperature, energy: found)
+
+
+def pressure(value: float, error: float = 50.0) -> Target:
+    """The pressure in bar, at constant volume.
+
+    Parameters
+    ----------
+    value, error : float
+        In bar; deviations count in units of the error.
+    """
+    return _target("pressure", value, error, lambda system, temperature,
+                   energy: observables.pressure(system, temperature, energy))
+
+
+def density(value: float, error: float = 0.005) -> Target:
+    """The density in g/cm^3, at constant pressure.
+
+    Parameters
+    ----------
+    value, error : float
+        In g/cm^3.
+    """
+    return _target("density", value, error, lambda system, temperature, energy: observables.density(system))
+
+
+def dipole(value: float, error: float = 1e-4) -> Target:
+    """The mean dipole moment of molecules in e nm.
+
+    Parameters
+    ----------
+    value, error : float
+        In e nm (1 debye = 0.0208194 e nm).
+    """
+    return _target("dipole", value, error, lambda system, temperature, energy: observables.dipole(system))
+
+
+def dielectric(value: float, error: float = 2.0) -> Target:
+    """The static dielectric constant.
+
+    Parameters
+    ----------
+    value, error : float
+    """
+    return _target("dielectric", value, error, lambda system, temperature,
+                   energy: observables.dielectric(system, temperature))
+
+
+def energy(value: float, error: float) -> Target:
+    """The mean potential energy in kJ/mol of the whole system.
+
+    Parameters
+    ----------
+    value, error : float
+        In kJ/mol.
+    """
+    return _target("energy", value, error, lambda system, temperature, energy: observables.energy(system, energy))
+
+
+@dataclass(frozen=True, eq=False)
+class EnergiesForces:
+    """Energies and forces of given configurations, see `energies_forces`."""
+
+    positions: np.ndarray
+    boxes: np.ndarray | None
+    energies: np.ndarray | None
+    forces: np.ndarray | None
+    energy_error: float
+    force_error: float
+    offset: bool
+    name: str = "energies and forces"
+
+
+def energies_forces(positions: Any, energies: Any = None, forces: Any = None, boxes: Any = None, *,
+                    energy_error: float = 1.0,
+                    force_error: float = 10.0, offset: bool = True) -> EnergiesForces:
+    """Energies and forces of configurations, as from quantum chemistry; nothing is sampled.
+
+    Parameters
+    ----------
+    positions : array [frames, n, 3]
+        In nm.
+    energies : array [frames], optional
+        In kJ/mol.
+    forces : array [frames, n, 3], optional
+        In kJ/mol/nm.
+    boxes : array [frames, 3, 3] or [3, 3], optional
+    energy_error, force_error : float
+        Deviations count in these units, those of forces per component.
+    offset : bool
+        Energies are compared up to a constant.
+    """
+    where = "target energies and forces"
+    positions = np.array(positions, np.float64)
+    if positions.ndim != 3 or positions.shape[2] != 3 or not len(positions):
+        raise ValueError(f"{where}: positions must have shape [frames, n, 3], got {positions.shape}")
+    if energies is None and forces is None:
+        raise ValueError(f"{where}: energies, forces or both must be given")
+    shapes = {"energies": (energies, positions.shape[:1]), "forces": (forces, positions.shape)}
+    found = {}
+    for name, (values, shape) in shapes.items():
+        found[name] = None if values is None else np.array(values, np.float64)
+        if values is not None and (found[name].shape != shape or not np.isfinite(found[name]).all()):
+            raise ValueError(f"{where}: {name} must be finite and have shape {shape}, got shape {found[name].shape}")
+    for name, error in (("energy_error", energy_error), ("force_error", force_error)):
+        check.positive(error, f"{where}: {name}")
+    boxes = None if boxes is None else np.array(np.broadcast_to(np.asarray(boxes, np.float64), (len(positions), 3, 3)))
+    return EnergiesForces(positions, boxes, found["energies"], found["forces"], float(energy_error), float(force_error),
+                          bool(offset))

@@ -1,0 +1,1 @@
+"""Generalised Born implicit solvent."""

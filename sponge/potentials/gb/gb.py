@@ -1,0 +1,236 @@
+"""`GB`: generalized Born implicit solvent with a surface-area term."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.core.extend import check
+
+from ...potential import Plan, Potential
+from ...units import COULOMB
+from .tables import MODELS, NECK_CUTOFF, Model, neck_tables
+
+if TYPE_CHECKING:
+    from ...engine.engine import Engine
+    from ...system import System
+
+__all__ = ["GB", "debye_kappa"]
+
+# 5.4 cal/mol/Angstrom^2 times 4 pi, the ACE approximation to the surface of M. Schaefer and M. Karplus,
+# J. Phys. Chem. 100, 1578 (1996), with the constants of OpenMM and Tinker.
+SURFACE_TENSION = 28.3919551  # kJ/mol/nm^2
+PROBE = 0.14  # nm, radius of water
+
+
+class GB(Potential):
+    r"""Generalized Born solvent: polarisation energy of the charges in a continuum, and a term for the cavity's
+    surface.
+
+    .. math:: E = -k_e \sum_{i \le j} w_{ij} \left(\frac{1}{\epsilon_{in}}
+              - \frac{e^{-\kappa f_{ij}}}{\epsilon_{out}}\right) \frac{q_i q_j}{f_{ij}}
+              + \gamma_s \sum_i (R_i + 0.14)^2 (R_i/B_i)^6, \qquad
+              f_{ij}^2 = r_{ij}^2 + B_i B_j e^{-r_{ij}^2 / 4 B_i B_j}
+
+    with w = 1/2 for i = j and 1 otherwise, and Born radii B from pairwise integrals (W. C. Still et al., J. Am. Chem.
+    Soc. 112, 6127 (1990)). All pairs are computed, excluded ones too, without cut-off and without periodicity.
+
+    Parameters
+    ----------
+    charges : array [n]
+        In e.
+    radii : array [n]
+        Intrinsic radii in nm.
+    scales : array [n]
+        Screening factors of the radii.
+    model : {"hct", "obc1", "obc2", "gbn", "gbn2"}
+        AMBER's igb 1, 2, 5, 7, 8; sources in `gb_tables`.
+    solvent_dielectric, solute_dielectric : float
+    kappa : float
+        Inverse Debye length in 1/nm for salt, see `debye_kappa`.
+    surface_tension : float
+        In kJ/mol/nm^2; 0 leaves the surface term out.
+    alpha, beta, gamma : array [n] or float, optional
+        Rescaling of the Born radii (all models but HCT); those of the model when left out.
+
+    Attributes
+    ----------
+    params : dict
+        "charges", "radii", "scales", and but for HCT "alpha", "beta", "gamma".
+
+    Examples
+    --------
+    >>> ion = GB([1.0], [0.2], [0.8], model="hct", surface_tension=0.0)  # Born's formula
+    >>> round(float(ion.energy(ion.params, np.zeros((1, 3)), None)), 3)
+    -359.072
+    """
+
+    def __init__(self, charges: Any, radii: Any, scales: Any, model: str = "obc2", solvent_dielectric: float = 78.5,
+                 solute_dielectric: float = 1.0, kappa: float = 0.0, surface_tension: float = SURFACE_TENSION,
+                 alpha: Any = None, beta: Any = None, gamma: Any = None):
+        if model not in MODELS:
+            raise ValueError(f"GB: model must be one of {', '.join(MODELS)}, got {model!r}")
+        for name, value in (("solvent_dielectric", solvent_dielectric), ("solute_dielectric", solute_dielectric)):
+            if not value > 0:
+                raise ValueError(f"GB: {name} must be positive, got {value}")
+        check.number(kappa, "GB: kappa", 0, unit="1/nm")
+        check.number(surface_tension, "GB: surface_tension", 0, unit="kJ/mol/nm^2")
+        self.name, self.model = "gb", model
+        self.solvent_dielectric, self.solute_dielectric = float(solvent_dielectric), float(solute_dielectric)
+        self.kappa, self.surface_tension = float(kappa), float(surface_tension)
+        n = np.size(charges)
+        self.params = {"charges": _vector("charges", charges, n), "radii": _vector("radii", radii, n),
+                       "scales": _vector("scales", scales, n)}
+        given = {"alpha": alpha, "beta": beta, "gamma": gamma}
+        if self.constants.rescaling is not None:
+            for (name, values), default in zip(given.items(), self.constants.rescaling):
+                self.params[name] = _vector(name, np.broadcast_to(default if values is None else values, n), n)
+        elif any(values is not None for values in given.values()):
+            raise ValueError("GB: model 'hct' does not rescale its radii and takes no alpha, beta, gamma")
+        r = self.params["radii"]
+        lowest = self.constants.offset
+        if np.any(~(r > lowest)):
+            raise ValueError(f"GB: radii must be above the offset {lowest} nm, got {r[~(r > lowest)][0]} for atom "
+                             f"{int(np.argmin(r > lowest))}")
+        if self.constants.neck and np.any((r < 0.1) | (r > 0.2)):
+            bad = int(np.argmax((r < 0.1) | (r > 0.2)))
+            raise ValueError(
+                f"GB: with model {model!r} radii must lie between 0.1 and 0.2 nm, got {r[bad]} for atom {bad}"
+            )
+
+    @property
+    def constants(self) -> Model:
+        """Constants of the model."""
+        return MODELS[self.model]
+
+    def check(self, system: System) -> None:
+        """Raise if the system is periodic or has another number of atoms."""
+        if system.box is not None:
+            raise ValueError(
+                "GB: an implicit solvent has no box, got a periodic system (set system.box = None and method='none')"
+            )
+        n = len(self.params["charges"])
+        if n != system.n:
+            raise ValueError(f"GB: there must be parameters for each of {system.n} atoms, got {n}")
+
+    # -- energy --------------------------------------------------------------------------------------------------------
+
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
+        """Energy in kJ/mol; `box` is not looked at."""
+        n = len(self.params["charges"])
+        d = positions[:, None, :] - positions[None, :, :]
+        other = ~np.eye(n, dtype=bool)
+        r2 = np.where(other, np.sum(d * d, axis=-1), 1.0)
+        born = self.born_radii(params, np.where(other, np.sqrt(r2), 1.0))
+        q = params["charges"]
+        product = born[:, None] * born[None, :]
+        r2 = np.where(other, r2, 0.0)  # the diagonal is an atom with itself: f = B
+        f = np.sqrt(r2 + product * np.exp(-r2 / (4 * product)))
+        screened = 1 / self.solute_dielectric - np.exp(-self.kappa * f) / self.solvent_dielectric
+        polar = -0.5 * COULOMB * np.sum(q[:, None] * q[None, :] * screened / f)
+        radii = params["radii"]
+        return polar + self.surface_tension * np.sum((radii + PROBE) ** 2 * (radii / born) ** 6)
+
+    def born_radii(self, params: dict[str, Any], r: Any) -> Any:
+        """Effective Born radii (nm) at distances `r` [n, n], of which the diagonal is not used."""
+        radii = params["radii"]
+        n = len(self.params["charges"])
+        other = ~np.eye(n, dtype=bool)
+        rho = radii - self.constants.offset
+        s = params["scales"] * rho
+        integral = descreening(r, rho[:, None], s[None, :])
+        if self.constants.neck:
+            integral = integral + self.constants.neck * neck_integral(r, radii)
+        psi = rho * np.sum(np.where(other, integral, 0.0), axis=1)
+        if self.constants.rescaling is None:
+            return rho / (1 - psi)
+        alpha, beta, gamma = params["alpha"], params["beta"], params["gamma"]
+        return 1 / (1 / rho - np.tanh(psi * (alpha - psi * (beta - psi * gamma))) / radii)
+
+    def plan(self, engine: Engine) -> Plan:
+        """Kernels in four stages: integrals and Born radii, pair energies, chain rule per atom, forces through the
+        radii.
+        """
+        from .plan import plan
+
+        return plan(self, engine)
+
+
+def descreening(r: Any, rho: Any, s: Any) -> Any:
+    """Integral of r^-4 / (4 pi) over a sphere of radius `s` at distance `r`, outside of one of radius `rho` at the
+    origin.
+
+    Hawkins, Cramer and Truhlar 1996, equations 9 to 13; an atom within the other sphere as in Onufriev et al. 2004.
+    """
+    upper = r + s
+    inner = np.abs(r - s)
+    lower = np.maximum(rho, inner)
+    integral = 0.5 * (1 / lower - 1 / upper + 0.25 * (r - s * s / r) * (upper**-2 - lower**-2) + 0.5
+                      * np.log(lower / upper) / r)
+    integral = integral + np.where(s - r > rho, 1 / rho - 1 / lower, 0.0)
+    return np.where(upper > rho, integral, 0.0)
+
+
+def neck_integral(r: Any, radii: Any) -> Any:
+    """Integral over the space between two atoms that is too narrow for water [n, n] (Mongan et al.
+
+    2007, equation 9).
+    """
+    d0, m0 = neck_pair_tables(radii)
+    x2 = ((r - d0) / 0.1) ** 2
+    return np.where(r < radii[:, None] + radii[None, :] + NECK_CUTOFF, m0 / (1 + x2 + 0.3 * x2**3), 0.0)
+
+
+def neck_pair_tables(radii: Any) -> tuple[Any, Any]:
+    """Positions and heights of the necks between spheres of all `radii` [n, n]: the tables, linear in both radii."""
+    hats = np.maximum(0.0, 1.0 - np.abs(((radii - 0.1) / 0.005)[:, None] - np.arange(21.0)))
+    d0, m0 = neck_tables()
+    return hats @ d0 @ np.transpose(hats), hats @ m0 @ np.transpose(hats)
+
+
+def debye_kappa(concentration: float, temperature: float = 300.0, dielectric: float = 78.5) -> float:
+    """Inverse Debye length (1/nm) of a monovalent salt for `GB`, scaled by 0.73.
+
+    Parameters
+    ----------
+    concentration : float
+        In mol/l.
+    temperature : float
+        In K.
+    dielectric : float
+        Of the solvent.
+
+    References
+    ----------
+    J. Srinivasan, M. W. Trevathan, P. Beroza, D. A. Case, Theor. Chem. Acc. 101, 426 (1999): the factor 0.73 makes up
+    for ions kept out of the solute.
+
+    Examples
+    --------
+    >>> round(debye_kappa(0.1), 3)
+    0.757
+    """
+    from ...units import GAS_CONSTANT
+
+    per_volume = concentration * 0.602214076  # ions of each sign in nm^3
+    return 0.73 * float(np.sqrt(8 * np.pi * COULOMB * per_volume / (dielectric * GAS_CONSTANT * temperature)))
+
+
+def _vector(name, values, n):
+    values = np.array(values, np.float64)
+    if values.shape != (n,):
+        raise ValueError(f"GB: {name} must have shape [{n}], got {values.shape}")
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"GB: {name} must be finite, got {values[~np.isfinite(values)][0]} for atom "
+                         f"{int(np.argmin(np.isfinite(values)))}")
+    return values
+
+
+def example():
+    """Systems for `testing`."""
+    from ...testing.potential import example_system
+
+    rng = np.random.default_rng(2)
+    charges, radii, scales = rng.normal(size=12) / 2, rng.uniform(0.11, 0.18, 12), rng.uniform(0.7, 0.9, 12)
+    return [example_system(GB(charges, radii, scales, model=model, kappa=0.7), seed=2) for model in MODELS]

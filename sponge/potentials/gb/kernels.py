@@ -1,0 +1,212 @@
+"""Kernels of `GB`: double precision, eight partners at a time, every atom with every other.
+
+In stages: coordinates as rows (`dense_kernels`, which says how pairs are dealt out); Born radii, and what each atom
+contributes alone (`born_radii`); energies of pairs, direct forces and derivatives by the radii (`pair_terms`);
+derivatives by the integrals (`chain_radii`); forces through the integrals (`descreening_forces`). Padding has no charge
+and no screening.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from triskele.core.extend import device, kernel, simd
+
+from ...engine.flags import ENERGY
+from ..dense_kernels import CHARGE, X, Y, Z, eight, one
+
+# Rows of the table of atoms [ATOM_ROWS, padded] after X, Y, Z, CHARGE: parameters, results
+RHO, SCREEN, RADIUS, ALPHA, BETA, GAMMA, BORN, BORN_BY_INTEGRAL, BY_BORN, BY_INTEGRAL = range(4, 14)
+ATOM_ROWS = 14
+# Constants: 1/dielectric inside and outside, ..., whether radii are rescaled
+SOLUTE, SOLVENT, KAPPA, TENSION, PROBE, NECK, NECK_CUTOFF, RESCALED, COULOMB = range(9)
+N_CONSTANTS = 9
+# Rows of a chunk's sums [chunks, SUM_ROWS, padded]: forces, derivatives by Born radii
+BY = 3
+SUM_ROWS = 4
+
+
+@device(forceinline=True)
+def _integral(r, rinv, rho, s):  # `gb.descreening`
+    lower, up = simd.maximum(simd.abs(r - s), rho), simd.rcp_fast(r + s, 2)
+    low = simd.rcp_fast(lower, 2)
+    value = 0.5 * (low - up) + 0.125 * (r - s * s * rinv) * (up * up - low * low) + 0.25 * simd.log(lower * up) * rinv
+    value = value + simd.select(s - r > rho, simd.rcp_fast(rho, 2) - low, 0.0)
+    return simd.select(r + s > rho, value, 0.0)
+
+
+@device(forceinline=True)
+def _integral_slope(r, rinv, rho, s):  # by r; what comes through the bounds r + s and |r - s| cancels
+    lower, up = simd.maximum(simd.abs(r - s), rho), simd.rcp_fast(r + s, 2)
+    low = simd.rcp_fast(lower, 2)
+    rinv2 = rinv * rinv
+    slope = 0.125 * (1.0 + s * s * rinv2) * (up * up - low * low) - 0.25 * simd.log(lower * up) * rinv2
+    return simd.select(r + s > rho, slope, 0.0)
+
+
+@device(forceinline=True)
+def _neck(r, d0, m0):
+    x = (r - d0) * 10.0
+    x2 = x * x
+    return m0 * simd.rcp_fast(1.0 + x2 * (1.0 + 0.3 * x2 * x2), 2)
+
+
+@device(forceinline=True)
+def _neck_slope(r, d0, m0):
+    x = (r - d0) * 10.0
+    x2 = x * x
+    inverse = simd.rcp_fast(1.0 + x2 * (1.0 + 0.3 * x2 * x2), 2)
+    return -10.0 * m0 * x * (2.0 + 1.8 * x2 * x2) * inverse * inverse
+
+
+@kernel(nogil=True)
+def born_radii(chunk, chunks, n, atoms, kinds, d0, m0, constants, rows, flags):  # kinds int64 [padded]; d0, m0 [t, t]
+    energy = 0.0
+    t = len(d0)
+    neck, rescaled = constants[NECK], constants[RESCALED] != 0.0
+    solute, solvent, kappa = constants[SOLUTE], constants[SOLVENT], constants[KAPPA]
+    for i in range(chunk, n, chunks):
+        x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
+        rho_i, radius_i = one(atoms, RHO, i), one(atoms, RADIUS, i)
+        total = simd.splat(0.0, 8)
+        for j in range(0, atoms.shape[1], 8):
+            dx, dy, dz = x - eight(atoms, X, j), y - eight(atoms, Y, j), z - eight(atoms, Z, j)
+            other = simd.iota(8) != np.int32(i - j)
+            r2 = simd.select(other, dx * dx + dy * dy + dz * dz, 1.0)
+            rinv = simd.rsqrt_fast(r2, 2)
+            r = r2 * rinv
+            value = _integral(r, rinv, rho_i, eight(atoms, SCREEN, j))
+            if neck != 0.0:
+                near = r < radius_i + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF]
+                if simd.any(near):
+                    at = simd.load(kinds, j, 8) + kinds[i] * t
+                    value = value + simd.select(near, neck * _neck(r, simd.gather(d0, at), simd.gather(m0, at)), 0.0)
+            total = total + simd.select(other, value, 0.0)
+        integral, rho = simd.sum(total), atoms[RHO, i]
+        psi = integral * rho
+        if rescaled:
+            alpha, beta, gamma = atoms[ALPHA, i], atoms[BETA, i], atoms[GAMMA, i]
+            tanh = math.tanh(psi * (alpha - psi * (beta - psi * gamma)))
+            born = 1 / (1 / rho - tanh / atoms[RADIUS, i])
+            by = born * born * (1 - tanh * tanh) / atoms[RADIUS, i] * rho * (alpha - psi * (2 * beta - 3 * psi * gamma))
+        else:
+            born = rho / (1 - psi)
+            by = born * born
+        atoms[BORN, i], atoms[BORN_BY_INTEGRAL, i] = born, by
+        outside = solvent
+        if kappa != 0.0:
+            outside *= math.exp(-kappa * born)
+        own = -0.5 * constants[COULOMB] * atoms[CHARGE, i] ** 2 / born
+        surface = atoms[RADIUS, i] / born
+        surface = constants[TENSION] * (atoms[RADIUS, i] + constants[PROBE]) ** 2 * (surface * surface * surface) ** 2
+        energy += own * (solute - outside) + surface
+        atoms[BY_BORN, i] = -own * ((solute - outside) / born - kappa * outside) - 6 * surface / born
+    if flags[ENERGY] != 0:
+        rows[chunk, 0] = energy
+
+
+@kernel(nogil=True)
+def pair_terms(chunk, chunks, n, atoms, constants, sums, rows, flags):
+    padded = atoms.shape[1]
+    energy = simd.splat(0.0, 8)
+    solute, solvent, kappa = constants[SOLUTE], constants[SOLVENT], constants[KAPPA]
+    start = chunk * SUM_ROWS * padded
+    for k in range(0, SUM_ROWS * padded, 8):
+        simd.store(sums, start + k, simd.splat(0.0, 8))
+    for i in range(chunk, n, chunks):
+        x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
+        charge = one(atoms, CHARGE, i) * constants[COULOMB]
+        born = one(atoms, BORN, i)
+        half_inverse = 0.25 * simd.rcp_fast(born, 2)
+        fx = simd.splat(0.0, 8)
+        fy, fz, by = fx, fx, fx
+        for j in range(i & -8, padded, 8):
+            dx, dy, dz = x - eight(atoms, X, j), y - eight(atoms, Y, j), z - eight(atoms, Z, j)
+            r2 = dx * dx + dy * dy + dz * dz
+            qq = charge * simd.select(simd.iota(8) > np.int32(i - j), eight(atoms, CHARGE, j), 0.0)
+            born_j = eight(atoms, BORN, j)
+            quarter_inverse = half_inverse * simd.rcp_fast(born_j, 2)
+            product = born * born_j
+            spread = simd.exp(-(r2 * quarter_inverse))
+            finv = simd.rsqrt_fast(r2 + product * spread, 2)
+            e = qq * finv
+            if kappa != 0.0:
+                outside = solvent * simd.exp(-kappa * (r2 + product * spread) * finv)
+                slope = e * ((solute - outside) * finv - kappa * outside)
+                energy = energy - e * (solute - outside)
+            else:
+                slope = e * (solute - solvent) * finv
+                energy = energy - e * (solute - solvent)
+            slope = slope * finv  # dE/df / f
+            direct = -slope * (1.0 - 0.25 * spread)
+            gx, gy, gz = direct * dx, direct * dy, direct * dz
+            fx, fy, fz = fx + gx, fy + gy, fz + gz
+            through = 0.5 * slope * spread
+            reach = r2 * 0.25
+            by = by + through * (born_j + reach * simd.rcp_fast(born, 2))
+            at = start + j
+            simd.store(sums, at, simd.load(sums, at, 8) - gx)
+            simd.store(sums, at + padded, simd.load(sums, at + padded, 8) - gy)
+            simd.store(sums, at + 2 * padded, simd.load(sums, at + 2 * padded, 8) - gz)
+            at += BY * padded
+            simd.store(sums, at, simd.load(sums, at, 8) + through * (born + reach * simd.rcp_fast(born_j, 2)))
+        sums[chunk, 0, i] += simd.sum(fx)
+        sums[chunk, 1, i] += simd.sum(fy)
+        sums[chunk, 2, i] += simd.sum(fz)
+        sums[chunk, BY, i] += simd.sum(by)
+    if flags[ENERGY] != 0:
+        rows[chunk + chunks, 0] = simd.sum(energy)
+
+
+@kernel(nogil=True)
+def chain_radii(chunk, chunks, n, atoms, sums):
+    padded = atoms.shape[1]
+    first, last = padded * chunk // chunks, padded * (chunk + 1) // chunks
+    for i in range(first, min(last, n)):
+        by = atoms[BY_BORN, i]
+        for c in range(len(sums)):
+            by += sums[c, BY, i]
+        atoms[BY_INTEGRAL, i] = by * atoms[BORN_BY_INTEGRAL, i]
+
+
+@kernel(nogil=True)
+def descreening_forces(chunk, chunks, n, atoms, kinds, d0, m0, constants, sums):
+    padded = atoms.shape[1]
+    t = len(d0)
+    neck = constants[NECK]
+    for i in range(chunk, n, chunks):
+        x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
+        rho, screen, radius, by = one(atoms, RHO,
+                                      i), one(atoms, SCREEN, i), one(atoms, RADIUS, i), one(atoms, BY_INTEGRAL, i)
+        fx = simd.splat(0.0, 8)
+        fy, fz = fx, fx
+        for j in range(i & -8, padded, 8):
+            dx, dy, dz = x - eight(atoms, X, j), y - eight(atoms, Y, j), z - eight(atoms, Z, j)
+            later = simd.iota(8) > np.int32(i - j)
+            r2 = simd.select(later, dx * dx + dy * dy + dz * dz, 1.0)
+            rinv = simd.rsqrt_fast(r2, 2)
+            r = r2 * rinv
+            by_j = eight(atoms, BY_INTEGRAL, j)
+            slope = by * _integral_slope(
+                r, rinv, rho, eight(atoms, SCREEN, j)
+            ) + by_j * _integral_slope(r, rinv, eight(atoms, RHO, j), screen)
+            if neck != 0.0:
+                near = r < radius + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF]
+                if simd.any(near):
+                    kind = simd.load(kinds, j, 8)
+                    at, turned = kind + kinds[i] * t, kind * t + kinds[i]
+                    own = by * _neck_slope(r, simd.gather(d0, at), simd.gather(m0, at))
+                    other = by_j * _neck_slope(r, simd.gather(d0, turned), simd.gather(m0, turned))
+                    slope = slope + simd.select(near, neck * (own + other), 0.0)
+            slope = simd.select(later, -slope * rinv, 0.0)
+            gx, gy, gz = slope * dx, slope * dy, slope * dz
+            fx, fy, fz = fx + gx, fy + gy, fz + gz
+            at = chunk * SUM_ROWS * padded + j
+            simd.store(sums, at, simd.load(sums, at, 8) - gx)
+            simd.store(sums, at + padded, simd.load(sums, at + padded, 8) - gy)
+            simd.store(sums, at + 2 * padded, simd.load(sums, at + 2 * padded, 8) - gz)
+        sums[chunk, 0, i] += simd.sum(fx)
+        sums[chunk, 1, i] += simd.sum(fy)
+        sums[chunk, 2, i] += simd.sum(fz)

@@ -1,0 +1,1 @@
+"""Lennard-Jones and Coulomb between all pairs of atoms that are not excluded."""

@@ -1,0 +1,280 @@
+"""The energy of `Nonbonded` as pure NumPy code over explicit pairs: the definition that kernels are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.special import erf, erfc
+
+from ... import box as boxes
+from ... import pme
+from ...neighbors.pairs import find_pairs
+from ...units import COULOMB
+from ..at_values import Part
+from .mixing import root
+
+__all__ = ["Form", "excluded", "jump_at_cutoff", "long_range_dispersion", "reciprocal", "terms"]
+
+_BLOCK = 1 << 15  # pairs that are worked on at once
+
+
+@dataclass(frozen=True)
+class Form:
+    """The functional form: options of `Nonbonded` with everything derived from them filled in."""
+
+    method: str
+    mixing: str
+    cutoff: float | None  # None: all pairs, without images
+    switch: float | None = None
+    dispersion: bool = False
+    k_rf: float = 0.0
+    c_rf: float = 0.0
+    alpha: float = 0.0
+    lj_alpha: float = 0.0
+    grid: tuple[int, int, int] | None = None
+    lj_grid: tuple[int, int, int] | None = None
+    wave_vectors: tuple[int, int, int] | None = None
+    order: int = 5
+    images: bool = True  # of excluded pairs
+
+
+def terms(form: Form, names: tuple[str, ...], periodic: bool, types: np.ndarray | None, exclusions: np.ndarray,
+          positions: np.ndarray, box: np.ndarray | None) -> list[Part]:
+    """The parts of the energy at values; their functions take the parameters `names`, positions and, if `periodic`, the
+    box.
+    """
+    images = None if form.cutoff is None else box
+    pairs = find_pairs(positions, images, form.cutoff, exclusions)
+    parts = []
+    many = len(pairs) > 2 * _BLOCK
+    function = _pair_function(form, names, periodic)
+    for start in range(0, len(pairs), _BLOCK):
+        block, real = pairs[start : start + _BLOCK], None
+        if many and len(block) < _BLOCK:  # the last is filled up, so that all have one shape
+            real = np.arange(_BLOCK) < len(block)
+            block = np.concatenate([block, np.broadcast_to(pairs[0], (_BLOCK - len(block), 2))])
+        elif many:
+            real = np.ones(_BLOCK, bool)
+        i, j = np.ascontiguousarray(block.T)
+        parts.append(Part(function, (i, j, None if types is None else (types[i], types[j]), real), many))
+    parts.append(Part(_rest_function(form, names, periodic), (exclusions.astype(np.int64), types)))
+    if form.alpha:
+        parts.append(Part(_reciprocal_function(form, names, periodic), None, compile=many))
+    return parts
+
+
+def _split(names, periodic, leaves):
+    params = dict(zip(names, leaves[: len(names)], strict=True))
+    return params, leaves[len(names)], leaves[len(names) + 1] if periodic else None
+
+
+@cache
+def _pair_function(form, names, periodic):
+    def energy(data, *leaves):
+        i, j, types, real = data
+        params, positions, box = _split(names, periodic, leaves)
+        d = boxes.displacement(positions[i] - positions[j], None if form.cutoff is None else box)
+        r2 = np.sum(d * d, axis=-1)
+        if real is not None:
+            r2 = np.where(real, r2, 1.0)
+        e = pair_energies(form, params, i, j, types, r2)
+        return np.sum(e if real is None else np.where(real, e, 0.0))
+
+    return energy
+
+
+def pair_energies(form: Form, params: dict[str, Any], i: Any, j: Any, types: Any, r2: Any) -> Any:
+    """Energies of pairs (i, j) at squared distances `r2` within the cut-off, without any reciprocal part."""
+    r = np.sqrt(r2)
+    qq = COULOMB * params["charges"][i] * params["charges"][j]
+    if form.alpha:
+        e = qq * erfc(form.alpha * r) / r
+    elif form.method == "reaction_field":
+        e = qq * (1 / r + form.k_rf * r2 - form.c_rf)
+    else:
+        e = qq / r
+    lj = _lennard_jones(form, params, i, j, types, r2)
+    if form.switch is not None:
+        x = np.maximum((r - form.switch) / (form.cutoff - form.switch), 0.0)
+        lj = lj * (1 + x**3 * (-10 + x * (15 - 6 * x)))
+    return e + lj
+
+
+def _lennard_jones(form, params, i, j, types, r2):
+    inverse6 = r2**-3
+    if form.mixing == "table":
+        ti, tj = types
+        a, b = params["a"], params["b"]
+        # the two halves of the table share a derivative
+        a, b = 0.5 * (a[ti, tj] + a[tj, ti]), 0.5 * (b[ti, tj] + b[tj, ti])
+        return (a * inverse6 - b) * inverse6
+    s, e = params["sigmas"], root(params["epsilons"])
+    epsilon4 = 4 * e[i] * e[j]
+    sigma6 = (0.5 * (s[i] + s[j])) ** 6 if form.mixing == "lorentz_berthelot" else (s[i] * s[j]) ** 3
+    x = sigma6 * inverse6
+    lj = epsilon4 * x * (x - 1)
+    if form.lj_alpha:
+        # Dispersion, mixed geometrically, is summed over all images by the mesh: its long-ranged part is taken out
+        # here. What the pair energy would be at the cut-off is taken off too (Wennberg et al. 2015, equations 9 to 12).
+        xc = sigma6 * form.cutoff**-6
+        c6 = epsilon4 * (s[i] * s[j]) ** 3
+        lj = lj + c6 * inverse6 * _screened(form.lj_alpha**2 * r2)
+        lj = lj - epsilon4 * xc * (xc - 1) - c6 * form.cutoff**-6 * _screened((form.lj_alpha * form.cutoff) ** 2)
+    return lj
+
+
+def _screened(x):
+    """1 - exp(-x) (1 + x + x^2/2), the part of r^-6 that the mesh sums (Essmann et al. 1995, equation 5.3)."""
+    # three terms cancel for small x: there the series x^3/6 (1 - 3x/4 + 3x^2/10 - x^3/12 + ...)
+    small = x < 0.05
+    y, z = np.where(small, x, 0.0), np.where(small, 1.0, x)
+    series = y**3 / 6 * (
+        1 + y * (-3 / 4 + y * (3 / 10 + y * (-1 / 12 + y * (1 / 56 + y * (-1 / 320 + y * (1 / 2160 - y / 16800))))))
+    )
+    return np.where(small, series, 1 - np.exp(-z) * (1 + z + 0.5 * z * z))
+
+
+@cache
+def _rest_function(form, names, periodic):
+    """Excluded pairs and the tail."""
+
+    def energy(data, *leaves):
+        exclusions, types = data
+        params, positions, box = _split(names, periodic, leaves)
+        e = 0.0 * np.sum(positions[:1])
+        if form.alpha:
+            e = e + excluded(form, params, positions, box, exclusions)
+        if form.dispersion:
+            e = e + long_range_dispersion(form, params, types) / boxes.volume(box)
+        return e
+
+    return energy
+
+
+@cache
+def _reciprocal_function(form, names, periodic):
+    def energy(data, *leaves):
+        return reciprocal(form, *_split(names, periodic, leaves))
+
+    return energy
+
+
+def excluded(form: Form, params: dict[str, Any], positions: Any, box: Any, exclusions: np.ndarray) -> Any:
+    """The reciprocal sum holds excluded pairs too: they are taken out again."""
+    i, j = exclusions.T
+    d = boxes.displacement(positions[i] - positions[j], box if form.images else None)
+    r2 = np.sum(d * d, axis=-1)
+    q = params["charges"]
+    e = -COULOMB * form.alpha * np.sum(q[i] * q[j] * _erf_over(form.alpha**2 * r2))
+    if form.lj_alpha:
+        c = 2 * root(params["epsilons"]) * params["sigmas"] ** 3
+        e = e + form.lj_alpha**6 * np.sum(c[i] * c[j] * _screened_over(form.lj_alpha**2 * r2))
+    return e
+
+
+def _erf_over(x2):
+    """erf(x)/x as a function of x^2, smooth at zero."""
+    small = x2 < 1e-2
+    y, z = np.where(small, x2, 0.0), np.where(small, 1.0, x2)
+    series = 2 / np.sqrt(np.pi) * (
+        1 + y * (-1 / 3 + y * (1 / 10 + y * (-1 / 42 + y * (1 / 216 + y * (-1 / 1320 + y / 9360)))))
+    )
+    root_z = np.sqrt(z)
+    return np.where(small, series, erf(root_z) / root_z)
+
+
+def _screened_over(x):
+    """`_screened`(x) / x^3, smooth at zero."""
+    small = x < 0.05
+    y, z = np.where(small, x, 0.0), np.where(small, 1.0, x)
+    series = (1 + y * (-3 / 4 + y
+                       * (3 / 10 + y * (-1 / 12 + y * (1 / 56 + y * (-1 / 320 + y * (1 / 2160 - y / 16800))))))) / 6
+    return np.where(small, series, (1 - np.exp(-z) * (1 + z + 0.5 * z * z)) / z**3)
+
+
+def reciprocal(form: Form, params: dict[str, Any], positions: Any, box: Any) -> Any:
+    """The sums over wave vectors, with self energies and neutralising background."""
+    q = params["charges"]
+    if form.method == "ewald":
+        return pme.ewald_energy(q, positions, box, form.alpha, form.wave_vectors)
+    e = pme.reciprocal_energy(q, positions, box, form.alpha, form.grid, form.order)
+    if form.lj_alpha:
+        c = 2 * root(params["epsilons"]) * params["sigmas"] ** 3
+        e = e + pme.dispersion_reciprocal_energy(c, positions, box, form.lj_alpha, form.lj_grid, form.order)
+    return e
+
+
+def long_range_dispersion(form: Form, params: dict[str, Any], types: Any) -> Any:
+    """Mean Lennard-Jones energy beyond the cut-off (and of what the switch takes away) times the volume."""
+    rc = form.cutoff
+    w12, w6 = 1 / (9 * rc**9), 1 / (3 * rc**3)
+    if form.switch is not None:
+        more12, more6 = _lost_by_switch(form.switch, rc)
+        w12, w6 = w12 + more12, w6 + more6
+    sum12, sum6 = _mean_sums(form, params, types)
+    return 16 * np.pi * (sum12 * w12 - sum6 * w6)
+
+
+def jump_at_cutoff(form: Form, params: dict[str, Any], types: Any) -> Any:
+    """What the step of the Lennard-Jones energy at the cut-off adds to the pressure, times the volume squared.
+
+    2 pi/3 N^2 r_c^3 u(r_c), with a mean energy u: with it, and the derivative of the tail's energy, the pressure has
+    the whole tail of the virial (Allen and Tildesley, Computer Simulation of Liquids, 2nd ed., 2017, sections 2.8 and
+    2.14).
+    """
+    if form.switch is not None:
+        return 0.0
+    sum12, sum6 = _mean_sums(form, params, types)
+    return 16 * np.pi / 3 * (sum12 / form.cutoff**9 - sum6 / form.cutoff**3)
+
+
+def _mean_sums(form, params, types):
+    """Half of n^2 times the means of e s^12 and e s^6.
+
+    All n (n + 1) / 2 pairs count alike, an atom with itself among them, as in OpenMM.
+    """
+    if form.mixing == "table":
+        t, n = len(params["a"]), len(types)
+        count = np.bincount(types, minlength=t).astype(np.float64)
+        a, b = 0.5 * (params["a"] + params["a"].T), 0.5 * (params["b"] + params["b"].T)
+        sum12 = 0.5 * (count @ a @ count + count @ np.diagonal(a)) / 4
+        sum6 = 0.5 * (count @ b @ count + count @ np.diagonal(b)) / 4
+    else:
+        s, e = params["sigmas"], root(params["epsilons"])
+        n = len(s)
+        sum12, sum6 = _mean_power(s, e, 12, form.mixing), _mean_power(s, e, 6, form.mixing)
+    return n / (n + 1) * sum12, n / (n + 1) * sum6
+
+
+def _mean_power(s, e, power, mixing):
+    """Sum over i <= j of sqrt(e_i e_j) sigma_ij^power, through moments of the atoms' own parameters."""
+    own = np.sum(e * e * s**power)
+    if mixing == "geometric":
+        return 0.5 * (np.sum(e * s ** (power // 2)) ** 2 + own)
+    moment = [np.sum(e * s**k) for k in range(power + 1)]
+    binomial = 1.0
+    total = 0.0
+    for k in range(power + 1):
+        total = total + binomial * moment[k] * moment[power - k]
+        binomial = binomial * (power - k) / (k + 1)
+    return 0.5 * (total / 2**power + own)
+
+
+@cache
+def _lost_by_switch(switch, cutoff):
+    """Integrals of (1 - S(r)) r^2 r^-12 and r^-6 from switch to cut-off: what the switch takes from each power."""
+    polynomial = np.polynomial.Polynomial
+    width = cutoff - switch
+    x = polynomial([-switch / width, 1 / width])
+    lost = (x**3 * (10 - 15 * x + 6 * x * x)).coef  # of r^0 ... r^5
+    found = []
+    for p in (12, 6):
+        total = 0.0
+        for k, c in enumerate(lost):
+            m = k + 3 - p
+            total += c * (np.log(cutoff / switch) if m == 0 else (cutoff**m - switch**m) / m)
+        found.append(float(total))
+    return found[0], found[1]

@@ -1,0 +1,426 @@
+"""Loops over cluster pairs, for any pair function: templates that built-in and generated kernels are made of.
+
+A pair kernel is a module-level function that names a template and four device functions (`template`s themselves, so
+that they are inlined)::
+
+    @kernel(nogil=True)
+    def forces(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
+               sums, blocks, rows, flags):
+        force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params,
+        numbers,
+                   sums, blocks, rows, flags, constants, load, force, force_plain)
+
+    constants(numbers)             tuple of 16-lane vectors from the array `numbers` of xs' dtype, made once per chunk,
+    as by
+                                   simd.load_splat(numbers, k, 16); the first must be the square of the cut-off.
+    load(params, cluster, lanes)   parameters of a cluster's four atoms, with `lanes` one of `first` and `second`: a
+    tuple
+                                   such as (lanes(params, 8 * cluster), lanes(params, 8 * cluster + 4)) for two
+                                   parameters per atom, which stand in blocks of four atoms: a4 b4.
+    force(r2, i, j, c)             -(dU/dr)/r, from the squared distance, the parameters of both atoms, the constants;
+                                   `force_plain` serves pairs of clusters of which one has no Lennard-Jones parameters.
+    energy(r2, i, j, c)            for `energy_loop`: U and -(dU/dr)/r; it also sums the virial, into rows[chunk].
+                                   `force_energy_loop` takes two, as `force_loop` does.
+
+Lanes outside of the cut-off, excluded pairs and padding are dropped afterwards, whatever the function gives for them
+(infinities and NaN too: r2 is 0 for an atom with itself).
+
+`PairPlan` makes the tasks of such kernels.
+
+Forces on second clusters are kept lane by lane (three vectors a cluster) and summed over lanes once per chunk: that
+saves two thirds of the shuffles of a sum per pair, which would be a fifth of the instructions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.core.extend import Task, give_slot, kernel, simd, take_slot, template
+
+from ...engine.flags import ENERGY
+from ...neighbors.lanes import first, second
+from ...neighbors.state import CLUSTERS, END, LJ_END, PLAIN_END, SHIFT, START, I, aligned_zeros
+from ...potential import ROW, Plan
+
+if TYPE_CHECKING:
+    from ...engine.engine import Engine
+    from ...neighbors import NeighborList
+
+__all__ = ["PairPlan", "energy_loop", "force_energy_loop", "force_loop", "gradient_loop", "two_over_r",
+           "two_over_r_exact"]
+
+
+@template
+def _clear(chunk, touched, n_touched, origin, clusters, force):
+    zero = simd.splat(force.dtype.type(0), 16)
+    for t in range(n_touched):
+        j = touched[chunk, t] - origin
+        j += clusters * (j < 0)
+        simd.store(force, 48 * j, zero)
+        simd.store(force, 48 * j + 16, zero)
+        simd.store(force, 48 * j + 32, zero)
+
+
+@template
+def _close(chunk, touched, n_touched, origin, clusters, force, block):
+    """Sum the lanes of each touched cluster: its block gets x4 y4 z4."""
+    for t in range(n_touched):
+        j = touched[chunk, t] - origin
+        j += clusters * (j < 0)
+        for a in range(3):
+            v = simd.load(force, 48 * j + 16 * a, 16)
+            h = simd.low(v) + simd.high(v)
+            simd.store(block, 16 * j + 4 * a, simd.low(h) + simd.high(h))
+
+
+@template
+def _add_quarters(force, at, v):
+    """Add the sum of each quarter of `v`, which belongs to an atom of the first cluster, to that atom's lane."""
+    h = simd.shuffle(v, (0, 2, 4, 6, 8, 10, 12, 14)) + simd.shuffle(v, (1, 3, 5, 7, 9, 11, 13, 15))
+    q = simd.shuffle(h, (0, 2, 4, 6)) + simd.shuffle(h, (1, 3, 5, 7))
+    simd.store(force, at, simd.load(force, at, 4) + q)
+
+
+@template
+def _run(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c, load,
+         force):
+    """One run of an entry: forces on its first cluster are returned, those on the second go to `total`."""
+    zero = simd.splat(total.dtype.type(0), 16)
+    for k in range(begin, end):
+        j = np.int64(simd.load_scalar(pair, k))
+        at = j - origin
+        at = 48 * (at + clusters * (at < 0))
+        dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
+        r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
+        inside = r2 < c[0]
+        if masked:
+            inside = inside & simd.from_bits(np.uint64(simd.load_scalar(mask, k)), 16)
+        s = simd.select(inside, force(r2, pi, load(params, j, second), c), zero)
+        simd.store(total, at, simd.fma(-s, dx, simd.load(total, at, 16)))
+        simd.store(total, at + 16, simd.fma(-s, dy, simd.load(total, at + 16, 16)))
+        simd.store(total, at + 32, simd.fma(-s, dz, simd.load(total, at + 32, 16)))
+        fx, fy, fz = simd.fma(s, dx, fx), simd.fma(s, dy, fy), simd.fma(s, dz, fz)
+    return fx, fy, fz, u
+
+
+@template
+def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c,
+              load, energy):
+    """As `_run`, with the energy, which is added to `u`."""
+    zero = simd.splat(total.dtype.type(0), 16)
+    for k in range(begin, end):
+        j = np.int64(simd.load_scalar(pair, k))
+        at = j - origin
+        at = 48 * (at + clusters * (at < 0))
+        dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
+        r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
+        inside = r2 < c[0]
+        if masked:
+            inside = inside & simd.from_bits(np.uint64(simd.load_scalar(mask, k)), 16)
+        du, f = energy(r2, pi, load(params, j, second), c)
+        s = simd.select(inside, f, zero)
+        u = u + simd.select(inside, du, zero)
+        simd.store(total, at, simd.fma(-s, dx, simd.load(total, at, 16)))
+        simd.store(total, at + 16, simd.fma(-s, dy, simd.load(total, at + 16, 16)))
+        simd.store(total, at + 32, simd.fma(-s, dz, simd.load(total, at + 32, 16)))
+        fx, fy, fz = simd.fma(s, dx, fx), simd.fma(s, dy, fy), simd.fma(s, dz, fz)
+    return fx, fy, fz, u
+
+
+@template
+def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums,
+          blocks,
+          rows, flags, constants, load, run, f, f_plain, with_energy):
+    if flags[ENERGY]:
+        return
+    clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
+    row = take_slot(sums)
+    total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
+    _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
+    c = constants(numbers)
+    zero = simd.splat(real(0), 16)
+    u_sum = 0.0
+    for e in range(n_entries[chunk]):
+        i, s = np.int64(mine[e, I]), np.int64(mine[e, SHIFT])
+        ix = first(xs, 16 * i) + real(shifts[3 * s])
+        iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
+        iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
+        p = load(params, i, first)
+        fx, fy, fz, u = zero, zero, zero, zero
+        fx, fy, fz, u = run(pair, mask, mine[e, START], mine[e, LJ_END], False, origin, clusters, xs, params, total,
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f)
+        fx, fy, fz, u = run(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params, total,
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f_plain)
+        fx, fy, fz, u = run(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total,
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f)
+        at = i - origin
+        at = 48 * (at + clusters * (at < 0))
+        _add_quarters(total, at, fx)
+        _add_quarters(total, at + 16, fy)
+        _add_quarters(total, at + 32, fz)
+        if with_energy:
+            u_sum += simd.sum(u)
+    if with_energy:
+        rows[chunk, 0] = u_sum
+    _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    give_slot(sums, row)
+
+
+@template
+def force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
+               sums, blocks, rows, flags, constants, load, force, force_plain):
+    """Forces of a chunk; `force_plain` serves pairs of clusters of which one has no Lennard-Jones parameters."""
+    _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums,
+          blocks,
+          rows, flags, constants, load, _run, force, force_plain, False)
+
+
+@template
+def force_energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params,
+                      numbers,
+                      sums, blocks, rows, flags, constants, load, energy, energy_plain):
+    """Forces as `force_loop` sums them, bit for bit, and the energy, without the virial, into rows[chunk]."""
+    _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums,
+          blocks,
+          rows, flags, constants, load, _run_both, energy, energy_plain, True)
+
+
+@template
+def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
+                sums, blocks, rows, flags, constants, load, energy):
+    """Forces, energy and virial of a chunk: rows[chunk] gets the energy and W_ab = sum f_a r_b."""
+    if not flags[ENERGY]:
+        return
+    clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
+    row = take_slot(sums)
+    total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
+    _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
+    c = constants(numbers)
+    zero = simd.splat(real(0), 16)
+    u_sum, xx_sum, yy_sum, zz_sum, xy_sum, xz_sum, yz_sum = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for e in range(n_entries[chunk]):
+        i, s = np.int64(mine[e, I]), np.int64(mine[e, SHIFT])
+        ix = first(xs, 16 * i) + real(shifts[3 * s])
+        iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
+        iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
+        p = load(params, i, first)
+        fx, fy, fz, u = zero, zero, zero, zero
+        xx, yy, zz, xy, xz, yz = zero, zero, zero, zero, zero, zero
+        for k in range(mine[e, START], mine[e, END]):
+            j = np.int64(simd.load_scalar(pair, k))
+            at = j - origin
+            at = 48 * (at + clusters * (at < 0))
+            dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
+            r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
+            bits = simd.load_scalar(mask, k) if k >= mine[e, PLAIN_END] else np.int32(-1)  # only masked pairs have bits
+            inside = (r2 < c[0]) & simd.from_bits(np.uint64(bits), 16)
+            du, f = energy(r2, p, load(params, j, second), c)
+            f = simd.select(inside, f, zero)
+            u = u + simd.select(inside, du, zero)
+            gx, gy, gz = f * dx, f * dy, f * dz
+            simd.store(total, at, simd.load(total, at, 16) - gx)
+            simd.store(total, at + 16, simd.load(total, at + 16, 16) - gy)
+            simd.store(total, at + 32, simd.load(total, at + 32, 16) - gz)
+            fx, fy, fz = fx + gx, fy + gy, fz + gz
+            xx, yy, zz = simd.fma(gx, dx, xx), simd.fma(gy, dy, yy), simd.fma(gz, dz, zz)
+            xy, xz, yz = simd.fma(gx, dy, xy), simd.fma(gx, dz, xz), simd.fma(gy, dz, yz)
+        at = i - origin
+        at = 48 * (at + clusters * (at < 0))
+        _add_quarters(total, at, fx)
+        _add_quarters(total, at + 16, fy)
+        _add_quarters(total, at + 32, fz)
+        u_sum += simd.sum(u)
+        xx_sum += simd.sum(xx)
+        yy_sum += simd.sum(yy)
+        zz_sum += simd.sum(zz)
+        xy_sum += simd.sum(xy)
+        xz_sum += simd.sum(xz)
+        yz_sum += simd.sum(yz)
+    out = rows[chunk]
+    out[0], out[1], out[5], out[9] = u_sum, xx_sum, yy_sum, zz_sum
+    out[2], out[3], out[6] = xy_sum, xz_sum, yz_sum
+    out[4], out[7], out[8] = xy_sum, xz_sum, yz_sum
+    _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    give_slot(sums, row)
+
+
+@template
+def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params,
+                  numbers,
+                  sums, blocks, rows, flags, constants, load, gradient):
+    """Derivatives of the energy by three parameters of each atom, in place of forces.
+
+    gradient(r2, i, j, c) returns the derivatives by the parameters of the first atom, and those by the second's, as
+    tuples.
+    """
+    clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
+    row = take_slot(sums)
+    total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
+    _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
+    c = constants(numbers)
+    zero = simd.splat(real(0), 16)
+    for e in range(n_entries[chunk]):
+        i, s = np.int64(mine[e, I]), np.int64(mine[e, SHIFT])
+        ix = first(xs, 16 * i) + real(shifts[3 * s])
+        iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
+        iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
+        p = load(params, i, first)
+        ga, gb, gc = zero, zero, zero
+        for k in range(mine[e, START], mine[e, END]):
+            j = np.int64(simd.load_scalar(pair, k))
+            at = j - origin
+            at = 48 * (at + clusters * (at < 0))
+            dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
+            r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
+            bits = simd.load_scalar(mask, k) if k >= mine[e, PLAIN_END] else np.int32(-1)  # only masked pairs have bits
+            inside = (r2 < c[0]) & simd.from_bits(np.uint64(bits), 16)
+            own, other = gradient(r2, p, load(params, j, second), c)
+            ga = ga + simd.select(inside, own[0], zero)
+            gb = gb + simd.select(inside, own[1], zero)
+            simd.store(total, at, simd.load(total, at, 16) + simd.select(inside, other[0], zero))
+            simd.store(total, at + 16, simd.load(total, at + 16, 16) + simd.select(inside, other[1], zero))
+            gc = gc + simd.select(inside, own[2], zero)
+            simd.store(total, at + 32, simd.load(total, at + 32, 16) + simd.select(inside, other[2], zero))
+        at = i - origin
+        at = 48 * (at + clusters * (at < 0))
+        _add_quarters(total, at, ga)
+        _add_quarters(total, at + 16, gb)
+        _add_quarters(total, at + 32, gc)
+    _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    give_slot(sums, row)
+
+
+@template
+def two_over_r(r2, three):
+    """2/r in float32: the processor's estimate and one Newton step."""
+    y = simd.rsqrt_fast(r2, 0)
+    return y * simd.fma(-(r2 * y), y, three)
+
+
+@template
+def two_over_r_exact(r2, three):
+    """2/r in float64, of vectors of 16."""
+    y = simd.concat(simd.rsqrt_fast(simd.low(r2), 1), simd.rsqrt_fast(simd.high(r2), 1))
+    return y * simd.fma(-(r2 * y), y, three)
+
+
+@kernel(nogil=True)
+def sum_chunks(chunk, chunks, state, touching, n_touching, window, blocks, sorted_forces):
+    """Add up the chunks' blocks of each cluster that has any, in the order of the chunks, in float64."""
+    clusters = state[CLUSTERS]
+    for i in range(chunk * clusters // chunks, (chunk + 1) * clusters // chunks):
+        if n_touching[i]:
+            total = simd.splat(0.0, 16)
+            for k in range(n_touching[i]):
+                c = np.int64(touching[i, k])
+                at = i - window[c]
+                at += clusters * (at < 0)
+                total = total + simd.convert(simd.load(blocks[c], 16 * at, 16), np.float64)
+            simd.store(sorted_forces, 16 * i, total)
+
+
+@kernel(nogil=True)
+def add_sorted(chunk, starts, slots, n_touching, sorted_forces, forces):
+    """Add sorted forces to those of the atoms."""
+    for atom in range(starts[chunk], starts[chunk + 1]):
+        slot = np.int64(slots[atom])
+        if n_touching[slot >> 2]:
+            at = 4 * slot - 3 * (slot & 3)
+            for a in range(3):
+                forces[atom, a] += sorted_forces[at + 4 * a]
+
+
+@kernel(nogil=True)
+def sort_params(chunk, chunks, state, atoms, values, params):
+    """Parameters [n, p] of the atoms into blocks of four; those of padding are 0."""
+    p, clusters = values.shape[1], state[CLUSTERS]
+    for cluster in range(chunk * clusters // chunks, (chunk + 1) * clusters // chunks):
+        for lane in range(4):
+            atom = atoms[4 * cluster + lane]
+            for k in range(p):
+                params[4 * (p * cluster + k) + lane] = values[atom, k] if atom >= 0 else 0.0
+
+
+class PairPlan(Plan):
+    """The plan of a pair potential over a neighbour list.
+
+    Parameters
+    ----------
+    engine : Engine
+    neighbors : NeighborList
+        ``engine.neighbors(cutoff)``.
+    force, energy : Compiled
+        Kernels made of the templates above.
+    values : array [n, p]
+        Parameters of each atom, in the order in which `load` reads them.
+    numbers : array
+        What `constants` reads; the first is the square of the cut-off.
+    both : Compiled, optional
+        Made of `force_energy_loop`: takes the place of `force` where an `EnergySplit` wants energies at every
+        evaluation.
+
+    Attributes
+    ----------
+    values, numbers : ndarray
+        The plan's own arrays: change them in place, and set ``engine.flags[REBUILD]`` after changing `values`.
+    parts : list of (ndarray, ndarray)
+        For each of ``neighbors.lists``: sorted forces [clusters * 16] in blocks x4 y4 z4 w4, and rows [chunks, 10].
+    """
+
+    def __init__(self, engine: Engine, neighbors: NeighborList, force: Any, energy: Any, values: np.ndarray,
+                 numbers: np.ndarray,
+                 both: Any = None):
+        real, chunks, state = neighbors.real, neighbors.chunks, neighbors.state
+        n_clusters = len(neighbors.atoms) // 4
+        self.values = np.ascontiguousarray(values, np.float64)
+        self.numbers = np.ascontiguousarray(numbers, real)
+        params = aligned_zeros(4 * n_clusters * self.values.shape[1], real)
+        sort = Task(sort_params, chunks, state, neighbors.atoms, self.values, params, chunks=chunks)
+        rows = np.zeros((len(neighbors.lists) * chunks, ROW))
+        # a row for each thread, of which no more are busy here than there are chunks; pages never used cost nothing. A
+        # line more than the forces take holds the lock.
+        wide = aligned_zeros((len(neighbors.lists) * chunks, 48 * neighbors.lists[0].touched.shape[1] + 16), real)
+        pair_tasks, sums, adds, self.parts = [], [], [], []
+        classes, enhanced = [], []
+        for k, part in enumerate(neighbors.lists):
+            blocks = aligned_zeros((chunks, 16 * part.touched.shape[1]), real)
+            sorted_forces, mine = aligned_zeros(16 * n_clusters, np.float64), rows[k * chunks : (k + 1) * chunks]
+            args = (state, neighbors.shifts, part.entries, part.n_entries, part.pairs, part.masks, part.touched,
+                    part.n_touched,
+                    part.window, neighbors.xs, params, self.numbers, wide, blocks, mine, engine.flags)
+            classes.append(engine.split.pair_class(part.kind) if engine.split is not None else 0)
+            if classes[-1]:
+                enhanced.append((classes[-1], mine))
+                if both is None:
+                    raise ValueError("pair plan: an energy split needs a kernel for forces and energies")
+            pair_tasks += [Task(both if classes[-1] else force, *args, chunks=chunks),
+                           Task(energy, *args, chunks=chunks)]
+            sums.append(Task(sum_chunks, chunks, state, part.touching, part.n_touching, part.window, blocks,
+                             sorted_forces, chunks=chunks))
+            adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, part.n_touching, sorted_forces,
+                             engine.forces,
+                             chunks=engine.atom_chunks))
+            self.parts.append((sorted_forces, mine))
+        neighbors.after_sorting(sort)
+        self._neighbors, self._arguments = neighbors, [t.args for t in pair_tasks[::2]]
+        super().__init__(stages=[pair_tasks, sums], reduce=adds, rows=rows, before=neighbors.before, classes=classes,
+                         enhanced=enhanced)
+
+    def gradient_phases(self, gradient: Any) -> list[list[Task]]:
+        """Tasks that set `gradient_sums` by a kernel made of `gradient_loop`; they use the buffers of the forces."""
+        chunks, state = self._neighbors.chunks, self._neighbors.state
+        phases = []
+        self._sums = [aligned_zeros(len(self._neighbors.atoms) * 4, np.float64) for _ in self._arguments]
+        for part, arguments, total in zip(self._neighbors.lists, self._arguments, self._sums):
+            phases.append([Task(gradient, *arguments, chunks=chunks)])
+            phases.append([Task(sum_chunks, chunks, state, part.touching, part.n_touching, part.window, arguments[13],
+                                total,
+                                chunks=chunks)])
+        return phases
+
+    @property
+    def gradient_sums(self) -> np.ndarray:
+        """Derivatives by the first three parameters of each slot [slots, 3]."""
+        return sum(self._sums).reshape(-1, 4, 4)[:, :3].swapaxes(1, 2).reshape(-1, 3)

@@ -1,0 +1,1 @@
+"""A system in motion: the simulation, its loop, its guard, checkpoints and energy minimisation."""

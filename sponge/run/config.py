@@ -1,0 +1,262 @@
+"""Runs described by a TOML file: the same names and options as in Python, every key checked.
+
+::
+
+    [system]
+    files = ["dhfr.prmtop", "dhfr.inpcrd"]    # as for `load`, relative to the folder of this file
+    constraints = "h-bonds"                   # and forcefield, hydrogen_mass, rigid_water
+    [nonbonded]                               # options of Nonbonded
+    method = "pme"
+    cutoff = 0.9
+    [implicit_solvent]                        # in place of a box: a model, and options of GB
+    model = "obc2"
+    [integrator]
+    type = "LangevinMiddle"
+    temperature = 300
+    friction = 1.0
+    timestep = 0.002
+    [barostat]
+    type = "MonteCarloBarostat"
+    pressure = 1.0
+    [simulation]                              # arguments of Simulation
+    seed = 1
+    [minimize]                                # minimises before the run, unless that is resumed
+    [[report]]                                # once for each reporter
+    type = "DCD"
+    path = "traj.dcd"
+    every = 500
+    [checkpoint]
+    path = "run.chk"
+    every = 5000
+    [run]
+    time = "1 ns"                             # or steps: of the whole run, what was made before a resume included
+    resume = true                             # go on from the checkpoint if there is one
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import pkgutil
+import tomllib
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from triskele.core.extend import check
+
+from .. import load, report
+from .simulation import Simulation
+
+__all__ = ["ConfigError", "read_config", "run_config"]
+
+_SECTIONS = ("system", "nonbonded", "implicit_solvent", "integrator", "barostat", "simulation", "minimize", "report",
+             "checkpoint", "run")
+_REPORTERS = {name: getattr(report, name) for name in ("CSV", "DCD", "H5MD", "Log", "PDB", "XTC")}
+
+
+class ConfigError(ValueError):
+    """A configuration file has an unknown or missing key."""
+
+
+def read_config(path: str | os.PathLike) -> dict[str, Any]:
+    """The sections of a configuration file, their names and those of all keys checked.
+
+    Raises
+    ------
+    FileNotFoundError
+    ConfigError
+        If the file is not TOML, or a section or key is unknown (the message has the nearest known ones) or missing.
+    """
+    path = Path(path)
+    try:
+        config = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: must be a TOML file: {error}") from error
+    with _prefixed(path):
+        _known("the file", config, _SECTIONS, "section")
+        for name, section in config.items():
+            many = name == "report"
+            if not (isinstance(section, list) and all(isinstance(s, dict) for s in section) if many
+                    else isinstance(section, dict)):
+                raise ConfigError(f"{name}: must be a section, "
+                                  f"[{'[report]' if many else name}]{', once for each reporter' if many else ''}")
+        for name in ("system", "integrator", "run"):
+            if name not in config:
+                raise ConfigError(f"section [{name}] is missing")
+        _check_keys(config)
+    return config
+
+
+def run_config(path: str | os.PathLike) -> Simulation:
+    """Make the run that a configuration file describes.
+
+    All files are looked for, and written, in the folder of the configuration file.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    Simulation
+        At its end.
+
+    Raises
+    ------
+    ConfigError
+        See `read_config`; also for values of a wrong type.
+    """
+    path = Path(path)
+    config = read_config(path)
+    with contextlib.chdir(path.parent), _prefixed(path):
+        sim = _simulation(config)
+        reporters = [_called(f"[[report]] {s['type']}", _REPORTERS[s["type"]],
+                             _without(s, "type")) for s in config.get("report", ())]
+        checkpoint = config.get("checkpoint")
+        if checkpoint is not None:
+            reporters.append(_called("[checkpoint]", report.Checkpoint, checkpoint))
+        run = config["run"]
+        resumed = _resume(sim, run.get("resume", False), checkpoint)
+        if "minimize" in config and not resumed:
+            _called("[minimize]", sim.minimize, config["minimize"])
+        steps = sim._steps(run.get("steps"), run.get("time")) - sim.step
+        if steps < 0:
+            raise ConfigError(
+                f"[run]: {sim.resumed_from!r} is at step {sim.step} already, which is {-steps} steps too far"
+            )
+    with contextlib.chdir(path.parent):
+        sim.run(steps, report=reporters)
+    return sim
+
+
+def _simulation(config):
+    section = config["system"]
+    options = _without(section, "files")
+    if "implicit_solvent" in config:
+        gb = config["implicit_solvent"]
+        options |= {"implicit_solvent": gb["model"], **_without(gb, "model")}
+    files = [section["files"]] if isinstance(section["files"], str) else section["files"]
+    system = _called("[system]", load.load, options, *files)
+    if "nonbonded" in config:
+        _called("[nonbonded]", system.nonbonded.update, config["nonbonded"])
+    parts = {}
+    for name in ("integrator", "barostat"):
+        if name in config:
+            parts[name] = _called(f"[{name}]", _types(name)[config[name]["type"]], _without(config[name], "type"))
+    return _called("[simulation]", Simulation, {**parts, **config.get("simulation", {})}, system)
+
+
+def _resume(sim, resume, checkpoint) -> bool:
+    if resume is False:
+        return False
+    if resume is True:
+        if checkpoint is None:
+            raise ConfigError("[run]: resume = true needs a section [checkpoint]")
+        if not os.path.exists(checkpoint["path"]):
+            return False
+        resume = checkpoint["path"]
+    sim.load_checkpoint(resume)
+    return True
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def _check_keys(config):
+    from ..forcefield.create import create_system
+    from ..potentials.gb.gb import GB
+    from ..potentials.nonbonded.nonbonded import Nonbonded
+
+    nonbonded = _arguments(Nonbonded)
+    nonbonded = [n for n in nonbonded[nonbonded.index("method"):] if n not in ("mixing", "name")]
+    gb = [name for name, p in inspect.signature(GB).parameters.items() if isinstance(p.default, float)]
+    loading = [name for name, p in inspect.signature(create_system).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    _section(config, "system",
+             ["files", "forcefield", *(n for n in loading if n not in ("method", "implicit_solvent"))], ["files"])
+    _section(config, "nonbonded", nonbonded)
+    _section(config, "implicit_solvent", ["model", *gb], ["model"])
+    _section(config, "simulation", ["seed", "precision"])
+    _section(config, "minimize", _arguments(Simulation.minimize))
+    _section(config, "checkpoint", *_both(report.Checkpoint))
+    _section(config, "run", ["steps", "time", "resume"])
+    for name in ("integrator", "barostat"):
+        if name in config:
+            _typed(f"[{name}]", config[name], _types(name))
+    for section in config.get("report", ()):
+        _typed("[[report]]", section, _REPORTERS)
+
+
+def _typed(where: str, section: dict[str, Any], types: dict[str, type]) -> None:
+    if "type" not in section:
+        raise ConfigError(f"{where}: key 'type' is missing (one of {', '.join(types)})")
+    _known(where, [section["type"]], types, "type")
+    names, needed = _both(types[section["type"]])
+    where = f"{where} {section['type']}"
+    _known(where, section, ["type", *names], "key")
+    _needed(where, section, needed)
+
+
+def _section(config, name: str, known: Iterable[str], needed: Iterable[str] = ()) -> None:
+    if name in config:
+        _known(f"[{name}]", config[name], known, "key")
+        _needed(f"[{name}]", config[name], needed)
+
+
+def _known(where: str, names: Iterable[str], known: Iterable[str], what: str) -> None:
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{where} has no {what} {name!r}{check.near(name, known, listing=True)}")
+
+
+def _needed(where: str, section: dict[str, Any], needed: Iterable[str]) -> None:
+    for name in needed:
+        if name not in section:
+            raise ConfigError(f"{where}: key {name!r} is missing")
+
+
+def _types(what: str) -> dict[str, type]:
+    """Classes of integrators or barostats by name: all that the modules of the package offer."""
+    package = import_module(f"triskele.sponge.{what}s")
+    base = getattr(import_module(f"triskele.sponge.{what}s.base"), what.capitalize())
+    found = {}
+    for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
+        for name, value in vars(import_module(f"{package.__name__}.{module}")).items():
+            if isinstance(value, type) and issubclass(value, base) and value is not base:
+                found[name] = value
+    return found
+
+
+def _arguments(function: Callable) -> list[str]:
+    return [name for name,
+            p in inspect.signature(function).parameters.items() if name != "self" and p.kind is not p.VAR_KEYWORD]
+
+
+def _both(function: Callable) -> tuple[list[str], list[str]]:
+    """Names of all arguments, and of those without which the call fails."""
+    parameters = inspect.signature(function).parameters
+    return _arguments(function), [name for name in _arguments(function)
+                                  if parameters[name].default is inspect.Parameter.empty]
+
+
+def _called(where: str, function: Callable, options: dict[str, Any], *args: Any) -> Any:
+    try:
+        return function(*args, **options)
+    except TypeError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _without(section: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in section.items() if name != key}
+
+
+@contextlib.contextmanager
+def _prefixed(path: Path):
+    """Errors of the configuration begin with its path."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error.__cause__

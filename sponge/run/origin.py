@@ -1,0 +1,76 @@
+"""`MadeFrom`: what a simulation was made from, and whether it still is that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import StaleSimulationError
+from ..fingerprint import fingerprint_of
+from .checkpoint_file import differences, fingerprint
+
+if TYPE_CHECKING:
+    from .simulation import Simulation
+
+__all__ = ["ADVICE", "MadeFrom"]
+
+ADVICE = "make a new Simulation, with positions=sim.positions and velocities=sim.velocities"
+
+
+class MadeFrom:
+    """The system and all settings of a simulation as they were when it was made.
+
+    Parameters
+    ----------
+    sim : Simulation
+    given : iterable of str
+        Those of "positions" and "velocities" that did not come from the system.
+
+    Attributes
+    ----------
+    fingerprint : dict
+        All by name, see `checkpoint.fingerprint`: slower to make than a hash, but it can tell what has changed.
+    """
+
+    def __init__(self, sim: Simulation, given: Iterable[str]):
+        self._sim = sim
+        self.fingerprint = fingerprint(sim)
+        self._hash = self._present_hash()
+        self._starts = {name: fingerprint_of(getattr(sim.system, name)) for name in {"positions", "velocities", "box"}
+                        - set(given)}
+
+    def check(self) -> None:
+        """Raise StaleSimulationError if something is no longer what it was."""
+        found = []
+        if self._present_hash() != self._hash:
+            here = fingerprint(self._sim) | {"first box": self.fingerprint["first box"]}
+            found = differences(self.fingerprint, here, then="when it was made",
+                                now="now") or ["something of the system"]
+        found += [f"system.{name} (set sim.{name} to move the simulation)" for name in sorted(self._starts)
+                  if self._moved(name)]
+        if found:
+            raise StaleSimulationError(f"Simulation: the system and all settings must stay what the simulation was "
+                                       f"made from, but these differ: "
+                                       f"{', '.join(found)} ({ADVICE})")
+
+    def _moved(self, name):
+        """Whether a starting value is another one, and not the simulation's present one, which may be put into the
+        system.
+        """
+        value = getattr(self._sim.system, name)
+        state = fingerprint_of(value)
+        if state == self._starts[name]:
+            return False
+        if value is None or not np.array_equal(value, getattr(self._sim._engine, name)):
+            return True
+        self._starts[name] = state
+        return False
+
+    def _present_hash(self):
+        sim = self._sim
+        parts = (sim.integrator, sim.barostat, *sim.sampling)
+        return fingerprint_of(sim.system.fingerprint(), sim.system.remove_com_motion,
+                              *[{k: v for k,
+                                 v in vars(part).items() if k[0] != "_"} for part in parts if part is not None])

@@ -1,0 +1,87 @@
+"""What a sampling method is: a change of the potential that a simulation moves in, and what it learns on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..sealed import Fixed
+
+if TYPE_CHECKING:
+    from ..engine.energy_split import EnergySplit
+    from ..engine.engine import Engine
+    from ..engine.program import Phase
+    from ..integrators.integrator import Integrator
+    from ..potential import Plan
+    from ..system import System
+
+__all__ = ["Sampling"]
+
+
+class Sampling(Fixed):
+    """A method that changes what a simulation samples, such as SITS or metadynamics.
+
+    It belongs to one simulation, which takes it in `sampling`. What it has learned stands in its own arrays, at fixed
+    addresses, to which its tasks are bound; its options are attributes whose names have no underscore in front, so that
+    checkpoints can tell whether they fit.
+
+    Attributes
+    ----------
+    name : str
+        Under which the energy that it adds is reported.
+    """
+
+    name: str
+
+    def check(self, system: System, integrator: Integrator) -> None:
+        """Take over what depends on the system and the integrator; raise ValueError or a subclass if something does not
+        fit.
+
+        Called once, by the simulation, before anything else.
+        """
+
+    def split(self, engine: Engine) -> EnergySplit | None:
+        """What of the energy is wanted apart, when the method scales it; called before any plan is made."""
+        return None
+
+    def plan(self, engine: Engine) -> Plan:
+        """What adds bias forces to ``engine.forces``; its rows hold the energy and virial of the bias.
+
+        A method that scales forces sets ``engine.split.scales`` in a phase of `Plan.after` and adds an energy; the
+        engine sees to the virial.
+
+        It must only read what the method has learned: it is made for engines too that look on from the side.
+        """
+        raise NotImplementedError
+
+    def after_step(self, engine: Engine, integrator: Integrator) -> list[Phase]:
+        """What runs at the end of each step, such as records and updates of the bias.
+
+        Energies and forces are then those of the positions at the beginning of the step, state number ``flags[STEP]``,
+        if ``integrator.forces_at`` is "old", and those of its end, state number ``flags[STEP] + 1``, if it is "new".
+        """
+        return []
+
+    # -- restarts and walkers
+    # -----------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that has been learned, as arrays that do not change later."""
+        return {}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go back to such a state, in place."""
+
+    def news(self) -> dict[str, np.ndarray]:
+        """What this walker has learned since the last `receive`."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be shared by several walkers")
+
+    def receive(self, news: Sequence[dict[str, np.ndarray]]) -> None:
+        """Take over what all walkers have learned, own news included, in the order of the walkers."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be shared by several walkers")
+
+    def __repr__(self):
+        options: dict[str, Any] = {k: v for k, v in vars(self).items() if not k.startswith("_") and k != "name"}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r:.60}' for k, v in options.items())})"

@@ -1,0 +1,541 @@
+"""`Simulation`: a system in motion."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from triskele.core.extend import check
+
+from .. import box as boxes
+from .. import units
+from ..barostats.barostat import Barostat
+from ..barostats.molecules import Molecules
+from ..engine.engine import Engine, Runner
+from ..engine.flags import FORCES_STALE, REBUILD, STEP
+from ..engine.plausibility import check_energies, check_units
+from ..engine.program import Phase
+from ..errors import CheckpointError
+from ..integrators.integrator import Integrator
+from ..integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities
+from ..report.reporter import Reporter
+from ..sealed import Fixed
+from ..system import System
+from .checkpoint_file import differences, read_checkpoint, write_checkpoint
+from .guard import Guard
+from .loop import run
+from .minimize import Minimum, minimize
+from .origin import ADVICE, MadeFrom
+from .sampling_method import Sampling
+
+__all__ = ["Simulation", "State"]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A moment of a simulation: arrays of its own, that do not change when the run goes on.
+
+    Attributes
+    ----------
+    step : int
+    time : float
+        In ps.
+    positions, velocities : array [n, 3]
+        In nm and nm/ps.
+    box : array [3, 3] or None
+        In nm.
+    """
+
+    step: int
+    time: float
+    positions: np.ndarray
+    velocities: np.ndarray
+    box: np.ndarray | None
+
+
+class Simulation(Fixed):
+    """Moves the atoms of a system.
+
+    Parameters
+    ----------
+    system : System
+        It is compiled into the run, and so are the integrator and all other settings. When one of them was changed
+        afterwards, `run`, `minimize`, `energies` and `save_checkpoint` raise a StaleSimulationError that names it. The
+        system's positions, velocities and box are where the simulation starts; they may be replaced by its present
+        ones.
+    integrator : Integrator
+        Such as ``sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)``.
+    seed : int
+        Of all random numbers; the same seed gives the same run, on any number of threads.
+    barostat : Barostat, optional
+        Keeps the pressure.
+    sampling : sequence of Sampling
+        Methods that change what is sampled, such as ``[sponge.SITS(...)]``; each belongs to one simulation.
+    precision : {"mixed", "double"}
+        Of pair forces and the mesh; positions, sums and the integration are float64 in both.
+    positions : array [n, 3], optional
+        In nm; those of the system when left out.
+    velocities : array [n, 3], optional
+        In nm/ps. When left out, those of the system; when it has none, they are drawn from the Maxwell-Boltzmann
+        distribution at the integrator's temperature, or are 0 if it has no temperature.
+
+    Attributes
+    ----------
+    files : dict of str to int
+        How long each file of a reporter is; part of checkpoints.
+    resumed_from : str or None
+        The checkpoint from which the state comes.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
+    >>> bond = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
+    >>> sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001), seed=1)
+    >>> sim.run(100)
+    >>> sim.step, round(sim.time, 3)
+    (100, 0.1)
+    """
+
+    def __init__(self, system: System, integrator: Integrator, *, seed: int = 0, barostat: Any = None,
+                 sampling: Sequence[Sampling] = (), precision: Literal["mixed",
+                                                                       "double"] = "mixed", positions: Any = None,
+                 velocities: Any = None):
+        if not isinstance(system, System):
+            raise TypeError(f"Simulation: system must be a System, got {type(system).__name__}")
+        if not isinstance(integrator, Integrator):
+            raise TypeError(f"Simulation: integrator must be an Integrator, got {type(integrator).__name__}")
+        check.integer(seed, "Simulation: seed", 0, 2**64 - 1)
+        if barostat is not None and not isinstance(barostat, Barostat):
+            raise TypeError(f"Simulation: barostat must be a Barostat, got {_kind(barostat)}")
+        if positions is None and system.positions is None:
+            raise ValueError("Simulation: positions are needed; give them, or set system.positions")
+        self.system, self.integrator, self.barostat = system, integrator, barostat
+        self.sampling = tuple(_methods(sampling, system))
+        for method in self.sampling:
+            method.check(system, integrator)
+        self.seed, self.precision = int(seed), precision
+        self.files: dict[str, int] = {}
+        self.resumed_from: str | None = None
+        self.target = 0  # step at which the present run ends
+        self._engine = Engine(system, precision, sampling=self.sampling)
+        self._engine.seed = self.seed
+        self._first_box = None if system.box is None else system.box.copy()
+        check_units(system, self._engine.positions if positions is None else self._vectors("positions", positions),
+                    system.box, "Simulation")
+        self._runner = Runner(self._engine, self._phases)
+        self._guard = Guard(self)
+        self._freedom = degrees_of_freedom(system)
+        self._drawn = False  # whether velocities were drawn, not given
+        self._measured: dict[str, float] | None = None  # energies of the present state
+        self._rate = 0.0  # steps per second
+        self._running = False
+        self._scheduled_box: np.ndarray | None = None  # for which neighbour lists were scheduled
+        if positions is not None:
+            self.positions = positions
+        if velocities is not None:
+            self.velocities = velocities
+        elif system.velocities is None and self._temperature_wanted is not None:
+            self.thermalize()
+            self._drawn = True
+        given = {"positions": positions, "velocities": velocities}
+        self._made_from = MadeFrom(self, [name for name, value in given.items() if value is not None])
+
+    _advice = ADVICE
+
+    def check_unchanged(self) -> None:
+        """Raise StaleSimulationError if the system or a setting is not what the simulation was made from."""
+        self._made_from.check()
+
+    def _phases(self) -> list[Phase]:
+        engine = self._engine
+        phases = self.integrator.plan(engine, engine.force_phases())
+        for method in self.sampling:
+            phases += method.after_step(engine, self.integrator)
+        if self.barostat is not None:
+            phases = self.barostat.plan(engine, self.integrator, phases)
+        return phases + self._guard.phases()
+
+    # -- state ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> int:
+        """Number of steps made."""
+        return int(self._engine.flags[STEP])
+
+    @property
+    def timestep(self) -> float:
+        """In ps."""
+        return self.integrator.timestep
+
+    @property
+    def time(self) -> float:
+        """In ps."""
+        return self.step * self.timestep
+
+    @property
+    def positions(self) -> np.ndarray:
+        """Positions [n, 3] in nm, not wrapped into the box: a copy that is read-only. Can be set as a whole."""
+        return _read_only(self._engine.positions)
+
+    @positions.setter
+    def positions(self, values: Any) -> None:
+        self._engine.positions[:] = self._vectors("positions", values)
+        self._touched()
+
+    @property
+    def velocities(self) -> np.ndarray:
+        """Velocities [n, 3] in nm/ps: a copy that is read-only. Can be set as a whole."""
+        return _read_only(self._engine.velocities)
+
+    @velocities.setter
+    def velocities(self, values: Any) -> None:
+        self._engine.velocities[:] = self._vectors("velocities", values)
+        self._touched()
+
+    @property
+    def box(self) -> np.ndarray | None:
+        """Box [3, 3] in nm, or None: a copy that is read-only. Can be set as a whole."""
+        return _read_only(self._engine.box) if self._engine.periodic else None
+
+    @box.setter
+    def box(self, value: Any) -> None:
+        if not self._engine.periodic:
+            raise ValueError(
+                "Simulation: a box cannot be given to a system that is not periodic (set system.box before)"
+            )
+        self._engine.box[:] = boxes.as_box(value, "Simulation: box")
+        self._engine.box_changed()
+        self._touched()
+
+    def state(self) -> State:
+        """Step, time, positions, velocities and box, as copies."""
+        engine = self._engine
+        return State(self.step, self.time, engine.positions.copy(), engine.velocities.copy(),
+                     engine.box.copy() if engine.periodic else None)
+
+    def thermalize(self, temperature: float | None = None, seed: int | None = None) -> None:
+        """Draw velocities from the Maxwell-Boltzmann distribution; constraints are kept, and the centre of mass rests.
+
+        Parameters
+        ----------
+        temperature : float, optional
+            In K; the integrator's when left out.
+        seed : int, optional
+            The simulation's when left out.
+        """
+        temperature = self._temperature_wanted if temperature is None else temperature
+        if temperature is None:
+            raise ValueError(f"thermalize: a temperature is needed, because {type(self.integrator).__name__} has none")
+        set_thermal_velocities(self._engine, temperature, seed)
+        self._touched()
+
+    # -- observables ---------------------------------------------------------------------------------------------------
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Three for each atom with mass, less one for each constraint, less three if the centre of mass is held."""
+        return self._freedom
+
+    @property
+    def kinetic_energy(self) -> float:
+        """In kJ/mol."""
+        return kinetic_energy(self._engine.masses, self._engine.velocities)
+
+    @property
+    def temperature(self) -> float:
+        """Instantaneous temperature in K."""
+        return 2 * self.kinetic_energy / max(self._freedom, 1) / units.GAS_CONSTANT
+
+    def energies(self) -> dict[str, float]:
+        """Energies and what goes with them, at the present positions.
+
+        They are computed on the side: a run goes on bit for bit as if nobody had asked.
+
+        Returns
+        -------
+        dict of str to float
+            Every term by its name, biases of sampling methods among them, "potential" (their sum: what the atoms move
+            in), "kinetic" and "total" (kJ/mol), "temperature" (K), and for periodic systems
+            "pressure" (bar), "volume" (nm^3) and "density" (g/cm^3). The pressure is that of the molecules (bonded
+            atoms) as wholes, whose mean equals that of the atoms, and which fluctuates less.
+
+        Raises
+        ------
+        StaleSimulationError
+            If the system or a setting was changed after the simulation was made.
+        BrokenSimulationError
+            If an energy is not finite, as those of overlapping atoms are.
+        """
+        if not self._running:  # a run looks for itself
+            self.check_unchanged()
+        if self._measured is None:
+            self._measured = self._measure()
+        return dict(self._measured)
+
+    def _measure(self):
+        observer = self._observer
+        observer.velocities[:] = self._engine.velocities
+        observer.compute(self._engine.positions, self.box)
+        result = observer.energies()
+        check_energies(observer, result, "Simulation")
+        result["potential"] = sum(result.values())
+        result["kinetic"] = self.kinetic_energy
+        result["total"] = result["potential"] + result["kinetic"]
+        result["temperature"] = self.temperature
+        if observer.periodic:
+            volume = float(boxes.volume(observer.box))
+            result["pressure"] = float(self._molecules.pressure().mean() * units.BAR_PER_PRESSURE)
+            result["volume"] = volume
+            result["density"] = float(observer.masses.sum() / volume * units.DENSITY)
+        return result
+
+    @cached_property
+    def _observer(self):
+        """An engine of its own: a run's neighbour list ages with every evaluation, and must not do so for onlookers."""
+        system = copy.copy(self.system)
+        system.box = self._first_box  # from which meshes are planned
+        return Engine(system, self.precision, sampling=self.sampling)
+
+    @cached_property
+    def _molecules(self):
+        return Molecules(self._observer)
+
+    # -- motion --------------------------------------------------------------------------------------------------------
+
+    def minimize(self, tolerance: float = 10.0, max_steps: int = 0,
+                 method: Literal["lbfgs", "fire"] = "lbfgs") -> Minimum:
+        """Move the atoms to a local minimum of the potential energy; constraints are kept.
+
+        Velocities stay, unless they were drawn for this simulation: these are drawn again.
+
+        Parameters
+        ----------
+        tolerance : float
+            Root mean square of the components of the force to stop at, in kJ/mol/nm.
+        max_steps : int
+            Steps to stop after; 0 for no limit.
+        method : {"lbfgs", "fire"}
+
+        Returns
+        -------
+        Minimum
+            Energy, force, number of steps, and whether the tolerance was reached.
+        """
+        self.check_unchanged()
+        for neighbors in self._engine.neighbor_lists:
+            neighbors.strict()
+        self._scheduled_box = None
+        try:
+            return minimize(self._engine, tolerance, max_steps, method)
+        finally:
+            self._touched()
+            if self._drawn:
+                self.thermalize()
+
+    def run(self, steps: int | None = None, *, time: str | float | None = None,
+            report: Sequence[Reporter] | Reporter = ()) -> None:
+        """Make steps.
+
+        The loop is compiled: Python is entered for reports, and a few times a second for progress bars and Ctrl-C,
+        which ends the run after a whole step, with all files closed.
+
+        Parameters
+        ----------
+        steps : int
+        time : str or float
+            In place of steps: "1 ns", or a number of ps.
+        report : sequence of Reporter
+            Each acts when the number of the step is a multiple of its `every`.
+
+        Raises
+        ------
+        StaleSimulationError
+            If the system or a setting was changed after the simulation was made; says what. A change that a reporter
+            makes is noticed within a second, and at the end of the run.
+        BrokenSimulationError
+            If positions, velocities or forces are no longer finite; says where, when and why, and leaves the last good
+            state on the disk.
+        ReporterError
+            If a reporter cannot write. Whatever a reporter raises, the state is saved, and other reporters are closed.
+        """
+        run(self, self._steps(steps, time), [report] if isinstance(report, (Reporter, type)) else list(report))
+
+    def _steps(self, steps, time):
+        if (steps is None) == (time is None):
+            raise ValueError("run: give either a number of steps or a time")
+        if time is not None:
+            span = units.parse_time(time)
+            check.number(span, "run: time", 0)
+            if 0 < span < 0.5 * self.timestep:
+                raise ValueError(f"run: time is less than half of a time step of {self.timestep} ps, got {time!r}")
+            return round(span / self.timestep)
+        check.integer(steps, "run: steps", 0, hint="a time is given as time='1 ns'")
+        return int(steps)
+
+    def _advance(self, steps: int) -> None:
+        """Make steps without any reporting."""
+        self._measured = None
+        if self._scheduled_box is None:
+            self._schedule(self._engine.box)
+        self._runner.run(steps)
+
+    def _schedule(self, box):
+        """Choose radii and intervals of neighbour lists for a run that begins in `box`."""
+        engine = self._engine
+        now, self._scheduled_box = engine.box.copy(), box.copy()
+        engine.box[:] = box
+        for neighbors in engine.neighbor_lists:
+            neighbors.strict()
+            neighbors.schedule(self._temperature_wanted or 300.0, self.timestep)
+        engine.box[:] = now
+
+    def _touched(self) -> None:
+        """The state has been changed from outside."""
+        self._engine.flags[REBUILD] = self._engine.flags[FORCES_STALE] = 1
+        self._measured = None
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
+
+    def save_checkpoint(self, path: str | os.PathLike) -> None:
+        """Write everything that a run needs to go on, bit for bit.
+
+        The file is replaced as a whole or not at all. The neighbour list is built anew afterwards, as it is when the
+        checkpoint is loaded.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        if not self._running:
+            self.check_unchanged()
+        arrays, meta = self._snapshot()
+        meta.update(fingerprint=self._made_from.fingerprint, files=self.files)
+        write_checkpoint(path, arrays, meta)
+        self._touched()
+
+    def load_checkpoint(self, path: str | os.PathLike) -> None:
+        """Go back to the state that was saved; the next run goes on with it, and with the files of its reporters.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is damaged, or belongs to another system, integrator, barostat, seed or precision.
+
+        Examples
+        --------
+        >>> sim = sponge.Simulation(system, integrator, seed=1)  # doctest: +SKIP
+        >>> sim.load_checkpoint("run.chk")  # doctest: +SKIP
+        >>> report = [sponge.DCD("traj.dcd", 500), sponge.Checkpoint("run.chk", 5000)]  # doctest: +SKIP
+        >>> sim.run(100_000 - sim.step, report=report)  # doctest: +SKIP
+        """
+        path = os.fspath(path)
+        arrays, meta = read_checkpoint(path)
+        self.check_unchanged()
+        here = self._made_from.fingerprint
+        try:
+            if meta["fingerprint"] != here:
+                raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these "
+                                      f"differ: "
+                                      + ", ".join(differences(meta["fingerprint"], here)))
+            files = dict(meta["files"])
+            if not all(type(size) is int and size >= 0 for size in (*files.values(), meta["step"])):
+                raise ValueError("step and sizes of files must be natural numbers")
+            self._restore(arrays, meta)
+        except CheckpointError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"checkpoint {path!r}: does not hold the state of a simulation: {type(error).__name__} {error}"
+            ) from error
+        vars(self).update(files=files, resumed_from=path)
+
+    def _snapshot(self):
+        """The state in memory: arrays, and numbers."""
+        engine = self._engine
+        arrays = {name: getattr(engine, name).copy() for name in ("positions", "velocities", "forces", "box")}
+        arrays.update({f"store/{name}": np.copy(values) for name, values in engine.store.items()})
+        for method in self.sampling:
+            arrays.update({f"sampling/{method.name}/{name}": values for name, values in method.state().items()})
+        if self._scheduled_box is not None:
+            arrays["scheduled box"] = self._scheduled_box.copy()
+        return arrays, {"step": self.step, "time": self.time}
+
+    def _restore(self, arrays, meta):
+        engine = self._engine
+        self._runner.program.restart()  # makes the plans, and with them the store
+        places = {name: getattr(engine, name) for name in ("positions", "velocities", "forces", "box")}
+        places |= {name: engine.store[name.removeprefix("store/")] for name in arrays if name.startswith("store/")}
+        for name, place in places.items():
+            if arrays[name].shape != place.shape or arrays[name].dtype != place.dtype:
+                raise ValueError(f"{name} must be {place.dtype} of shape {place.shape}, got {arrays[name].dtype} of "
+                                 f"shape {arrays[name].shape}")
+        for name, place in places.items():
+            place[...] = arrays[name]
+        for method in self.sampling:
+            prefix = f"sampling/{method.name}/"
+            method.restore({name.removeprefix(prefix): values for name,
+                            values in arrays.items() if name.startswith(prefix)})
+        # with the box of now, the lists would be others than those of the run that was saved
+        if "scheduled box" in arrays:
+            self._schedule(arrays["scheduled box"])
+        if engine.periodic:
+            engine.box_changed()
+        engine.flags[STEP] = meta["step"]
+        self._touched()
+
+    # -- small things --------------------------------------------------------------------------------------------------
+
+    @property
+    def _temperature_wanted(self):
+        return getattr(self.integrator, "temperature", None)
+
+    def _vectors(self, name, values):
+        values = np.array(values, np.float64)
+        if values.shape != (self.system.n, 3):
+            raise ValueError(f"Simulation: {name} must have shape {(self.system.n, 3)}, got {values.shape}")
+        if not np.isfinite(values).all():
+            bad = int(np.argmin(np.isfinite(values).all(1)))
+            raise ValueError(
+                f"Simulation: {name} must be finite, got {values[bad]} for {self.system.topology.describe(bad)}"
+            )
+        return values
+
+    def __repr__(self):
+        return (
+            f"<Simulation: {self.system.n} atoms, {type(self.integrator).__name__}, step {self.step}, {self.time:g} ps>"
+        )
+
+
+def _kind(given):
+    return (
+        f"the class {given.__name__} (make one: {given.__name__}(...))"
+        if isinstance(given, type)
+        else type(given).__name__
+    )
+
+
+def _methods(sampling, system):
+    methods = [sampling] if isinstance(sampling, (Sampling, type)) else list(sampling)
+    names = [p.name for p in system.potentials]
+    for method in methods:
+        if not isinstance(method, Sampling):
+            raise TypeError(f"Simulation: sampling must be a list of sampling methods, got {_kind(method)}")
+        if method.name in names:
+            raise ValueError(f"Simulation: names of sampling methods must differ from each other and from the system's "
+                             f"potentials, got {method.name!r} twice")
+        names.append(method.name)
+    return methods
+
+
+def _read_only(values):
+    values = values.copy()
+    values.flags.writeable = False  # nobody writes into a copy and thinks that atoms have moved
+    return values

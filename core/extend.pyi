@@ -1,6 +1,8 @@
 from . import check as check
+from . import discover as discover
 from . import lazy as lazy
 from . import mpi as mpi
+from . import optional as optional
 from .compile.bound import Bound as Bound
 from .compile.bound import run_program as run_program
 from .compile.generated import load_module as load_module
@@ -28,6 +30,7 @@ from .kernels.njit import template as template
 from .kernels.slots import give_slot as give_slot
 from .kernels.slots import take_slot as take_slot
 from .kernels.task import Task as Task
+from .progress import progress_bar as progress_bar
 from .transforms.custom_op import custom_op as custom_op
 from .transforms.custom_op import spec as spec
 from .transforms.elementwise import Elementwise as Elementwise

@@ -7,6 +7,8 @@ import socket
 import sys
 from typing import Any
 
+from .optional import need
+
 __all__ = ["location", "world"]
 
 # Set by mpiexec and srun for the processes that they start: PMI of MPICH and Intel MPI, Open MPI, Slurm.
@@ -31,10 +33,7 @@ def world(who: str) -> Any:
     started = max(int(os.environ.get(name) or 1) for name in _SIZES)
     if started <= 1 and "mpi4py.MPI" not in sys.modules:
         return None
-    try:
-        from mpi4py.MPI import COMM_WORLD
-    except ImportError as error:
-        raise ImportError(f"{who}: under mpiexec it needs mpi4py (pip install 'triskele[mpi]')") from error
+    COMM_WORLD = need("mpi4py.MPI", f"{who}, under mpiexec", "mpi").COMM_WORLD
     if started > 1 == COMM_WORLD.Get_size():
         raise RuntimeError(f"{who}: {started} processes were started, but mpi4py sees one (it belongs to another MPI "
                            f"than mpiexec, and comes with its own)")

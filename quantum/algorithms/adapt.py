@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
+
+from triskele.core.extend import progress_bar
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
@@ -157,7 +158,7 @@ class AdaptVQE:
         """
         ansatz, theta, chosen = self.reference.copy(), np.zeros(0), []
         history, largest, evaluations = [], [], 0
-        with tqdm(desc="ADAPT-VQE", unit=" elements", disable=not progress) as bar:
+        with progress_bar("ADAPT-VQE", "element", show=progress) as bar:
             while True:
                 energy, gradient = self._energy(ansatz + self._all).value_and_grad(
                     np.concatenate([theta, np.zeros(len(self.pool))])

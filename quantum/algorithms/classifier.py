@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.core.extend import check
+from triskele.core.extend import check, progress_bar
 from triskele.core.random import Fold
 
 from ..circuit import Circuit
@@ -131,7 +130,7 @@ class Classifier:
         both = core.value_and_grad(self._loss)
         y, history, keys = y.astype(np.int64), list(self.history), random.split(random.key(seed), epochs)
         trained = self
-        with tqdm(total=epochs, desc="training", unit=" epochs", disable=not progress) as bar:
+        with progress_bar("training", "epoch", epochs, show=progress) as bar:
             for epoch in range(epochs):
                 order, total = random.permutation(keys[epoch], len(x)), 0.0
                 for at in range(0, len(x), batch):

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
-from triskele.core.extend import check
+from triskele.core.extend import check, progress_bar
 
 from ..errors import ParameterError
 from ..expectation.expectation import Expectation
@@ -106,7 +105,7 @@ class RecursiveQAOA:
         terms: Terms = {frozenset(_qubits(string)): c.real for string, c in self.cost if string}
         fixed: list[tuple[int, frozenset[int], float]] = []  # this bit, as the product of those bits' Z, times a sign
         eliminated, evaluations = [], 0
-        with tqdm(total=max(n - self.cutoff, 0), desc="recursive QAOA", unit=" bits", disable=not progress) as bar:
+        with progress_bar("recursive QAOA", "bit", max(n - self.cutoff, 0), show=progress) as bar:
             while len(left := sorted(frozenset().union(*terms))) > self.cutoff:
                 place = {q: k for k, q in enumerate(left)}
                 products = list(terms)

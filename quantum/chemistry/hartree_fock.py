@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from ..errors import OperatorError
-from ..optional import load
 
 __all__ = ["HartreeFock", "ccsd", "hartree_fock"]
 
@@ -31,7 +32,7 @@ def hartree_fock(geometry: str | Sequence[tuple[str, Sequence[float]]], basis: s
                  unit: str) -> HartreeFock:
     """Restricted Hartree-Fock, open-shell where `spin` is not 0; see `Molecule`."""
     atoms = read_geometry(geometry, unit)
-    gto, scf, ao2mo = (load(f"pyscf.{name}", "chem", "Molecule") for name in ("gto", "scf", "ao2mo"))
+    gto, scf, ao2mo = (optional.need(f"pyscf.{name}", "Molecule", "chem") for name in ("gto", "scf", "ao2mo"))
     try:
         molecule = gto.M(atom=atoms, unit=unit, basis=basis, charge=charge, spin=spin, verbose=0)
     except Exception as error:  # PySCF raises KeyError, RuntimeError, BasisNotFoundError ...
@@ -61,7 +62,7 @@ def ccsd(mean_field: Any) -> float:
     """Total CCSD energy of a converged Hartree-Fock calculation."""
     if mean_field is None:
         raise OperatorError("ccsd: the molecule must come from a geometry through PySCF, got integrals alone")
-    calculation = load("pyscf.cc", "chem", "ccsd").CCSD(mean_field)
+    calculation = optional.need("pyscf.cc", "ccsd", "chem").CCSD(mean_field)
     calculation.conv_tol, calculation.conv_tol_normt = 1e-10, 1e-8
     calculation.kernel()
     if not calculation.converged:

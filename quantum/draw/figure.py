@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from ..optional import load
+from triskele.core.extend import optional
 
 __all__ = ["new_axes", "new_figure"]
 
@@ -16,7 +16,7 @@ COLOURS = {"gate": "#3b6fb6", "rotation": "#8a5fb0", "measure": "#5c6670", "rese
 
 def new_figure(width: float, height: float, where: str, dpi: float = 150) -> Any:
     """A matplotlib figure of this size in inches; `where` begins the error if there is no matplotlib."""
-    load("matplotlib", "plot", where)
+    optional.need("matplotlib", where, "plot")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -7,9 +7,10 @@ import math
 from itertools import pairwise
 from typing import Any
 
+from triskele.core.extend import optional
+
 from ..circuit import Circuit
 from ..errors import CircuitError
-from ..optional import load
 from .figure import COLOURS, new_figure
 from .layout import Item, Layout, layout
 
@@ -53,7 +54,7 @@ def draw_mpl(circuit: Circuit, *, fold: float = 26.0, axes: Any = None) -> Any:
     >>> figure = draw_mpl(quantum.Circuit(2).h(0).cx(0, 1))
     >>> figure.savefig("bell.png")  # doctest: +SKIP
     """
-    load("matplotlib", "plot", "draw")
+    optional.need("matplotlib", "draw", "plot")
     if not fold > 0:
         raise CircuitError(f"draw: fold must be positive, got {fold!r}")
     plan = layout(circuit)

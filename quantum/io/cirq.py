@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from ..circuit import Circuit
 from ..compile.synthesis.euler import angles_of
 from ..compile.synthesis.expand import expand
@@ -14,7 +16,6 @@ from ..errors import CircuitError
 from ..gates.base import Gate, find
 from ..gates.families import unitary
 from ..instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from ..optional import load
 from ..parameters import Linear
 
 __all__ = ["from_cirq", "to_cirq"]
@@ -51,7 +52,7 @@ def from_cirq(circuit: Any) -> Circuit:
     >>> from_cirq(cirq.Circuit(cirq.H(cirq.LineQubit(0)))).counts()  # doctest: +SKIP
     {'h': 1}
     """
-    cirq = load("cirq", "quantum", "from_cirq")
+    cirq = optional.need("cirq", "from_cirq", "quantum")
     return _FromCirq(cirq, circuit).circuit
 
 
@@ -191,7 +192,7 @@ def _holds(cirq: Any, condition: Any, key: str, value: int) -> bool:
 def _angle(value: Any, scale: float) -> float | Linear:
     if isinstance(value, (int, float, np.number)):
         return float(value) * scale
-    sympy = load("sympy", "quantum", "from_cirq")
+    sympy = optional.need("sympy", "from_cirq", "quantum")
     total: Any = Linear(())
     for symbol in sorted(value.free_symbols, key=str):
         slope = sympy.diff(value, symbol)
@@ -215,8 +216,8 @@ def to_cirq(circuit: Circuit) -> Any:
     CircuitError
         If it has channels, functions of parameters that are not bound, or global phases with parameters.
     """
-    cirq = load("cirq", "quantum", "to_cirq")
-    sympy = load("sympy", "quantum", "to_cirq")
+    cirq = optional.need("cirq", "to_cirq", "quantum")
+    sympy = optional.need("sympy", "to_cirq", "quantum")
     line = cirq.LineQubit.range(circuit.num_qubits)
     rotations = {"rx": cirq.rx, "ry": cirq.ry, "rz": cirq.rz,
                  "p": lambda t: cirq.ZPowGate(exponent=t / (sympy.pi if isinstance(t, sympy.Basic) else _PI))}

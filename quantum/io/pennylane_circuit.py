@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from ..circuit import Circuit
 from ..gates.families import pauli_rotation, unitary
 from ..gates.standard import resolve
 from ..operators.pauli import PauliSum
-from ..optional import load
 from ..parameters import Linear
 
 __all__ = ["Template", "can_differentiate", "can_run", "pauli_sum", "template"]
 
-qml = load("pennylane", "quantum", "pennylane")
+qml = optional.need("pennylane", "pennylane", "quantum")
 
 # PennyLane's name: our gates in order, as (name, for each parameter: coefficients of PennyLane's); wires are in
 # PennyLane's order

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from ..circuit import Circuit
 from ..compile.synthesis.euler import angles_of
 from ..compile.synthesis.expand import expand
@@ -14,7 +16,6 @@ from ..errors import CircuitError, GateError
 from ..gates.base import Gate, find
 from ..gates.standard import resolve
 from ..instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from ..optional import load
 from ..parameters import Linear
 
 __all__ = ["from_qiskit", "to_qiskit"]
@@ -45,7 +46,7 @@ def from_qiskit(circuit: Any) -> Circuit:
     >>> from_qiskit(QuantumCircuit(2)).num_qubits  # doctest: +SKIP
     2
     """
-    load("qiskit", "quantum", "from_qiskit")
+    optional.need("qiskit", "from_qiskit", "quantum")
     new = Circuit(circuit.num_qubits, circuit.num_clbits)
     qubits = {q: k for k, q in enumerate(circuit.qubits)}
     clbits = {c: k for k, c in enumerate(circuit.clbits)}
@@ -172,7 +173,7 @@ def to_qiskit(circuit: Circuit) -> Any:
     CircuitError
         If it has channels, or functions of parameters that are not bound.
     """
-    load("qiskit", "quantum", "to_qiskit")
+    optional.need("qiskit", "to_qiskit", "quantum")
     from qiskit import QuantumCircuit
     from qiskit.circuit import Parameter as Theirs
     from qiskit.circuit.library import get_standard_gate_name_mapping

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from ..errors import OperatorError
-from ..optional import load
 from . import bits
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def from_openfermion(operator: Any) -> list[tuple[str, complex]]:
 
 def to_openfermion(operator: PauliSum) -> Any:
     """An `openfermion.QubitOperator`."""
-    out = load("openfermion", "chem", "to_openfermion").QubitOperator()
+    out = optional.need("openfermion", "to_openfermion", "chem").QubitOperator()
     for string, c in operator:
         out.terms[tuple((int(factor[1:]), factor[0]) for factor in string.split())] = c
     return out
@@ -49,7 +50,7 @@ def to_qiskit(operator: PauliSum, num_qubits: int) -> Any:
     """A `qiskit.quantum_info.SparsePauliOp` on that many qubits."""
     if num_qubits < operator.num_qubits:
         raise OperatorError(f"to_qiskit: the sum acts on {operator.num_qubits} qubits, got num_qubits={num_qubits}")
-    info = load("qiskit.quantum_info", "quantum", "to_qiskit")
+    info = optional.need("qiskit.quantum_info", "to_qiskit", "quantum")
     x, z, c = (operator.x, operator.z,
                operator.coefficients) if len(operator) else (np.zeros((1, 1), np.uint64),) * 2 + (np.zeros(1),)
     return info.SparsePauliOp(info.PauliList.from_symplectic(bits.unpack(z, num_qubits), bits.unpack(x, num_qubits)), c)

@@ -241,9 +241,9 @@ class FermionOperator:
 
     def to_openfermion(self) -> Any:
         """An `openfermion.FermionOperator` (extra `chem`)."""
-        from ..optional import load
+        from triskele.core.extend import optional
 
-        out = load("openfermion", "chem", "to_openfermion").FermionOperator()
+        out = optional.need("openfermion", "to_openfermion", "chem").FermionOperator()
         out.terms.update({tuple((p, int(up)) for p, up in term): c for term, c in self.terms.items()})
         return out
 

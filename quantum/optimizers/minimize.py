@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from tqdm import tqdm
 
 from triskele.core import optim
-from triskele.core.extend import check
+from triskele.core.extend import check, progress_bar
 
 from ..errors import OptimizerError, ParameterError
 from .first_order import FirstOrder
@@ -148,7 +147,8 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
             raise _Stop
 
     total = chosen.max_steps if chosen.max_steps < 1000 else None
-    with tqdm(total=total, desc=progress, unit=" steps", disable=progress is None, postfix=f"{history[0]:.8f}") as bar:
+    with progress_bar(progress, "step", total, show=progress is not None) as bar:
+        bar.set_postfix_str(f"{history[0]:.8f}")
         try:
             found, converged, message = chosen.minimize(objective, theta.copy(), report)
         except _Stop:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import check, optional
 
 from ..errors import GameError
 from ..game import CHANCE
@@ -57,10 +57,7 @@ def from_gymnasium(env_fn: Callable[[], Any] | str, *, clone: Callable[[Any], An
     >>> lake.initial_state().play(1, 1, 2, 2, 1, 2).returns
     array([1.])
     """
-    try:
-        import gymnasium
-    except ImportError as error:
-        raise ImportError("from_gymnasium: needs Gymnasium (pip install 'triskele[rl]')") from error
+    gymnasium = optional.need("gymnasium", "from_gymnasium", "rl")
     env = gymnasium.make(env_fn) if isinstance(env_fn, str) else env_fn() if callable(env_fn) else None
     if not isinstance(env, gymnasium.Env):
         raise GameError(f"from_gymnasium: env_fn must be the name of an environment or a function that makes one, got "

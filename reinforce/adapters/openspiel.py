@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from ..errors import GameError
 from ..game import CHANCE
 from .python_game import PythonGame
@@ -40,10 +42,7 @@ def from_openspiel(game: Any, **parameters: Any) -> OpenSpielGame:
     >>> nim.initial_state().play(0)
     <nim(pile_sizes=1;2) after [0]>
     """
-    try:
-        import pyspiel
-    except ImportError as error:
-        raise ImportError("from_openspiel: needs OpenSpiel (pip install 'triskele[rl]')") from error
+    pyspiel = optional.need("pyspiel", "from_openspiel", "rl")
     if isinstance(game, str):
         try:
             game = pyspiel.load_game(game, parameters) if parameters else pyspiel.load_game(game)

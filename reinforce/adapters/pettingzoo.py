@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from ..errors import GameError
 from .cloning import clone
 from .python_game import PythonGame
@@ -41,10 +43,7 @@ def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = 
     >>> rl.from_pettingzoo(connect_four_v3.env).initial_state().play(3, 3).legal_actions  # doctest: +SKIP
     [0, 1, 2, 3, 4, 5, 6]
     """
-    try:
-        import pettingzoo
-    except ImportError as error:
-        raise ImportError("from_pettingzoo: needs PettingZoo (pip install 'triskele[rl]')") from error
+    pettingzoo = optional.need("pettingzoo", "from_pettingzoo", "rl")
     if not callable(env_fn):
         raise GameError(f"from_pettingzoo: env_fn must be a function that makes an environment, got {env_fn!r:.80}")
     env = env_fn()

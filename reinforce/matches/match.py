@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
-from triskele.core.extend import check
+from triskele.core.extend import check, progress_bar
 
 from ..errors import GameError, IllegalActionError
 from ..game import CHANCE
@@ -149,8 +148,8 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     human = any(isinstance(e.source, Human) for e in entrants)
     at_once = 1 if human else _TREES if any(hasattr(e.source, "game") for e in entrants) else _AT_ONCE
     returns, moves = np.zeros((games, len(entrants))), []
-    with tqdm(total=games, desc=f"{names[0]} against {', '.join(names[1:])}" if names[1:] else names[0], unit=" games",
-              disable=human or not progress) as bar:
+    title = f"{names[0]} against {', '.join(names[1:])}" if names[1:] else names[0]
+    with progress_bar(title, "game", games, show=progress and not human) as bar:
         for begin in range(0, games, at_once):
             numbers = np.arange(begin, min(begin + at_once, games))
             table = _play(game, entrants, numbers, seed, returns, bar)
@@ -160,7 +159,7 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     return MatchResult(repr(game), tuple(names), returns, moves, np.arange(games) % len(entrants))
 
 
-def _play(game: Any, entrants: list[Player], numbers: np.ndarray, seed: int, returns: np.ndarray, bar: tqdm) -> Any:
+def _play(game: Any, entrants: list[Player], numbers: np.ndarray, seed: int, returns: np.ndarray, bar: Any) -> Any:
     """Play the games of these numbers to their ends, one move of each at a time; fills in the returns."""
     table = new_table(game, len(numbers))
     n, going = len(entrants), np.arange(len(numbers))

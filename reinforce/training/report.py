@@ -7,10 +7,9 @@ import importlib
 import io
 import math
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
-from triskele.core.extend import atomic
+from triskele.core.extend import atomic, progress_bar
 
 from ..errors import ReinforceError
 
@@ -138,10 +137,7 @@ class Bar(Report):
 
     def open(self, agent: Agent) -> None:
         """Show it."""
-        from tqdm import tqdm
-
-        self._bar = tqdm(total=agent.target, initial=agent.steps, unit="step", unit_scale=True, dynamic_ncols=True,
-                         desc=agent.name, file=sys.stderr)
+        self._bar = progress_bar(agent.name, "step", agent.target, done=agent.steps)
 
     def __call__(self, numbers: dict[str, float | None]) -> None:
         """Move it."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import check, optional
 
 from ..errors import EnvError
 from ..spaces import Box, Discrete
@@ -15,14 +15,6 @@ from ..spaces import Box, Discrete
 __all__ = ["GymnasiumVectorEnv", "make", "register_gymnasium"]
 
 _CLASSES = "triskele.reinforce.vector.gymnasium_classes"
-
-
-def _gymnasium(why):
-    try:
-        import gymnasium
-    except ImportError as error:
-        raise ImportError(f"{why} wants Gymnasium (pip install 'triskele[rl]')") from error
-    return gymnasium
 
 
 def register_gymnasium() -> list[str]:
@@ -46,7 +38,7 @@ def register_gymnasium() -> list[str]:
     >>> gymnasium.make_vec("triskele/CartPole-v1", num_envs=4).reset(seed=0)[0].shape
     (4, 4)
     """
-    gymnasium = _gymnasium("register_gymnasium")
+    gymnasium = optional.need("gymnasium", "register_gymnasium", "rl")
     from ..envs import registry
 
     names = []
@@ -77,7 +69,7 @@ def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps
         )
     if isinstance(env, str):
         try:
-            gymnasium = _gymnasium(f"make: {env!r}, which is none of ours{check.near(env, ours)},")
+            gymnasium = optional.need("gymnasium", f"make: {env!r}, which is none of ours{check.near(env, ours)}", "rl")
         except ImportError:
             if check.near(env, ours):  # a slip of the pen is more likely than a missing package
                 raise EnvError(f"make: there is no environment {env!r}{check.near(env, ours)}") from None
@@ -122,7 +114,7 @@ class GymnasiumVectorEnv:
                  options: dict[str, Any]):
         from .env import integer
 
-        gymnasium = _gymnasium("an environment of Gymnasium")
+        gymnasium = optional.need("gymnasium", "an environment of Gymnasium", "rl")
         self.name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
         self.given, self.options, self.max_episode_steps = env, dict(options), max_episode_steps
         self.num_envs = integer(f"{self.name}: num_envs", num_envs, 1)

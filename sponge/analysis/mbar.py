@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import check, optional
 
-from ..report.optional import need
 from .statistics import statistical_inefficiency
 from .wham import log_sum, solve, warn_of_gaps
 
@@ -292,7 +291,7 @@ def _by_pymbar(reduced, counts):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            pymbar = need("pymbar", "mbar with solver='pymbar'")
+            pymbar = optional.need("pymbar", "mbar with solver='pymbar'", "md")
             return np.asarray(pymbar.MBAR(reduced, counts, relative_tolerance=1e-12).f_k)[counts > 0]
     finally:
         logger.setLevel(level)

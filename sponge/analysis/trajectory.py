@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from .. import box as boxes_
-from ..report.optional import need
 
 
 def as_positions(where: str, positions: Any) -> np.ndarray:
@@ -69,6 +70,6 @@ def as_series(where: str, name: str, x: Any, length: int | None = None) -> np.nd
 def axes(ax: Any, **labels: str) -> Any:
     """`ax`, or new axes, with labels set."""
     if ax is None:
-        ax = need("matplotlib.pyplot", "plot", "plot").subplots(layout="constrained")[1]
+        ax = optional.need("matplotlib.pyplot", "plot", "plot").subplots(layout="constrained")[1]
     ax.set(**labels)
     return ax

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from triskele.core.extend import optional
+
 from ..load.structure import Structure
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 
@@ -61,16 +63,10 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
 
 
 def _complete(topology, positions, app):
-    try:
-        from pdbfixer import PDBFixer
-    except ImportError:
-        raise ImportError(
-            "add_hydrogens: PDBFixer must be installed for missing atoms (pip install triskele[md])"
-        ) from None
     text = io.StringIO()
     app.PDBFile.writeFile(topology, positions, text, keepIds=True)
     text.seek(0)
-    fixer = PDBFixer(pdbfile=text)
+    fixer = optional.need("pdbfixer", "add_hydrogens of missing atoms", "md").PDBFixer(pdbfile=text)
     fixer.missingResidues = {}
     fixer.findMissingAtoms()
     fixer.addMissingAtoms(seed=1)

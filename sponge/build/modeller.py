@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from ..forcefield.ffxml import ForceField, read_source
 from ..load.structure import Structure, standard_residue
 from ..topology import Topology
@@ -16,11 +18,7 @@ __all__ = ["from_openmm", "openmm_app", "openmm_field", "seeded", "to_openmm"]
 
 
 def openmm_app(where):
-    try:
-        from openmm import app
-    except ImportError:
-        raise ImportError(f"{where}: OpenMM must be installed (pip install triskele[md])") from None
-    return app
+    return optional.need("openmm.app", where, "md")
 
 
 def openmm_field(forcefield, app):

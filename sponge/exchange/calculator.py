@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from .. import units
 from ..box import as_box, volume
 from ..engine.engine import Engine
-from ..report.optional import need
 from ..system import System
 
 __all__ = ["Calculator"]
 
-_ase = need("ase.calculators.calculator", "Calculator")
+_ase = optional.need("ase.calculators.calculator", "Calculator", "md")
 _Base: Any = _ase.Calculator
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from .. import units
-from ..report.optional import need
 
 if TYPE_CHECKING:
     from ..system import System
@@ -36,8 +37,8 @@ def to_mdtraj(system: System, positions: Any = None) -> Any:
     ValueError
         If there are no positions, or of another number of atoms.
     """
-    mdtraj = need("mdtraj", "to_mdtraj")
-    element = need("mdtraj.core.element", "to_mdtraj")
+    mdtraj = optional.need("mdtraj", "to_mdtraj", "md")
+    element = optional.need("mdtraj.core.element", "to_mdtraj", "md")
     t = system.topology
     positions = _positions(system, positions, "to_mdtraj")
     topology = mdtraj.Topology()
@@ -79,8 +80,8 @@ def to_ase(system: System, positions: Any = None) -> Any:
     ValueError
         If there are no positions, or of another number of atoms.
     """
-    ase = need("ase", "to_ase")
-    need("ase.units", "to_ase")
+    ase = optional.need("ase", "to_ase", "md")
+    optional.need("ase.units", "to_ase", "md")
     positions = _positions(system, positions, "to_ase")[0]
     atoms = ase.Atoms(numbers=system.topology.elements, positions=positions / units.angstrom, masses=system.masses)
     if system.box is not None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from ..potentials.cmap import CMAP
 from ..potentials.expression import ExpressionExternal, ExpressionTerm
 from ..potentials.gb.gb import GB, PROBE
@@ -24,7 +26,6 @@ from ..potentials.restraints import (
 )
 from ..potentials.ryckaert_bellemans import ryckaert_bellemans
 from ..potentials.urey_bradley import urey_bradley
-from ..report.optional import need
 from ..system import System
 from ..units import COULOMB
 from ..virtual_sites import sites as virtual_sites
@@ -80,7 +81,7 @@ def to_openmm(system: System) -> Any:
     >>> to_openmm(system).getForce(0).getNumBonds()  # doctest: +SKIP
     1
     """
-    mm = need("openmm", "to_openmm")
+    mm = optional.need("openmm", "to_openmm", "md")
     system.check()
     omm = mm.System()
     for mass in system.masses:

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import check, optional
 
 from .. import units
 from ..elements import SYMBOLS
 from ..errors import FileFormatError
 from ..neighbors.pairs import find_pairs
-from ..report.optional import need
 from .network import Network, atomic_numbers, neighbor_rows
 
 __all__ = ["Batches", "Dataset", "read_dataset", "record"]
@@ -149,7 +148,7 @@ class Dataset:
         ImportError
             Without ASE (extra `md`).
         """
-        need("ase", "dataset", "md")
+        optional.need("ase", "dataset", "md")
         from ase import Atoms
         from ase.calculators.singlepoint import SinglePointCalculator
         from ase.io import write
@@ -188,7 +187,7 @@ def read_dataset(path: str | os.PathLike, index: str = ":", energy: str | None =
     ImportError
         Without ASE (extra `md`).
     """
-    need("ase", "read_dataset", "md")
+    optional.need("ase", "read_dataset", "md")
     from ase.io import read
 
     where = os.fspath(path)
@@ -329,7 +328,7 @@ def _neighborhood(data: Dataset, k: int, network: Network) -> tuple[np.ndarray, 
         rows, others = np.concatenate([pairs, pairs[:, ::-1]]).T
         shifts = np.zeros((len(rows), 3))
     else:
-        need("ase", "dataset", "md")
+        optional.need("ase", "dataset", "md")
         from ase.neighborlist import primitive_neighbor_list
 
         rows, others, shifts = primitive_neighbor_list("ijS", [True] * 3, box, x, cutoff)

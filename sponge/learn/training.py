@@ -12,10 +12,9 @@ import numpy as np
 
 from triskele import core
 from triskele.core import optim
-from triskele.core.extend import check
+from triskele.core.extend import check, optional, progress_bar
 
 from ..errors import CheckpointError
-from ..report.optional import need
 from .dataset import Batches, Dataset
 from .network import Network
 
@@ -78,7 +77,7 @@ class History:
 
     def plot(self, path: str | os.PathLike | None = None) -> Any:
         """Draw the curves; returns the figure of Matplotlib, and writes it to `path`."""
-        figure = need("matplotlib.figure", "history", "plot").Figure(figsize=(9, 3.2), layout="constrained")
+        figure = optional.need("matplotlib.figure", "history", "plot").Figure(figsize=(9, 3.2), layout="constrained")
         epochs = np.arange(1, len(self.loss) + 1)
         left, right = figure.subplots(1, 2)
         left.semilogy(epochs, self.loss, label="training")
@@ -222,7 +221,7 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     if checkpoint is not None and os.path.exists(checkpoint):
         now = _State.load(checkpoint, now, tag)
     history = now.history
-    bar = _bar(epochs, len(history.loss)) if progress else None
+    bar = progress_bar("train", "epoch", epochs, done=len(history.loss), show=progress)
     for epoch in range(len(history.loss), epochs):
         if patience is not None and epoch - now.best >= patience:
             break
@@ -246,12 +245,10 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
             now.best_network, now.best = now.network, epoch + 1
         if checkpoint is not None:
             now.save(checkpoint, tag)
-        if bar is not None:
-            bar.set_postfix_str(f"energy {energy:.3g} kJ/mol/atom, forces {100 * force / data.force_rms:.2f} %",
-                                refresh=False)
-            bar.update()
-    if bar is not None:
-        bar.close()
+        bar.set_postfix_str(f"energy {energy:.3g} kJ/mol/atom, forces {100 * force / data.force_rms:.2f} %",
+                            refresh=False)
+        bar.update()
+    bar.close()
     return Training(now.best_network, now.best, history, now.network)
 
 
@@ -362,9 +359,5 @@ def _kinds(trees):
     return {name: {k: (v.shape, v.dtype) for k, v in leaves.items()} for name, leaves in trees.items()}
 
 
-def _bar(epochs, done):
-    from tqdm import tqdm
-
-    return tqdm(total=epochs, initial=done, desc="train", unit="epoch")
 
 

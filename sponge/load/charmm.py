@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import gunzip
+from triskele.core.extend import gunzip, optional
 
 from .. import units
 from ..errors import FileFormatError, MissingParameterError
 from ..potentials.nonbonded.mixing import LJTable
-from ..report.optional import need
 from ..system import System
 from ..topology import Topology, graph_distances
 from .amber_files import read_bytes
@@ -145,7 +144,7 @@ def _scale14(parameters: Sequence[str | Path]) -> float:
 
 def _structure(psf: str | Path, parameters: Sequence[str | Path]) -> Any:
     """ParmEd's structure with parameters."""
-    parmed = need("parmed", "CHARMM topologies")
+    parmed = optional.need("parmed", "CHARMM topologies", "md")
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that 1-4 parameters are zero is as the files say
         try:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from .. import box as boxes
 from ..errors import FileFormatError
 from .pdb import element_of
@@ -58,10 +60,7 @@ def read_mmcif(
     FileFormatError
         If the file is broken; the message names the line or the atom.
     """
-    try:
-        import gemmi
-    except ImportError:
-        raise ImportError("read_mmcif: gemmi must be installed (pip install triskele[md])") from None
+    gemmi = optional.need("gemmi", "read_mmcif", "md")
     where = str(path)
     if not Path(path).is_file():
         raise FileNotFoundError(f"{where}: there is no such file")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from triskele.core.extend import optional
+
 from ..errors import ReporterError
-from .optional import need
 from .reporter import Reporter, check_path
 from .staged import StagedFile
 
@@ -45,7 +46,7 @@ class H5MD(Reporter):
     def __init__(self, path: str | os.PathLike, every: int, *, velocities: bool = False, double: bool = False):
         super().__init__(every)
         self.path, self.velocities, self.double = os.fspath(path), bool(velocities), bool(double)
-        self._h5py = need("h5py", "H5MD")
+        self._h5py = optional.need("h5py", "H5MD", "md")
 
     def open(self, sim: Simulation) -> None:
         """Open the file: anew, or to go on after the frames that were there when the state was saved."""

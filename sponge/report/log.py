@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from triskele.core.extend import progress_bar
+
 from ..errors import ReporterError
 from .reporter import Reporter
 
@@ -129,10 +131,7 @@ class _Clock:
 
 class _Bar:
     def __init__(self, sim):
-        from tqdm import tqdm
-
-        self.bar = tqdm(total=sim.target, initial=sim.step, unit="step", unit_scale=True, dynamic_ncols=True,
-                        file=sys.stderr)
+        self.bar = progress_bar(None, "step", sim.target, done=sim.step)
 
     def move(self, sim, clock):
         speed = clock.ns_per_day(sim)

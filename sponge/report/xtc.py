@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .optional import need
+from triskele.core.extend import optional
+
 from .reporter import FileReporter
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class XTC(FileReporter):
 
     def __init__(self, path: str | os.PathLike, every: int):
         super().__init__(path, every)
-        self._format = need("mdtraj.formats", "XTC").XTCTrajectoryFile
+        self._format = optional.need("mdtraj.formats", "XTC", "md").XTCTrajectoryFile
 
     def header(self, sim: Simulation) -> bytes:
         """Nothing: every frame carries all that belongs to it."""

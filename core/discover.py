@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import iter_modules, walk_packages
 from types import ModuleType
 from typing import Any
 
 __all__ = ["attach", "modules", "names", "public"]
 
 
-def names(package: str) -> list[str]:
+def names(package: str, *, deep: bool = False) -> list[str]:
     """Return the names of a package's modules, in alphabetical order, without importing them.
+
+    With `deep`, modules of the packages inside it follow as ``folder.module``.
 
     Examples
     --------
     >>> names("triskele.core.random")
     ['continuous', 'discrete', 'gammas', 'inline', 'keys', 'numba', 'streams']
     """
-    return sorted(m.name for m in iter_modules(import_module(package).__path__))
+    path = import_module(package).__path__
+    if not deep:
+        return sorted(m.name for m in iter_modules(path))
+    return sorted(m.name.removeprefix(f"{package}.") for m in walk_packages(path, f"{package}."))
 
 
-def modules(package: str) -> dict[str, ModuleType]:
-    """Import the modules of a package, and return them by name."""
-    return {name: import_module(f"{package}.{name}") for name in names(package)}
+def modules(package: str, *, deep: bool = False) -> dict[str, ModuleType]:
+    """Import the modules of a package, and return them by their `names`."""
+    return {name: import_module(f"{package}.{name}") for name in names(package, deep=deep)}
 
 
 def public(package: str) -> dict[str, Any]:

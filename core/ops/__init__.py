@@ -1,8 +1,5 @@
 """The operations: one file per family, found by itself."""
 
-from importlib import import_module
-from pkgutil import iter_modules
+from ..discover import modules as _modules
 
-for _module in sorted(m.name for m in iter_modules(__path__)):
-    import_module(f"{__name__}.{_module}")
-del _module
+_modules(__name__)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable
 from typing import Any
+
+from triskele.core.extend import discover
 
 from ..errors import SimulatorError
 
@@ -50,7 +51,5 @@ def find(name: str) -> Simulate:
 
 def names() -> list[str]:
     """All simulators."""
-    import triskele.quantum.simulators as package
-
-    found = {module.name for module in pkgutil.iter_modules(package.__path__)} - {"base", "result", "run"}
+    found = set(discover.names("triskele.quantum.simulators")) - {"base", "result", "run"}
     return sorted(found | set(_registry))

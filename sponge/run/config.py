@@ -38,14 +38,12 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import pkgutil
 import tomllib
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from triskele.core.extend import check
+from triskele.core.extend import check, discover
 
 from .. import load, report
 from .simulation import Simulation
@@ -220,14 +218,10 @@ def _needed(where: str, section: dict[str, Any], needed: Iterable[str]) -> None:
 
 def _types(what: str) -> dict[str, type]:
     """Classes of integrators or barostats by name: all that the modules of the package offer."""
-    package = import_module(f"triskele.sponge.{what}s")
-    base = getattr(import_module(f"triskele.sponge.{what}s.base"), what.capitalize())
-    found = {}
-    for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
-        for name, value in vars(import_module(f"{package.__name__}.{module}")).items():
-            if isinstance(value, type) and issubclass(value, base) and value is not base:
-                found[name] = value
-    return found
+    modules = discover.modules(f"triskele.sponge.{what}s")
+    base = getattr(modules["base"], what.capitalize())
+    return {name: value for module in modules.values() for name, value in vars(module).items()
+            if isinstance(value, type) and issubclass(value, base) and value is not base}
 
 
 def _arguments(function: Callable) -> list[str]:

@@ -5,14 +5,13 @@ The test suite runs it over all; users over their own.
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import discover
 
 from ..engine.engine import Engine
 from ..potential import Potential
@@ -55,15 +54,13 @@ def examples() -> Iterator[tuple[str, System, str]]:
 
     A file offers examples by a function ``example()`` that returns a system or a list of systems.
     """
-    package = import_module("triskele.sponge.potentials")
-    for entry in sorted(pkgutil.walk_packages(package.__path__, f"{package.__name__}."), key=lambda m: m.name):
-        make = getattr(import_module(entry.name), "example", None)
-        if make is None:
+    for file, module in discover.modules("triskele.sponge.potentials", deep=True).items():
+        if not hasattr(module, "example"):
             continue
-        made = make()
+        made = module.example()
         for k, system in enumerate(made if isinstance(made, list) else [made]):
             for potential in system.potentials:
-                yield f"{entry.name.rpartition('.')[2]}-{k}-{potential.name}", system, potential.name
+                yield f"{file.rpartition('.')[2]}-{k}-{potential.name}", system, potential.name
 
 
 class _Checker:

@@ -27,6 +27,14 @@ def test_names_do_not_import(package):
     assert f"{package}.one" not in sys.modules
 
 
+def test_folders_inside(package, tmp_path):
+    (tmp_path / package / "inner").mkdir()
+    (tmp_path / package / "inner" / "__init__.py").write_text("")
+    (tmp_path / package / "inner" / "three.py").write_text("")
+    assert discover.names(package) == ["inner", "one", "two"]
+    assert list(discover.modules(package, deep=True)) == ["inner", "inner.three", "one", "two"]
+
+
 def test_modules_and_public_names(package):
     assert [m.__name__ for m in discover.modules(package).values()] == [f"{package}.one", f"{package}.two"]
     assert set(discover.public(package)) == {"Chess", "Go"}

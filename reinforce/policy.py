@@ -123,7 +123,7 @@ class Gaussian:
     ----------
     network : callable tree
         Observations [N, ...] to means [N, k].
-    log_std : array [k]
+    log_std : (k,) array
     low, high : tuple of float
         Of k numbers each.
     scaled : bool, default False
@@ -215,7 +215,7 @@ class Normaliser:
 
     Attributes
     ----------
-    mean, scale : array [...]
+    mean, scale : (...) array
         Of the shape of one observation, float32.
     limit : float
     """
@@ -267,7 +267,7 @@ class Policy:
         observation : array, observation_shape or [N, *observation_shape]
         rng : numpy.random.Generator, optional
             Draw from the policy's distribution with it; the most probable action when left out.
-        mask : bool array [actions] or [N, actions], optional
+        mask : (actions,) or (N, actions) bool, optional
             Allowed actions.
 
         Raises

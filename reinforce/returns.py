@@ -67,10 +67,10 @@ def lambda_returns(rewards: Any, next_values: Any, terminated: Any, truncated: A
 
     Parameters
     ----------
-    rewards : array, [T, ...]
-    next_values : array, [T, ...]
+    rewards : (T, ...) array
+    next_values : (T, ...) array
         V of the observation that each step has led to.
-    terminated, truncated : bool array, [T, ...]
+    terminated, truncated : (T, ...) bool
         None for `truncated`: never.
     discount, lam : float
 
@@ -104,10 +104,10 @@ def discounted(rewards: Any, terminated: Any, truncated: Any = None, *, next_val
 
     Parameters
     ----------
-    rewards : array, [T, ...]
-    terminated, truncated : bool array, [T, ...]
+    rewards : (T, ...) array
+    terminated, truncated : (T, ...) bool
         None for `truncated`: never.
-    next_values : array, [T, ...], optional
+    next_values : (T, ...) array, optional
         V of the observation that each step has led to; only those of the last and of truncated steps count. None: zero.
     discount : float
 
@@ -150,10 +150,10 @@ def gae(rewards: Any, values: Any, next_values: Any, terminated: Any, truncated:
 
     Parameters
     ----------
-    rewards : array, [T, ...]
-    values, next_values : array, [T, ...]
+    rewards : (T, ...) array
+    values, next_values : (T, ...) array
         V of the observation before and after each step.
-    terminated, truncated : bool array, [T, ...]
+    terminated, truncated : (T, ...) bool
         None for `truncated`: never.
     discount, lam : float
 
@@ -210,10 +210,10 @@ def n_step(rewards: Any, next_values: Any, terminated: Any, truncated: Any = Non
 
     Parameters
     ----------
-    rewards : array, [T, ...]
-    next_values : array, [T, ...]
+    rewards : (T, ...) array
+    next_values : (T, ...) array
         V of the observation that each step has led to.
-    terminated, truncated : bool array, [T, ...]
+    terminated, truncated : (T, ...) bool
         None for `truncated`: never.
     n : int
         At least 1.
@@ -289,12 +289,12 @@ def v_trace(rewards: Any, values: Any, next_values: Any, ratios: Any, terminated
 
     Parameters
     ----------
-    rewards : array, [T, ...]
-    values, next_values : array, [T, ...]
+    rewards : (T, ...) array
+    values, next_values : (T, ...) array
         V of the observation before and after each step.
-    ratios : array, [T, ...]
+    ratios : (T, ...) array
         Probability of each action by the policy in question over that by the policy that acted.
-    terminated, truncated : bool array, [T, ...]
+    terminated, truncated : (T, ...) bool
         None for `truncated`: never.
     discount, lam : float
     clip_targets, clip_advantages : float

@@ -80,7 +80,7 @@ def two_hot(x: Any, low: float, high: float, bins: int) -> Any:
 
     Parameters
     ----------
-    x : array, [...]
+    x : (...) array
         Cut to [low, high].
     low, high : float
     bins : int
@@ -116,7 +116,7 @@ def from_two_hot(weights: Any, low: float, high: float) -> Any:
 
     Parameters
     ----------
-    weights : array, [..., bins]
+    weights : (..., bins) array
         That sum to 1; of a network, its softmax.
     low, high : float
 
@@ -144,10 +144,10 @@ def project(support: Any, weights: Any, onto: Any) -> Any:
 
     Parameters
     ----------
-    support : array, [..., n]
+    support : (..., n) array
         The numbers that have `weights`; cut to the range of `onto`.
-    weights : array, [..., n]
-    onto : array, [m]
+    weights : (..., n) array
+    onto : (m,) array
         Rising, evenly spaced or not.
 
     Returns

@@ -23,7 +23,7 @@ def as_box(box: Any, where: str = "box") -> np.ndarray:
 
     Parameters
     ----------
-    box : float, array [3] or [3, 3]
+    box : float, (3,) or (3, 3) array
         Edge of a cube, edges of a rectangular box, or the three vectors as rows, in nm.
     where : str
         Who asks, for the error.

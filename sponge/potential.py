@@ -122,9 +122,9 @@ class Potential(Sealed):
         ----------
         params : dict
             As `self.params`.
-        positions : array [n, 3]
-            In nm.
-        box : array [3, 3] or None
+        positions : (n, 3) array, nm
+            Positions of the atoms.
+        box : (3, 3) array or None
         """
         raise NotImplementedError
 

@@ -31,9 +31,9 @@ class Constraints:
 
     Parameters
     ----------
-    pairs : int array [m, 2]
-    distances : float array [m]
-        In nm.
+    pairs : (m, 2) int
+    distances : (m,) float, nm
+        Constrained distances.
     """
 
     pairs: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int32))
@@ -57,15 +57,15 @@ class System(Sealed):
     Parameters
     ----------
     topology : Topology
-    masses : array [n]
-        In dalton; 0 for virtual sites and for atoms that never move.
-    box : float, array [3] or [3, 3], optional
+    masses : (n,) array, dalton
+        0 for virtual sites and for atoms that never move.
+    box : float, (3,) or (3, 3) array, optional
         Periodic box in nm (see `box.as_box`); without one the system is not periodic.
-    positions, velocities : array [n, 3], optional
-        In nm and nm/ps.
+    positions, velocities : (n, 3) array, nm and nm/ps, optional
+        Positions and velocities of the atoms.
     constraints : Constraints, optional
     virtual_sites : sequence of VirtualSite
-    exclusions : int array [m, 2]
+    exclusions : (m, 2) int
         Pairs of atoms that no pair potential acts between.
     remove_com_motion : bool
         Whether runs take out the motion of the centre of mass.
@@ -271,8 +271,8 @@ class System(Sealed):
 
         Parameters
         ----------
-        positions : array [n, 3], optional
-            In nm; the system's own when left out.
+        positions : (n, 3) array, nm, optional
+            Defaults to the system's own.
         box : array, optional
         precision : {"double", "mixed"}
 

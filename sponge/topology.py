@@ -59,19 +59,19 @@ class Topology:
 
     Parameters
     ----------
-    names : array of str [n]
+    names : (n,) str
         Atom names.
-    elements : int array [n]
+    elements : (n,) int
         Atomic numbers; 0 for virtual sites and particles that are no atoms.
-    residue_index : int array [n]
+    residue_index : (n,) int
         Residue of each atom.
-    residue_names : array of str [residues]
-    residue_ids : array of str [residues]
+    residue_names : (residues,) str
+    residue_ids : (residues,) str
         Numbers as in the file, insertion code included.
-    chain_index : int array [residues]
+    chain_index : (residues,) int
         Chain of each residue.
-    chain_ids : array of str [chains]
-    bonds : int array [bonds, 2]
+    chain_ids : (chains,) str
+    bonds : (bonds, 2) int
         Pairs of atoms.
     """
 

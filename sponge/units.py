@@ -67,8 +67,8 @@ def ladder(lowest: float, highest: float, n: int, spacing: Literal["geometric", 
 
     Parameters
     ----------
-    lowest, highest : float
-        In K.
+    lowest, highest : float, K
+        Ends of the range.
     n : int
         How many.
     spacing : {"geometric", "linear"}
@@ -77,7 +77,7 @@ def ladder(lowest: float, highest: float, n: int, spacing: Literal["geometric", 
 
     Returns
     -------
-    float64 array [n]
+    (n,) float64
         In K, ascending.
 
     Raises

@@ -50,8 +50,8 @@ class MultiHeadAttention:
 
         Parameters
         ----------
-        x : array, [..., T, n_features]
-        context : array, [..., S, n_features], optional
+        x : (..., T, n_features) array
+        context : (..., S, n_features) array, optional
         mask : bool array broadcastable to [..., heads, T, S], optional
             True where attention is allowed (``np.tri(T, dtype=bool)`` is causal).
 

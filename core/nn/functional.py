@@ -50,8 +50,8 @@ def cross_entropy(logits, labels):
 
     Parameters
     ----------
-    logits : array, [..., n_classes]
-    labels : integer array, [...]
+    logits : (..., n_classes) array
+    labels : (...) integer
 
     Returns
     -------

@@ -35,8 +35,8 @@ class Linear:
 
     Attributes
     ----------
-    weight : array, [n_in, n_out]
-    bias : array, [n_out], or None
+    weight : (n_in, n_out) array
+    bias : (n_out,) array, or None
 
     Examples
     --------
@@ -99,8 +99,8 @@ class Conv:
 
     Attributes
     ----------
-    weight : array, [*window, channels_in / groups, channels_out]
-    bias : array, [channels_out], or None
+    weight : (*window, channels_in / groups, channels_out) array
+    bias : (channels_out,) array, or None
     stride, dilation : tuple of int, one per window axis
     padding : "same", "valid" or ((low, high), ...)
     groups : int

@@ -33,9 +33,9 @@ class LSTM:
 
     Attributes
     ----------
-    w_input : array, [n_in, 4 n_hidden]
-    w_hidden : array, [n_hidden, 4 n_hidden]
-    bias : array, [4 n_hidden]
+    w_input : (n_in, 4 n_hidden) array
+    w_hidden : (n_hidden, 4 n_hidden) array
+    bias : (4 n_hidden,) array
         Gates in the order input, forget, candidate, output.
 
     Examples
@@ -62,13 +62,13 @@ class LSTM:
 
         Parameters
         ----------
-        xs : array, [T, ..., n_in]
+        xs : (T, ..., n_in) array
         state : (h, c), each [..., n_hidden], optional
             Zero when absent.
 
         Returns
         -------
-        ys : array, [T, ..., n_hidden]
+        ys : (T, ..., n_hidden) array
         state : (h, c)
         """
         check_last_axis("LSTM", xs, np.shape(self.w_input)[0])
@@ -93,9 +93,9 @@ class GRU:
 
     Attributes
     ----------
-    w_input : array, [n_in, 3 n_hidden]
-    w_hidden : array, [n_hidden, 3 n_hidden]
-    bias, bias_candidate : arrays, [3 n_hidden], [n_hidden]
+    w_input : (n_in, 3 n_hidden) array
+    w_hidden : (n_hidden, 3 n_hidden) array
+    bias, bias_candidate : (3 n_hidden,) array, (n_hidden,) array
         Gates in the order reset, update, candidate.
     """
 

@@ -58,7 +58,7 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = np.float64, low: Any = 0.0
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     shape : int or sequence of int
     dtype : {float64, float32}
@@ -130,7 +130,7 @@ def normal(key: Any, shape: Shape = (), dtype: Any = np.float64, mean: Any = 0.0
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     shape : int or sequence of int
     dtype : {float64, float32}
@@ -160,7 +160,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = (), dtype:
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     lower, upper : array_like
         Broadcast to `shape`; differentiable.
@@ -203,7 +203,7 @@ def exponential(key: Any, shape: Shape = (), dtype: Any = np.float64, scale: Any
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     shape : int or sequence of int
     dtype : {float64, float32}
@@ -231,7 +231,7 @@ def gumbel(key: Any, shape: Shape = (), dtype: Any = np.float64, loc: Any = 0.0,
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     shape : int or sequence of int
     dtype : {float64, float32}
@@ -260,7 +260,7 @@ def laplace(key: Any, shape: Shape = (), dtype: Any = np.float64, loc: Any = 0.0
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     shape : int or sequence of int
     dtype : {float64, float32}

@@ -22,7 +22,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     p : array_like, in [0, 1]
     shape : int or sequence of int, optional
@@ -50,7 +50,7 @@ def randint(key: Any, low: Any, high: Any, shape: Shape = (), dtype: Any = np.in
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     low, high : int or array of integers
         Broadcast to `shape`; ``low < high`` is checked unless they are traced.
@@ -109,7 +109,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     logits : array_like
         Unnormalised log-probabilities; -inf for never.
@@ -151,7 +151,7 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Any:
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     x : int or array_like
     axis : int
@@ -186,7 +186,7 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     a : int or array_like
         Chosen from along its first axis.

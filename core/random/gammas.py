@@ -133,7 +133,7 @@ def gamma(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = np.floa
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     alpha : array_like, > 0
         Differentiable: see the module. Wrong values give an error, or NaN where they are traced.
@@ -160,7 +160,7 @@ def beta(key: Any, a: Any, b: Any, shape: Shape | None = None, dtype: Any = np.f
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     a, b : array_like, > 0
     shape : int or sequence of int, optional
@@ -189,7 +189,7 @@ def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = np.
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     alpha : array_like, [..., n], > 0
     shape : int or sequence of int, optional
@@ -231,7 +231,7 @@ def poisson(key: Any, rate: Any, shape: Shape | None = None, dtype: Any = np.int
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     rate : array_like, in [0, 1e18]
         Wrong values give an error, or -1 where they are traced. Not differentiable.

@@ -133,7 +133,7 @@ def split(key: Any, n: int | Sequence[int] = 2) -> Any:
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
     n : int or sequence of int
 
     Returns
@@ -180,7 +180,7 @@ def fold_in(key: Any, data: Any) -> Any:
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
     data : int, or integer array of shape ()
         Taken modulo 2**64.
 
@@ -265,7 +265,7 @@ def bits(key: Any, shape: int | Sequence[int] = (), dtype: Any = np.uint32) -> A
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
         Used up.
     shape : int or sequence of int
     dtype : dtype

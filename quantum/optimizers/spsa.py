@@ -32,8 +32,8 @@ class SPSA:
     learning_rate : float, optional
         a. When left out it is calibrated: the first step is to change an angle by `first_step`, judged by the mean
         slope of `calibration` random directions.
-    first_step : float
-        In radians.
+    first_step : float, radians
+        Length of the first step.
     calibration : int
         Directions, of two values each.
     seed : int

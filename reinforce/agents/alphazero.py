@@ -323,7 +323,7 @@ def alphazero_loss(net: Any, batch: dict[str, Any], value_weight: float = 1.0) -
     Parameters
     ----------
     net : callable tree
-    batch : dict of arrays [M, ...]
+    batch : dict of (M, ...) arrays
         Observations ``x``, legal actions ``mask``, and the targets ``policy`` and ``value``.
     value_weight : float
 

@@ -272,7 +272,7 @@ def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, d
     ----------
     segments : Segments
         Of unroll_steps + td_steps steps; the extra ``policies`` is what searches made of the policy.
-    values : array [unroll_steps + td_steps + 1, B]
+    values : (unroll_steps + td_steps + 1, B) array
         Of the observations.
     unroll_steps, td_steps : int
     discount : float

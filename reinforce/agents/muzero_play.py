@@ -25,9 +25,9 @@ class MuZeroActor:
 
     Attributes
     ----------
-    observations : array [num_steps + 1, num_envs, ...]
-    actions, rewards, terminated, truncated : array [num_steps, num_envs]
-    policies : float32 array [num_steps, num_envs, actions]
+    observations : (num_steps + 1, num_envs, ...) array
+    actions, rewards, terminated, truncated : (num_steps, num_envs) array
+    policies : (num_steps, num_envs, actions) float32
         What the searches made of the policy.
     """
 

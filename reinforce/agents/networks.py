@@ -19,7 +19,7 @@ def perceptron(key: Any, sizes: Sequence[int], activation: Callable = nn.relu) -
 
     Parameters
     ----------
-    key : array of uint32, [2]
+    key : (2,) uint32
     sizes : sequence of int
         Widths from input to output.
     activation : function

@@ -407,7 +407,7 @@ def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[
     Parameters
     ----------
     model : ActorCritic
-    batch : dict of arrays [M, ...]
+    batch : dict of (M, ...) arrays
         Observations ``x``, ``actions``; of the policy that took them ``log_probs``, ``values`` and ``advantages``;
         ``weights``, 0 for what does not count; ``mask`` of allowed actions, or None.
     settings : namespace

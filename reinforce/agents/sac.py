@@ -275,7 +275,7 @@ def targets(model: Model, batch: Transitions, noise: Any) -> Any:
     ----------
     model : Model
     batch : Transitions
-    noise : array, [N, k]
+    noise : (N, k) array
         Of the actor's next actions.
     """
     action, _, log_prob = model.actor.sample(batch.next_observations, noise)

@@ -25,16 +25,16 @@ class Transitions(NamedTuple):
 
     Attributes
     ----------
-    observations, actions : array, [batch, ...]
-    rewards : array of float32, [batch]
+    observations, actions : (batch, ...) array
+    rewards : (batch,) float32
         Discounted sum over the steps.
-    next_observations : array, [batch, ...]
+    next_observations : (batch, ...) array
         After the last of the steps.
-    discounts : array of float32, [batch]
+    discounts : (batch,) float32
         Discount to the power of the number of steps; 0 where the last one terminated.
-    indices : array of int64, [batch]
+    indices : (batch,) int64
         Which they are: step * num_envs + environment.
-    weights : array of float32, [batch]
+    weights : (batch,) float32
         Importance weights; 1 where draws are uniform.
     """
 

@@ -151,9 +151,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
         Parameters
         ----------
-        indices : array of int64, [batch]
+        indices : (batch,) int64
             As `Transitions` has them.
-        errors : array, [batch]
+        errors : (batch,) array
             Temporal-difference errors, of any sign.
 
         Raises

@@ -99,13 +99,13 @@ class Ring:
 
         Parameters
         ----------
-        observations, next_observations : array, [num_envs, ...]
+        observations, next_observations : (num_envs, ...) array
             Before and after the step. The former are the latter of the step before, after an end too: the environments
             restart in the step after it.
-        actions : array, [num_envs, ...]
-        rewards : array, [num_envs]
-        terminated, truncated : bool array, [num_envs]
-        **extras : array, [num_envs, ...]
+        actions : (num_envs, ...) array
+        rewards : (num_envs,) array
+        terminated, truncated : (num_envs,) bool
+        **extras : (num_envs, ...) array
             What the buffer was made to keep besides.
 
         Raises
@@ -126,12 +126,12 @@ class Ring:
 
         Parameters
         ----------
-        observations : array, [T + 1, num_envs, ...]
+        observations : (T + 1, num_envs, ...) array
             Before each step, and after the last.
-        actions : array, [T, num_envs, ...]
-        rewards : array, [T, num_envs]
-        terminated, truncated : bool array, [T, num_envs]
-        **extras : array, [T, num_envs, ...]
+        actions : (T, num_envs, ...) array
+        rewards : (T, num_envs) array
+        terminated, truncated : (T, num_envs) bool
+        **extras : (T, num_envs, ...) array
 
         Raises
         ------

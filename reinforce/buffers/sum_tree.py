@@ -82,7 +82,7 @@ class SumTree:
     ----------
     nodes : array of float64
         Leaves first, then the levels above; `starts` says where each begins.
-    weights : array of float64, [size]
+    weights : (size,) float64
         Of the leaves: a view. After changing it call `update`.
 
     Examples

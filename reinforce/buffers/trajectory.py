@@ -23,15 +23,15 @@ class Segments(NamedTuple):
 
     Attributes
     ----------
-    observations : array, [length + 1, batch, ...]
+    observations : (length + 1, batch, ...) array
         Before each step, and after the last.
-    actions : array, [length, batch, ...]
-    rewards : array of float32, [length, batch]
-    terminated, truncated : array of bool, [length, batch]
+    actions : (length, batch, ...) array
+    rewards : (length, batch) float32
+    terminated, truncated : (length, batch) bool
         Whether the step ended an episode.
-    valid : array of bool, [length, batch]
+    valid : (length, batch) bool
         False where the environment only restarted: no transition, to be masked in losses.
-    extras : dict of arrays, [length, batch, ...]
+    extras : dict of (length, batch, ...) arrays
     """
 
     observations: Any

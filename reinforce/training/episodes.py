@@ -39,11 +39,11 @@ class Episodes:
 
     Attributes
     ----------
-    totals, lengths, over : array [N]
+    totals, lengths, over : (N,) array
         Of the running episodes; `over` where the next step is a restart.
-    returns : array [100]
+    returns : (100,) array
         Of the episodes finished last, in a ring.
-    steps : array [100]
+    steps : (100,) array
         Their lengths.
     finished : int
         How many have ended.

@@ -18,8 +18,8 @@ class Evaluation:
 
     Attributes
     ----------
-    returns : array [episodes]
-    lengths : int array [episodes]
+    returns : (episodes,) array
+    lengths : (episodes,) int
 
     Examples
     --------

@@ -81,7 +81,7 @@ class ReturnScale:
     ----------
     moments : RunningMoments
         Of the discounted returns.
-    running : array [N]
+    running : (N,) array
         Discounted return of each environment so far.
     """
 

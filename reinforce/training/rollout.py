@@ -31,11 +31,11 @@ class Rollout:
 
     Attributes
     ----------
-    observations : float32 array [length + 1, N, ...]
+    observations : (length + 1, N, ...) float32
         The last row is where the next collection goes on.
-    actions, log_probs, values : array [length (values: + 1), N, ...]
-    rewards, terminated, truncated : array [length, N]
-    masks : bool array [length + 1, N, actions], or None
+    actions, log_probs, values : (length (values: + 1), N, ...) array
+    rewards, terminated, truncated : (length, N) array
+    masks : (length + 1, N, actions) bool, or None
         Where the environment says in ``info["action_mask"]`` what is allowed.
     """
 
@@ -81,7 +81,7 @@ class Rollout:
         ----------
         model : tree
             Handed to `act`.
-        noise : float32 array [length + 1, N, k]
+        noise : (length + 1, N, k) float32
         """
         self.observations[0] = self.observations[-1]
         if self.masks is not None:

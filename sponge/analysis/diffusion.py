@@ -20,10 +20,9 @@ class MeanSquareDisplacement:
 
     Attributes
     ----------
-    time : array [lags]
-        In ps.
-    value : array [lags]
-        In nm^2.
+    time : (lags,) array, ps
+        Time.
+    value : (lags,) array, nm^2
     """
 
     time: np.ndarray
@@ -82,12 +81,12 @@ def unwrap(positions: Any, boxes: Any) -> np.ndarray:
 
     Parameters
     ----------
-    positions : array [frames, n, 3]
-    boxes : array [frames, 3, 3], [3, 3], [3] or float
+    positions : (frames, n, 3) array
+    boxes : (frames, 3, 3), (3, 3) or (3,) array, or float
 
     Returns
     -------
-    array [frames, n, 3]
+    (frames, n, 3) array
         The first frame is as given.
     """
     positions = as_positions("unwrap", positions)
@@ -111,8 +110,8 @@ def msd(positions: Any, interval: float, atoms: Any = None, *, boxes: Any = None
 
     Parameters
     ----------
-    positions : array [frames, n, 3]
-        In nm; continuous (as runs write them), or wrapped with `boxes` given. For the diffusion of molecules give one
+    positions : (frames, n, 3) array, nm
+        Continuous (as runs write them), or wrapped with `boxes` given. For the diffusion of molecules give one
         atom, or the centre of mass, of each.
     interval : float
         Time between frames, ps.
@@ -173,8 +172,8 @@ def diffusion_coefficient(positions: Any, interval: float, atoms: Any = None, *,
     ----------
     positions, interval, atoms, boxes
         As for `msd`.
-    fit : tuple of float, optional
-        In ps; from a tenth to half of the length of a block when left out. Leave out the ballistic beginning.
+    fit : tuple of float, ps, optional
+        From a tenth to half of the length of a block when left out. Leave out the ballistic beginning.
     blocks : int
         At least 2.
     """

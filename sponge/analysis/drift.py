@@ -22,10 +22,10 @@ class EnergyDrift:
     ----------
     value, error : float
         Slope and its standard error, in kT per nanosecond and degree of freedom.
-    time, energy : array [samples]
+    time, energy : (samples,) array
         As given: ps, kJ/mol.
-    slope : float
-        In kJ/mol/ps.
+    slope : float, kJ/mol/ps
+        Slope of the fitted line.
     """
 
     value: float
@@ -50,14 +50,14 @@ def energy_drift(time: Any, energy: Any, degrees_of_freedom: int, temperature: f
 
     Parameters
     ----------
-    time : array [samples]
-        In ps.
-    energy : array [samples]
+    time : (samples,) array, ps
+        Time.
+    energy : (samples,) array
         Total energy, kJ/mol.
     degrees_of_freedom : int
         ``sim.degrees_of_freedom``.
-    temperature : float
-        In K, for kT.
+    temperature : float, K
+        For kT.
 
     Returns
     -------

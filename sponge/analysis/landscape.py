@@ -49,16 +49,16 @@ class FreeEnergy:
 
     Attributes
     ----------
-    phi, psi : array [bins]
+    phi, psi : (bins,) array
         Middles of the bins, radians.
-    value : array [bins, bins]
+    value : (bins, bins) array
         In kJ/mol above the lowest bin, first index phi; infinite where nothing was sampled.
-    error : array [bins, bins]
+    error : (bins, bins) array
         Standard error of -kT ln p, kJ/mol; infinite where a bin was never visited, or in effect in one block only.
-    probability : array [bins, bins]
+    probability : (bins, bins) array
         Of each bin; their sum is 1.
-    temperature : float
-        In K.
+    temperature : float, K
+        Temperature of the samples.
     blocks : int
         From whose scatter the errors were found.
     """
@@ -79,8 +79,8 @@ class FreeEnergy:
         ax : matplotlib axes, optional
         highest : float, optional
             End of the scale of colours, kJ/mol.
-        unsure : float, optional
-            In kJ/mol; half of kT when left out.
+        unsure : float, kJ/mol, optional
+            Defaults to kT / 2.
         **style : optional
             For matplotlib's ``pcolormesh``.
         """
@@ -120,8 +120,8 @@ class FreeEnergy:
 
         Parameters
         ----------
-        depth : float, optional
-            In kJ/mol; half of kT when left out.
+        depth : float, kJ/mol, optional
+            Defaults to kT / 2.
 
         Examples
         --------
@@ -204,12 +204,12 @@ def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, 
 
     Parameters
     ----------
-    phi, psi : array [samples] or [samples, series]
-        In radians. Series are independent runs, such as walkers; time goes along the first axis.
+    phi, psi : (samples,) or (samples, series) array, radians
+        Series are independent runs, such as walkers; time goes along the first axis.
     weights : array of that shape (or broadcast to it), optional
         Of the samples, such as those that take a biased run back to `temperature`.
-    temperature : float
-        In K.
+    temperature : float, K
+        Temperature of the samples.
     bins : int
         In each direction.
     blocks : int, optional

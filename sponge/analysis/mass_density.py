@@ -20,8 +20,7 @@ class Density:
 
     Attributes
     ----------
-    value : array [frames]
-        In g/cm^3.
+    value : (frames,) array, g/cm^3
     mean : Mean
     """
 
@@ -42,10 +41,10 @@ def density(masses: Any, boxes: Any) -> Density:
 
     Parameters
     ----------
-    masses : array [n]
-        In dalton, such as ``system.masses``.
-    boxes : array [frames, 3, 3]
-        In nm.
+    masses : (n,) array, dalton
+        Such as ``system.masses``.
+    boxes : (frames, 3, 3) array, nm
+        Box vectors, one in each row.
 
     Examples
     --------

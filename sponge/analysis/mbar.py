@@ -26,14 +26,14 @@ class Mbar:
 
     Attributes
     ----------
-    free_energies, errors : array [states]
+    free_energies, errors : (states,) array
         Reduced (in units of RT of each state), relative to the first state, and standard errors.
-    overlap : array [states, states]
+    overlap : (states, states) array
         Chance that a sample of the row's state might as well be one of the column's; rows of states without samples are
         those of their weights.
-    counts : int array [states]
+    counts : (states,) int
         Samples that were used.
-    used : bool array [samples]
+    used : (samples,) bool
         Which these are, of those that were given.
     """
 
@@ -170,13 +170,13 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
 
     Parameters
     ----------
-    reduced : array [states, samples] or [states, states, m]
+    reduced : (states, samples) or (states, states, m) array
         Reduced potential of every state (rows) at every sample, (U + P V) / RT; samples of the first state come first,
         in the order of time. In the second form, with m samples of each state, the second index is the state that was
         sampled.
-    counts : int array [states], optional
+    counts : (states,) int, optional
         Samples of each state, 0 for one that was not sampled; not for the second form.
-    inefficiency : float or array [states], optional
+    inefficiency : float or (states,) array, optional
         Of each state's samples, so many are worth one: only every so manieth is used.
     solver : {"newton", "pymbar"}
         Who solves the equations: Newton's method here, or pymbar.

@@ -20,8 +20,8 @@ class Rectangle:
 
     Parameters
     ----------
-    phi, psi : tuple of float
-        In radians; (2.6, -2.1) goes across pi. All angles when left out.
+    phi, psi : tuple of float, radians
+        (2.6, -2.1) goes across pi. All angles when left out.
 
     Examples
     --------
@@ -52,9 +52,9 @@ class Populations:
     Attributes
     ----------
     names : tuple of str
-    value, error : array [regions]
+    value, error : (regions,) array
         Fractions and their standard errors; the error is nan where all or none of the samples were inside.
-    inefficiency : array [regions]
+    inefficiency : (regions,) array
         How many samples count as one independent one.
     """
 
@@ -86,8 +86,8 @@ def populations(phi: Any, psi: Any, regions: Mapping[str, Callable[[np.ndarray, 
 
     Parameters
     ----------
-    phi, psi : array [samples] or [samples, series]
-        In radians. Series are independent runs, such as walkers; time goes along the first axis.
+    phi, psi : (samples,) or (samples, series) array, radians
+        Series are independent runs, such as walkers; time goes along the first axis.
     regions : mapping of str to Rectangle
         Or to any function (phi, psi) -> array of bool. They may overlap, and need not fill the plane.
     weights : array of that shape (or broadcast to it), optional

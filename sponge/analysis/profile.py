@@ -23,16 +23,16 @@ class Profile:
 
     Attributes
     ----------
-    x : array [bins]
+    x : (bins,) array
         Middles of the bins.
-    value : array [bins]
+    value : (bins,) array
         In kJ/mol above the lowest bin; infinite where nothing was sampled.
-    error : array [bins]
+    error : (bins,) array
         Standard error of -kT ln p, kJ/mol; infinite where nothing was sampled, or in effect by one block only.
-    probability : array [bins]
+    probability : (bins,) array
         Of each bin; their sum is 1.
-    temperature : float
-        In K.
+    temperature : float, K
+        Temperature of the samples.
     blocks : int
         From whose scatter the errors were found.
     """
@@ -64,12 +64,12 @@ def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60,
 
     Parameters
     ----------
-    x : array [samples] or [samples, series]
+    x : (samples,) or (samples, series) array
         Series are independent runs, such as walkers; time goes along the first axis.
     weights : array of that shape (or broadcast to it), optional
         Of the samples, such as those that take a biased run back to `temperature`.
-    temperature : float
-        In K.
+    temperature : float, K
+        Temperature of the samples.
     bins : int
     period : tuple of float, optional
         Ends of one period of x, such as (-pi, pi): the bins fill it, and x is wrapped into it.

@@ -24,10 +24,10 @@ class RadialDistribution:
 
     Attributes
     ----------
-    r : array [bins]
+    r : (bins,) array
         Middles of the bins, nm.
-    g : array [bins]
-    coordination : array [bins]
+    g : (bins,) array
+    coordination : (bins,) array
         Mean number of second atoms around a first one up to the outer edge of each bin.
     """
 
@@ -56,16 +56,16 @@ def rdf(positions: Any, boxes: Any, first: Any = None, second: Any = None, *, r_
 
     Parameters
     ----------
-    positions : array [frames, n, 3]
-        In nm, wrapped or not.
-    boxes : array [frames, 3, 3], [3, 3], [3] or float
-        In nm.
+    positions : (frames, n, 3) array, nm
+        May be wrapped or unwrapped.
+    boxes : (frames, 3, 3), (3, 3) or (3,) array, or float, nm
+        Box vectors, one in each row.
     first, second : array of int or bool, optional
         Atoms; all when left out, and `second` the same as `first`. An atom is never paired with itself.
-    r_max : float, optional
-        In nm, at most (and, when left out) half the smallest edge.
+    r_max : float, nm, optional
+        At most (and, when left out) half the smallest edge.
     bins : int
-    molecules : int array [n], optional
+    molecules : (n,) int, optional
         Pairs within the same molecule (``system.topology.molecules``) are left out.
 
     Returns

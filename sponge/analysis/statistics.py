@@ -38,11 +38,11 @@ class Blocking:
 
     Attributes
     ----------
-    size : int array [levels]
+    size : (levels,) int
         Samples in a block.
-    error : array [levels]
+    error : (levels,) array
         Standard error of the mean, were the blocks independent: it rises to a plateau, the true error.
-    uncertainty : array [levels]
+    uncertainty : (levels,) array
         Standard error of `error`.
     mean : float
     """
@@ -71,7 +71,7 @@ def statistical_inefficiency(x: Any) -> float:
 
     Parameters
     ----------
-    x : array [samples]
+    x : (samples,) array
 
     Returns
     -------
@@ -90,7 +90,7 @@ def inefficiency(deviations: np.ndarray, scale: float = 0.0) -> float:
 
     Parameters
     ----------
-    deviations : array [samples, series]
+    deviations : (samples, series) array
     scale : float
         Deviations below 1e-15 of it (or of 1) are rounding errors.
     """
@@ -143,7 +143,7 @@ def mean(x: Any, weights: Any = None) -> Mean:
 
     Parameters
     ----------
-    x : array [samples] or [samples, series]
+    x : (samples,) or (samples, series) array
         Series are independent runs of one ensemble, such as walkers; time goes along the first axis.
     weights : array of the same shape (or broadcast to it), optional
         Of the samples, such as those that take a biased run back to its target.
@@ -174,7 +174,7 @@ def effective_samples(x: Any, weights: Any = None, *, period: float | None = Non
 
     Parameters
     ----------
-    x : array [samples] or [samples, series]
+    x : (samples,) or (samples, series) array
         As for `mean`.
     weights : array of the same shape (or broadcast to it), optional
     period : float, optional
@@ -211,7 +211,7 @@ def block_average(x: Any) -> Blocking:
 
     Parameters
     ----------
-    x : array [samples]
+    x : (samples,) array
         At least 4.
 
     Raises

@@ -18,8 +18,7 @@ class RmsDeviation:
 
     Attributes
     ----------
-    value : array [frames]
-        In nm.
+    value : (frames,) array, nm
     """
 
     value: np.ndarray
@@ -38,9 +37,8 @@ class Fluctuations:
 
     Attributes
     ----------
-    value : array [atoms]
-        In nm.
-    atoms : int array [atoms]
+    value : (atoms,) array, nm
+    atoms : (atoms,) int
     """
 
     value: np.ndarray
@@ -63,17 +61,17 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
 
     Parameters
     ----------
-    positions : array [frames, n, 3]
-        In nm; molecules whole.
-    reference : array [n, 3]
+    positions : (frames, n, 3) array, nm
+        Molecules must be whole.
+    reference : (n, 3) array
     atoms : array of int or bool, optional
         Those that are to fit; all atoms are moved.
-    weights : array [atoms], optional
+    weights : (atoms,) array, optional
         Such as masses; equal when left out.
 
     Returns
     -------
-    array [frames, n, 3]
+    (frames, n, 3) array
     """
     where = "superpose"
     positions = as_positions(where, positions)
@@ -99,13 +97,13 @@ def rmsd(positions: Any, reference: Any, atoms: Any = None, *, fit: bool = True,
 
     Parameters
     ----------
-    positions : array [frames, n, 3]
-        In nm; molecules whole.
-    reference : array [n, 3]
+    positions : (frames, n, 3) array, nm
+        Molecules must be whole.
+    reference : (n, 3) array
     atoms : array of int or bool, optional
     fit : bool
         Whether each frame is superposed first, see `superpose`.
-    weights : array [atoms], optional
+    weights : (atoms,) array, optional
 
     Examples
     --------
@@ -132,8 +130,8 @@ def rmsf(positions: Any, atoms: Any = None, *, fit: bool = True) -> Fluctuations
 
     Parameters
     ----------
-    positions : array [frames, n, 3]
-        In nm; molecules whole.
+    positions : (frames, n, 3) array, nm
+        Molecules must be whole.
     atoms : array of int or bool, optional
     fit : bool
     """

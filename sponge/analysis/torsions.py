@@ -20,9 +20,9 @@ class Ramachandran:
 
     Attributes
     ----------
-    phi, psi : array [frames, residues]
-        In radians, -pi to pi.
-    residues : int array [residues]
+    phi, psi : (frames, residues) array, radians
+        -pi to pi.
+    residues : (residues,) int
         Numbers of the residues in the topology.
     labels : list of str
         Their names, such as "ALA 2".
@@ -55,14 +55,14 @@ def dihedrals(positions: Any, atoms: Any, *, boxes: Any = None) -> np.ndarray:
 
     Parameters
     ----------
-    positions : array [frames, n, 3]
-    atoms : int array [m, 4]
+    positions : (frames, n, 3) array
+    atoms : (m, 4) int
     boxes : optional
         When given, the differences between the atoms are taken as nearest images.
 
     Returns
     -------
-    array [frames, m]
+    (frames, m) array
 
     Examples
     --------
@@ -119,7 +119,7 @@ def ramachandran(positions: Any, topology: Topology, *, boxes: Any = None) -> Ra
 
     Parameters
     ----------
-    positions : array [frames, n, 3]
+    positions : (frames, n, 3) array
     topology : Topology
         With bonds.
     boxes : optional

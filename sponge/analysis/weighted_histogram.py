@@ -34,11 +34,11 @@ def weighted_histogram(index: np.ndarray, weights: np.ndarray, bins: int, slow: 
 
     Parameters
     ----------
-    index : int array [samples, series]
+    index : (samples, series) int
         Bin of each sample.
-    weights : array [samples, series]
+    weights : (samples, series) array
     bins : int
-    slow : sequence of array [samples, series]
+    slow : sequence of (samples, series) array
         Blocks are so long that the weighted means of these are uncorrelated from block to block.
     blocks : int, optional
         In place of that choice: how many, in all series together.

@@ -29,23 +29,23 @@ class Wham:
     ----------
     middles : tuple of array
         Middles of the bins along each variable.
-    value : array [bins] or [bins, bins]
+    value : (bins,) or (bins, bins) array
         Free energy in kJ/mol above its minimum; infinite where nothing was sampled.
     error : array of that shape
         Standard error, of the difference to the mean over all samples; NaN where nothing was sampled, or without
         bootstrap.
     probability : array of that shape
         Of the bins; the sum is 1.
-    offsets, offset_errors : array [windows]
+    offsets, offset_errors : (windows,) array
         Free energies (kJ/mol) of the windows, by which biasing costs, relative to the first.
-    overlap : array [windows, windows]
+    overlap : (windows, windows) array
         Chance that a sample of the row's window might as well be one of the column's; rows sum to 1.
     iterations : int
-    samples : array [windows]
+    samples : (windows,) array
         Effective number of samples in each window.
-    temperature : float
-        In K.
-    replicates : array [bootstrap, ...]
+    temperature : float, K
+        Temperature of the samples.
+    replicates : (bootstrap, ...) array
         Probabilities of the bootstrap.
     """
 
@@ -118,14 +118,14 @@ def wham(
 
     Parameters
     ----------
-    samples : sequence of array [m] or [m, 2]
+    samples : sequence of (m,) or (m, 2) array
         The variable (or two of them) in each window, in the order of time.
-    centres : array [windows] or [windows, 2]
+    centres : (windows,) or (windows, 2) array
         Of harmonic biases k/2 (x - centre)^2.
     k : float or array
         Force constants in kJ/mol per square of the variable's unit: of all windows, or such as `centres`.
-    temperature : float
-        In K.
+    temperature : float, K
+        Temperature of the samples.
     bias : sequence of callable, optional
         In place of centres and k: ``bias[w](x)`` or ``bias[w](x, y)``, in kJ/mol, of arrays.
     bins : int or (int, int)
@@ -351,19 +351,19 @@ def solve(total: np.ndarray, per_bin: np.ndarray, log_c: np.ndarray, f: np.ndarr
 
     Parameters
     ----------
-    total, per_bin : array [windows], array [bins]
+    total, per_bin : (windows,) array, (bins,) array
         N and M, all positive.
-    log_c : array [windows, bins]
-    f : array [windows]
+    log_c : (windows, bins) array
+    f : (windows,) array
         To begin with.
     tolerance : float
         Largest element of the gradient, over the number of all samples.
 
     Returns
     -------
-    f : array [windows]
+    f : (windows,) array
         The first is 0.
-    log_p : array [bins]
+    log_p : (bins,) array
         Logarithm of the probabilities.
     iterations : int
     """

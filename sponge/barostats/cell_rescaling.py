@@ -35,10 +35,10 @@ class StochasticCellRescaling(Barostat):
 
     Parameters
     ----------
-    pressure : float or sequence of float
-        In bar; one, or one for each group of axes.
-    temperature : float, optional
-        In K; the integrator's when left out.
+    pressure : float or sequence of float, bar
+        One value, or one for each group of axes.
+    temperature : float, K, optional
+        Defaults to the integrator's temperature.
     relaxation_time : float
         The tau above, in ps.
     compressibility : float

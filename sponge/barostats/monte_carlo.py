@@ -38,10 +38,10 @@ class MonteCarloBarostat(Barostat):
 
     Parameters
     ----------
-    pressure : float or sequence of float
-        In bar; one, or one for each group of axes.
-    temperature : float, optional
-        In K; the integrator's when left out.
+    pressure : float or sequence of float, bar
+        One value, or one for each group of axes.
+    temperature : float, K, optional
+        Defaults to the integrator's temperature.
     coupling : {"isotropic", "semi-isotropic", "anisotropic"}
         All axes together; x and y together and z; each axis by itself. One group, chosen at random, moves at a time.
     every : int

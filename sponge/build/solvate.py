@@ -44,12 +44,12 @@ def solvate(
         Least distance in nm between the solute and its images, half of it on each side: the box is as wide as the
         solute's bounding sphere and this, and at least twice this. Give either this or `size`; with neither, the
         structure's own box is filled.
-    size : array [3] or [3, 3], optional
+    size : (3,) or (3, 3) array, optional
         Box in nm.
     shape : {"cube", "dodecahedron", "octahedron"}
         Of the box with `padding`.
-    ionic_strength : float
-        In mol/l, of `positive` and `negative` ions, beyond those that neutralise.
+    ionic_strength : float, mol/l
+        Of `positive` and `negative` ions, beyond those that neutralise.
     positive, negative : str
         Kinds of the ions that are added.
     neutralize : bool

@@ -32,10 +32,10 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
         Geometry and virtual sites are those of the force field ``"amber14/" + model``.
     n : int, optional
         Number of molecules; from `size` and `density` when left out.
-    size : float, array [3] or [3, 3], optional
+    size : float, (3,) or (3, 3) array, optional
         Box in nm, see `box.as_box`; a cube of the right density when left out.
-    density : float
-        In g/cm^3; not used if both `n` and `size` are given.
+    density : float, g/cm^3
+        Not used if both `n` and `size` are given.
     seed : int
         Of the orientations.
 

@@ -33,7 +33,7 @@ def constraint_clusters(system: Any) -> np.ndarray:
 
     Returns
     -------
-    int array [n]
+    (n,) int
         Equal for atoms that must be updated together; clusters are counted by their lowest atom, and an atom without
         constraints is a cluster of its own.
     """

@@ -36,21 +36,21 @@ class Tables:
 
     Attributes
     ----------
-    pairs : int32 array [m, 2]
-    squares : float array [m]
+    pairs : (m, 2) int32
+    squares : (m,) float
         Of the lengths.
-    starts : int64 array [clusters + 1]
+    starts : (clusters + 1,) int64
         Ranges of constraints.
-    columns : int64 array [m + 1]
+    columns : (m + 1,) int64
         Ranges of the entries below the diagonal of each column of A's factor.
-    rows : int32 array [entries]
+    rows : (entries,) int32
         Constraint of each entry.
-    couplings : float array [entries]
+    couplings : (entries,) float
         +-1/m of the shared atom, 0 for entries that elimination makes.
     updates : int32 array
         For each column, and each pair of its entries with the first not above the second, in order: which entry (or, as
         -1 - row, which diagonal element) is reduced by their product.
-    update_starts : int64 array [m + 1]
+    update_starts : (m + 1,) int64
     """
 
     pairs: np.ndarray

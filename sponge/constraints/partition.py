@@ -22,16 +22,16 @@ class Partition:
 
     Attributes
     ----------
-    waters : int array [w]
+    waters : (w,) int
         First atom of each rigid water; apex and legs are three atoms in a row.
-    water_lengths : float array [w, 2]
+    water_lengths : (w, 2) float
         Apex to leg, leg to leg.
-    stars : int array [s, 4]
+    stars : (s, 4) int
         Central atom and up to three leaves; -1 where there is none.
-    star_lengths : float array [s, 3]
+    star_lengths : (s, 3) float
     rest : list of int array
         Numbers of the constraints of each other cluster.
-    pairs, lengths : int array [m, 2], float array [m]
+    pairs, lengths : (m, 2) int, (m,) float
         All constraints, each pair once.
     """
 

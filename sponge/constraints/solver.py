@@ -38,12 +38,12 @@ class Solver:
     Parameters
     ----------
     engine : Engine
-    masses : float array [n], optional
+    masses : (n,) float, optional
         What the constraint forces divide their displacements by; the engine's masses when left out.
 
     Attributes
     ----------
-    old : float64 array [n, 3]
+    old : (n, 3) float64
         Positions that fulfil the constraints, which the tasks of `positions` start from: directions of the constraint
         forces. Whoever moves atoms puts their previous positions here.
 
@@ -72,7 +72,7 @@ class Solver:
 
         Parameters
         ----------
-        inverse_dt : float64 array [1]
+        inverse_dt : (1,) float64
             Velocities gain the displacement times this (1/ps); 0 leaves them.
         """
         limit, tasks = np.array([tolerance]), []

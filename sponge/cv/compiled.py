@@ -49,13 +49,12 @@ class Evaluation:
 
     Attributes
     ----------
-    values, slopes : float64 arrays [m]
+    values, slopes : (m,) float64 arrays
         The variables, and the derivatives of the bias by them.
-    bias : float64 array []
-        In kJ/mol.
-    gradients : float64 array [k, 3]
+    bias : () float64, kJ/mol
+    gradients : (k, 3) float64
         Of the variables, one after the other, by the positions of their atoms.
-    rows : float64 array [1, 10]
+    rows : (1, 10) float64
         As in `Plan`.
     """
 

@@ -130,11 +130,11 @@ def rmsd(atoms: Any, reference: Any, *, weights: Any = None, name: str | None = 
 
     Parameters
     ----------
-    atoms : int array [k]
+    atoms : (k,) int
         At least three.
-    reference : array [k, 3] or [n, 3]
+    reference : (k, 3) or (n, 3) array
         Positions in nm of these atoms, or of all atoms of the system.
-    weights : array [k], optional
+    weights : (k,) array, optional
         Such as masses; equal when left out.
     name : str, optional
 
@@ -194,8 +194,8 @@ def coordination(first: Any, second: Any, r0: float, *, n: int = 6, m: int = 12,
     ----------
     first, second : int array
         The sets A and B, which may overlap: a pair that stands in both orders counts twice.
-    r0 : float
-        In nm.
+    r0 : float, nm
+        Equilibrium length.
     n, m : int
         Exponents, 0 < n < m; an even common divisor saves the square roots.
     name : str, optional
@@ -236,10 +236,10 @@ def radius_of_gyration(atoms: Any, masses: Any = None, *, name: str | None = Non
 
     Parameters
     ----------
-    atoms : int array [k]
+    atoms : (k,) int
         At least two.
-    masses : array [k] or [n], optional
-        In dalton, of these atoms or of all atoms of the system; equal when left out.
+    masses : (k,) or (n,) array, dalton, optional
+        Of these atoms or of all atoms of the system; equal when left out.
     name : str, optional
     """
     where = "cv.radius_of_gyration"
@@ -263,7 +263,7 @@ def function(f: Callable, atoms: Any, *, period: tuple[float, float] | None = No
     f : callable
         ``f(x)`` -> scalar, of the positions [k, 3] of `atoms` in their order, in nm: NumPy code that the core can
         trace. If it has an argument `box`, it receives the box [3, 3], or None.
-    atoms : int array [k]
+    atoms : (k,) int
     period : (float, float), optional
         The ends of its range, if they are one point.
     name : str, optional

@@ -31,7 +31,7 @@ class CollectiveVariable:
     ----------
     name : str
         For records and errors.
-    atoms : int array [k]
+    atoms : (k,) int
         The atoms it depends on; only these are looked at.
     function : callable
         ``function(x, box, **options)`` -> scalar, of the positions [k, 3] of `atoms` in nm and of the box [3, 3] or

@@ -103,13 +103,12 @@ def rdf(r: Any, first: Any = None, second: Any = None, *, width: float | None = 
 
     Parameters
     ----------
-    r : array [bins]
-        In nm.
+    r : (bins,) array, nm
     first, second : array of int, optional
         Atoms; all when left out, and `second` the same as `first`.
     width : float, optional
         Standard deviation w of a bin in nm; half the mean distance of the `r` when left out.
-    molecules : int array [n], optional
+    molecules : (n,) int, optional
         Pairs within the same molecule are left out.
 
     References
@@ -167,8 +166,8 @@ def pressure(system: System, temperature: float, energy: Callable[..., Any] | No
     ----------
     system : System
         Periodic.
-    temperature : float
-        In K.
+    temperature : float, K
+        Temperature of the samples.
     energy : callable, optional
         ``energy(params, positions, box)``; `explicit_energy` of the system when left out.
     """
@@ -246,8 +245,8 @@ def dielectric(system: System, temperature: float) -> Observable:
     ----------
     system : System
         With a `Nonbonded` potential.
-    temperature : float
-        In K.
+    temperature : float, K
+        Temperature of the samples.
 
     References
     ----------

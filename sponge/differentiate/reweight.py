@@ -48,8 +48,8 @@ class Ensemble:
     energy : callable
         ``energy(params, positions, box)`` in kJ/mol: ``system.energy_function()``, `explicit_energy`, or any function
         of the core, such as one that makes all parameters of a system from a few. `params` is a tree of arrays.
-    temperature : float
-        In K, of the sampling.
+    temperature : float, K
+        Of the sampling.
     least : float
         Averages raise PoorOverlapError when the effective number of frames falls below this fraction of all.
 
@@ -97,10 +97,10 @@ class Ensemble:
         Parameters
         ----------
         params : tree
-        positions : array [frames, n, 3]
-            In nm; equilibrated, molecules whole. Those that are correlated do no harm, but count for less than they
+        positions : (frames, n, 3) array, nm
+            Equilibrated, molecules whole. Those that are correlated do no harm, but count for less than they
             seem to.
-        boxes : array [frames, 3, 3] or [3, 3], optional
+        boxes : (frames, 3, 3) or (3, 3) array, optional
 
         Returns
         -------
@@ -246,8 +246,8 @@ class OverFrames:
         is.
     structure : tree structure or None
         Of `params`; None for a single array.
-    positions : array [frames, n, 3]
-    boxes : array [frames, 3, 3] or None
+    positions : (frames, n, 3) array
+    boxes : (frames, 3, 3) array or None
     """
 
     def __init__(self, f: Callable[..., Any], structure: Any, positions: np.ndarray, boxes: np.ndarray | None):

@@ -36,9 +36,9 @@ class Path(NamedTuple):
 
     Attributes
     ----------
-    positions, velocities : array [n, 3]
+    positions, velocities : (n, 3) array
         At the end; velocities of Langevin dynamics stand at the half step before.
-    observed : tree of arrays [records, ...]
+    observed : tree of (records, ...) arrays
         What `observe` returned after every so many steps; None without it.
     """
 

@@ -46,8 +46,8 @@ def trajectory(
     energy : callable
         ``energy(params, positions, box)`` in kJ/mol: `explicit_energy` of a system, or any function of the core.
         `params` is a tree of arrays.
-    masses : array [n]
-        In dalton.
+    masses : (n,) array, dalton
+        Masses of the atoms.
     integrator : VelocityVerlet or LangevinMiddle
         Without constraints. The motion of the centre of mass is left alone.
     steps : int

@@ -29,14 +29,14 @@ def solute_mask(system: System, solute: Any, where: str = "solute") -> np.ndarra
     Parameters
     ----------
     system : System
-    solute : iterable of int, bool array [n] or None
+    solute : iterable of int, (n,) bool or None
         Indices, or a mask; None for all atoms.
     where : str
         Begins error messages.
 
     Returns
     -------
-    bool array [n]
+    (n,) bool
 
     Raises
     ------
@@ -119,7 +119,7 @@ class EnergySplit:
     ----------
     engine : Engine
         Whose potentials have no plans yet.
-    solute : bool array [n]
+    solute : (n,) bool
         As from `solute_mask`.
     terms : sequence of str or "all"
         Names of potentials, as from `enhanced_terms`. "all": all energy is pp, reciprocal sums and the dispersion
@@ -129,9 +129,9 @@ class EnergySplit:
 
     Attributes
     ----------
-    energies : float64 array [2]
+    energies : (2,) float64
         U_pp and U_pw in kJ/mol, of each force evaluation.
-    scales : float64 array [2]
+    scales : (2,) float64
         s_pp and s_pw; 1 at first. s_pw must not be 0.
     flags : int64 array
         In which ENERGY is always set, for tasks of classes 1 and 2.

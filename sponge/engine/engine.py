@@ -41,7 +41,7 @@ class Engine:
     system : System
     precision : {"mixed", "double"}
         Of pair forces and the mesh; positions, sums and everything else are float64 in both.
-    groups : int8 array [n], optional
+    groups : (n,) int8, optional
         Class of each atom (0 or 1), when pair forces within and between the classes are wanted apart.
     names : iterable of str, optional
         The potentials to compute; all when left out.
@@ -52,14 +52,14 @@ class Engine:
 
     Attributes
     ----------
-    positions, velocities, forces : float64 arrays [n, 3]
-    masses, inverse_masses : float64 arrays [n]
+    positions, velocities, forces : (n, 3) float64 arrays
+    masses, inverse_masses : (n,) float64 arrays
         The inverse of a massless site is 0.
-    box : float64 array [3, 3]
+    box : (3, 3) float64
         Zeros when not periodic.
     flags : int64 array
         See `task`.
-    atom_starts : int64 array [atom_chunks + 1]
+    atom_starts : (atom_chunks + 1,) int64
         Ranges of atoms for per-atom work; no constraint and no virtual site reaches across a boundary.
     plans : dict of str to Plan
     split : EnergySplit or None

@@ -22,8 +22,8 @@ def to_mdtraj(system: System, positions: Any = None) -> Any:
     Parameters
     ----------
     system : System
-    positions : array [n, 3] or [frames, n, 3], optional
-        In nm; the system's own when left out.
+    positions : (n, 3) or (frames, n, 3) array, nm, optional
+        Defaults to the system's own.
 
     Returns
     -------
@@ -65,8 +65,8 @@ def to_ase(system: System, positions: Any = None) -> Any:
     Parameters
     ----------
     system : System
-    positions : array [n, 3], optional
-        In nm; the system's own when left out.
+    positions : (n, 3) array, nm, optional
+        Defaults to the system's own.
 
     Returns
     -------

@@ -72,12 +72,12 @@ def rdf(r: Any, g: Any, first: Any = None, second: Any = None, *, width: float |
 
     Parameters
     ----------
-    r, g : arrays [bins]
+    r, g : (bins,) arrays
         Distances in nm, and the values there, as smooth as Gaussian bins of `width` make them.
     first, second : array of int, optional
     width : float, optional
-    molecules : int array [n], optional
-    error : number or array [bins]
+    molecules : (n,) int, optional
+    error : number or (bins,) array
     """
     if np.shape(r) != np.shape(g):
         raise ValueError(f"target rdf: r and g must have one shape, got {np.shape(r)} and {np.shape(g)}")
@@ -90,8 +90,8 @@ def pressure(value: float, error: float = 50.0) -> Target:
 
     Parameters
     ----------
-    value, error : float
-        In bar; deviations count in units of the error.
+    value, error : float, bar
+        Deviations count in units of the error.
     """
     return _target("pressure", value, error, lambda system, temperature,
                    energy: observables.pressure(system, temperature, energy))
@@ -102,8 +102,7 @@ def density(value: float, error: float = 0.005) -> Target:
 
     Parameters
     ----------
-    value, error : float
-        In g/cm^3.
+    value, error : float, g/cm^3
     """
     return _target("density", value, error, lambda system, temperature, energy: observables.density(system))
 
@@ -135,8 +134,7 @@ def energy(value: float, error: float) -> Target:
 
     Parameters
     ----------
-    value, error : float
-        In kJ/mol.
+    value, error : float, kJ/mol
     """
     return _target("energy", value, error, lambda system, temperature, energy: observables.energy(system, energy))
 
@@ -162,13 +160,13 @@ def energies_forces(positions: Any, energies: Any = None, forces: Any = None, bo
 
     Parameters
     ----------
-    positions : array [frames, n, 3]
-        In nm.
-    energies : array [frames], optional
-        In kJ/mol.
-    forces : array [frames, n, 3], optional
-        In kJ/mol/nm.
-    boxes : array [frames, 3, 3] or [3, 3], optional
+    positions : (frames, n, 3) array, nm
+        Positions of the atoms.
+    energies : (frames,) array, kJ/mol, optional
+        Potential energies.
+    forces : (frames, n, 3) array, kJ/mol/nm, optional
+        Forces.
+    boxes : (frames, 3, 3) or (3, 3) array, optional
     energy_error, force_error : float
         Deviations count in these units, those of forces per component.
     offset : bool

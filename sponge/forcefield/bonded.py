@@ -23,7 +23,7 @@ def find_terms(
     ----------
     what : str
         Name of the terms in errors.
-    atoms : int array [m, k]
+    atoms : (m, k) int
     table : TermTable
         Values by the types of k atoms.
     assignment : Assignment

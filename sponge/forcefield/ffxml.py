@@ -79,7 +79,7 @@ class ForceField:
         Names of all atom classes.
     templates : dict of Template by name
     bonds, angles, propers, impropers, rb_propers, rb_impropers, cmaps : TermTable
-    maps : list of float array [size, size]
+    maps : list of (size, size) float
         Energies of CMAP terms in kJ/mol, rows over the first angle, in the order of OpenMM's files.
     nonbonded : NonbondedTypes or None
     sections : set of str

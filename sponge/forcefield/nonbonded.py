@@ -84,7 +84,7 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
         Types of all atoms.
     atoms : dict
         From `atom_parameters`.
-    pairs : int array [m, 2]
+    pairs : (m, 2) int
         Atoms three bonds apart.
     options
         Of `Nonbonded`.

@@ -14,8 +14,8 @@ def neighbor_lists(bonds: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    starts : int array [n + 1]
-    near : int array [2 m]
+    starts : (n + 1,) int
+    near : (2 m,) int
     """
     i, j = np.concatenate([bonds, bonds[:, ::-1]]).astype(np.int64).T
     order = np.lexsort((j, i))

@@ -27,12 +27,12 @@ class Brownian(Integrator):
 
     Parameters
     ----------
-    temperature : float
-        In K.
+    temperature : float, K
+        Temperature of the heat bath.
     friction : float
         The g above, in 1/ps.
-    timestep : float
-        In ps.
+    timestep : float, ps
+        Length of a time step.
     constraint_tolerance : float
         Largest relative error of constrained lengths.
 

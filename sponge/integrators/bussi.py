@@ -34,12 +34,12 @@ class Bussi(Integrator):
 
     Parameters
     ----------
-    temperature : float
-        In K.
+    temperature : float, K
+        Temperature of the heat bath.
     relaxation_time : float
         The tau above, in ps.
-    timestep : float
-        In ps.
+    timestep : float, ps
+        Length of a time step.
     constraint_tolerance : float
         Largest relative error of constrained lengths.
 

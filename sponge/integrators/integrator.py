@@ -30,8 +30,8 @@ class Integrator:
 
     Attributes
     ----------
-    timestep : float
-        In ps.
+    timestep : float, ps
+        Length of a time step.
     forces_at : {"old", "new"} or None
         Which positions ``engine.forces`` belong to at the end of a step: those that the constraint solver keeps as old,
         the present ones, or, if None, none, so that whoever needs forces has to compute them.

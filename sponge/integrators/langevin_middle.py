@@ -31,12 +31,12 @@ class LangevinMiddle(Integrator):
 
     Parameters
     ----------
-    temperature : float
-        In K.
-    friction : float
-        In 1/ps.
-    timestep : float
-        In ps.
+    temperature : float, K
+        Temperature of the heat bath.
+    friction : float, 1/ps
+        Friction coefficient.
+    timestep : float, ps
+        Length of a time step.
     constraint_tolerance : float
         Largest relative error of constrained lengths.
 

@@ -32,12 +32,12 @@ class NoseHoover(Integrator):
 
     Parameters
     ----------
-    temperature : float
-        In K.
+    temperature : float, K
+        Temperature of the heat bath.
     relaxation_time : float
         Period of the thermostat's own oscillation over 2 pi, in ps.
-    timestep : float
-        In ps.
+    timestep : float, ps
+        Length of a time step.
     chain : int
         Number of thermostats.
     constraint_tolerance : float

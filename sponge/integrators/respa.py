@@ -35,10 +35,10 @@ class RESPA(Integrator):
         Steps of the fast forces in one of the slow ones.
     fast : sequence of str
         Names of the potentials that are fast; all others are slow.
-    temperature : float, optional
-        In K; with `friction`.
-    friction : float, optional
-        In 1/ps; without it the energy is constant.
+    temperature : float, K, optional
+        With `friction`.
+    friction : float, 1/ps, optional
+        Without it the energy is constant.
     constraint_tolerance : float
         Largest relative error of constrained lengths.
 

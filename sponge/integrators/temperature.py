@@ -53,8 +53,8 @@ def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None 
     Parameters
     ----------
     engine : Engine
-    temperature : float
-        In K.
+    temperature : float, K
+        Temperature of the heat bath.
     seed : int, optional
         ``engine.seed`` when left out.
     """

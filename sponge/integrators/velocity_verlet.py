@@ -27,8 +27,8 @@ class VelocityVerlet(Integrator):
 
     Parameters
     ----------
-    timestep : float
-        In ps.
+    timestep : float, ps
+        Length of a time step.
     constraint_tolerance : float
         Largest relative error of constrained lengths.
 

@@ -66,8 +66,8 @@ class BehlerParrinello(Network):
         key : random key
         elements : sequence of str or int
             Symbols or atomic numbers.
-        cutoff : float
-            In nm.
+        cutoff : float, nm
+            Cut-off radius.
         features : int
             Width of hidden layers.
         layers : int

@@ -28,15 +28,15 @@ class Dataset:
 
     Parameters
     ----------
-    elements : sequence of int arrays [n]
+    elements : sequence of (n,) int arrays
         Atomic numbers of each frame.
-    positions : sequence of arrays [n, 3]
-        In nm.
-    energies : array [frames]
-        In kJ/mol.
-    forces : sequence of arrays [n, 3]
-        In kJ/mol/nm.
-    boxes : sequence of array [3, 3] or None
+    positions : sequence of (n, 3) arrays, nm
+        Positions of the atoms.
+    energies : (frames,) array, kJ/mol
+        Potential energies.
+    forces : sequence of (n, 3) arrays, kJ/mol/nm
+        Forces.
+    boxes : sequence of (3, 3) array or None
         Periodic cells as rows in nm, of any shape and size; None for a frame without. All None when left out.
 
     Raises

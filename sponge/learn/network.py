@@ -33,8 +33,8 @@ class Network:
     ----------
     elements : tuple of int
         Atomic numbers that the network knows.
-    cutoff : float
-        In nm.
+    cutoff : float, nm
+        Cut-off radius.
     reference : tuple of float
         Energy of an atom of each element (kJ/mol), added to what the network says.
     scale : float
@@ -59,11 +59,11 @@ class Network:
 
         Parameters
         ----------
-        species : int array [n]
+        species : (n,) int
             Places in `elements`.
-        neighbors : int array [n, k]
+        neighbors : (n, k) int
             Neighbours of each atom: each pair stands in the rows of both. Free places repeat any atom.
-        vectors : array [n, k, 3]
+        vectors : (n, k, 3) array
             From the atom to its neighbours, in nm; at free places longer than the cut-off.
         """
         out = self.outputs(species, neighbors, vectors)
@@ -140,16 +140,16 @@ def neighbor_rows(atoms: np.ndarray, others: np.ndarray, n: int) -> tuple[np.nda
 
     Parameters
     ----------
-    atoms, others : int array [m]
+    atoms, others : (m,) int
         An atom and a neighbour of it; both directions of each pair.
     n : int
         Number of atoms.
 
     Returns
     -------
-    neighbors : int32 [n, k]
+    neighbors : (n, k) int32
         Neighbours of each atom, rising; its own number at free places. There is at least one place.
-    which : int64 [n, k]
+    which : (n, k) int64
         The pair in each place; -1 at free places.
     """
     order = np.lexsort((others, atoms))

@@ -39,7 +39,7 @@ class NeuralPotential(Potential):
         Such as `learn.PaiNN`, or what `learn.train` or `learn.load` gave.
     params : mapping of str to array, optional
         Weights to use in place of the network's, named as in the attribute `params`.
-    atoms : int array [m], optional
+    atoms : (m,) int, optional
         The atoms it acts on; all when left out.
     elements : sequence of str or int [m], optional
         Elements of these atoms, when they are not those of the topology.

@@ -50,7 +50,7 @@ class PaiNN(Network):
 
     Attributes
     ----------
-    embedding : array [elements, features]
+    embedding : (elements, features) array
     interactions : tuple of Interaction
     readout : tuple of Linear
         Scalars to the energy of an atom.
@@ -84,8 +84,8 @@ class PaiNN(Network):
         key : random key
         elements : sequence of str or int
             Symbols or atomic numbers.
-        cutoff : float
-            In nm.
+        cutoff : float, nm
+            Cut-off radius.
         features : int
             Width; 128 in the paper.
         layers : int
@@ -148,14 +148,14 @@ def _message(x, filters, v, directions, neighbors):
 
     Parameters
     ----------
-    x : array [n, parts * f]
+    x : (n, parts * f) array
         What atoms send.
-    filters : array [n, k, parts * f]
+    filters : (n, k, parts * f) array
         The same for both directions of a pair.
-    v : array [n, 3, f], or None for zeros
-    directions : array [n, k, 3]
+    v : (n, 3, f) array, or None for zeros
+    directions : (n, k, 3) array
         Opposite for the two directions of a pair.
-    neighbors : int array [n, k]
+    neighbors : (n, k) int
     """
     f = x.shape[1] // (2 if v is None else 3)
     sent = x[neighbors] * filters

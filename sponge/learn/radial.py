@@ -22,8 +22,8 @@ def envelope(r: Any, cutoff: float) -> Any:
     ----------
     r : array
         Distances in nm.
-    cutoff : float
-        In nm.
+    cutoff : float, nm
+        Cut-off radius.
 
     Examples
     --------
@@ -43,8 +43,8 @@ def waves(r: Any, cutoff: float, n: int) -> Any:
     ----------
     r : array
         Distances in nm, positive.
-    cutoff : float
-        In nm.
+    cutoff : float, nm
+        Cut-off radius.
     n : int
 
     Examples

@@ -35,9 +35,9 @@ class Errors:
         Of the components of the forces, kJ/mol/nm.
     relative : float
         Root mean square error of the forces over their root mean square.
-    energies : array [frames]
+    energies : (frames,) array
         What the network predicts, kJ/mol.
-    forces : list of array [n, 3]
+    forces : list of (n, 3) array
     """
 
     energy_rmse: float

@@ -320,9 +320,9 @@ def load_amber(
     ----------
     prmtop : str or Path
         Topology and parameters (.prmtop, .parm7), gzipped or not; CHAMBER's files of CHARMM force fields too.
-    positions, velocities : array [n, 3], optional
-        In nm and nm/ps, as from `amber_files.read_restart`.
-    box : array [3, 3], optional
+    positions, velocities : (n, 3) array, nm and nm/ps, optional
+        As from `amber_files.read_restart`.
+    box : (3, 3) array, optional
         In place of the file's, if the file says that there is one.
     method : str, optional
         Of `Nonbonded`; when left out "pme" in a box and "none" without one.

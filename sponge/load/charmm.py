@@ -52,9 +52,9 @@ def load_charmm(
         Gzipped or not.
     parameters : sequence of str or Path
         CHARMM parameter files (.prm, .rtf, .str).
-    positions, velocities : array [n, 3], optional
-        In nm and nm/ps.
-    box : array [3, 3], optional
+    positions, velocities : (n, 3) array, nm and nm/ps, optional
+        Positions and velocities of the atoms.
+    box : (3, 3) array, optional
         Without one the system is not periodic.
     method, constraints, rigid_water, hydrogen_mass
         As for `load_amber`.

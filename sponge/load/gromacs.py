@@ -55,9 +55,9 @@ def load_gromacs(
     ----------
     top : str or Path
         .top, with the files that it includes; gzipped or not.
-    positions, velocities : array [n, 3], optional
-        In nm and nm/ps. Position restraints hold atoms at `positions`.
-    box : array [3, 3], optional
+    positions, velocities : (n, 3) array, nm and nm/ps, optional
+        Position restraints hold atoms at `positions`.
+    box : (3, 3) array, optional
         Without one the system is not periodic.
     include : str or Path, optional
         Folder of included force fields; those of an installed GROMACS are found without it.

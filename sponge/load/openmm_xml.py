@@ -120,9 +120,9 @@ def load_openmm(
         XML, gzipped or not.
     topology : Topology, optional
         Names and residues, which the file does not have; without it each molecule is a residue.
-    positions, velocities : array [n, 3], optional
-        In nm and nm/ps.
-    box : array [3, 3], optional
+    positions, velocities : (n, 3) array, nm and nm/ps, optional
+        Positions and velocities of the atoms.
+    box : (3, 3) array, optional
         In place of the file's; used if any force is periodic.
 
     Raises

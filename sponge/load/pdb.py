@@ -355,9 +355,9 @@ def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarr
     ----------
     path : path or open text file
     topology : Topology
-    positions : float array [n, 3] or [models, n, 3]
-        In nm; finite and within the columns of the format (-999.9 to 9999.9 Angstrom).
-    box : float array [3, 3], optional
+    positions : (n, 3) or (models, n, 3) float, nm
+        Finite and within the columns of the format (-999.9 to 9999.9 Angstrom).
+    box : (3, 3) float, optional
         Vectors as rows, nm.
 
     Raises

@@ -32,9 +32,9 @@ class Structure:
     Parameters
     ----------
     topology : Topology
-    positions : float array [n, 3]
-        In nm.
-    box : float array [3, 3] or None
+    positions : (n, 3) float, nm
+        Positions of the atoms.
+    box : (3, 3) float or None
         Vectors as rows, nm.
     """
 
@@ -80,14 +80,14 @@ def assemble(
     Parameters
     ----------
     atoms : AtomRecords
-    box : array [3, 3] or None
-        In nm.
+    box : (3, 3) array or None, nm
+        Box vectors, one in each row.
     where : str
         Begins the error messages.
     altloc : "highest", "first" or a letter
         Which of several places of a residue's atoms is kept: that of the highest total occupancy (the first of equals),
         the first in the file, or the named one (where a residue has no such place, the one of highest occupancy).
-    links : array [m, 2]
+    links : (m, 2) array
         Bonds given by the file, as pairs of `serials`.
     components : dict
         Bonds of residues that the file describes itself: {residue name: [(atom name, atom name), ...]}.
@@ -225,7 +225,7 @@ def standard_bonds(
 
     Returns
     -------
-    int32 array [m, 2]
+    (m, 2) int32
     """
     names, residues = topology.names, topology.residue_names
     starts = np.searchsorted(topology.residue_index, np.arange(len(residues) + 1))

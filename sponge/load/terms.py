@@ -122,12 +122,10 @@ def constrain(
     Parameters
     ----------
     topology : Topology
-    masses : array [n]
+    masses : (n,) array
         Bonds to sites without mass never become constraints.
-    bonds, lengths : int array [b, 2], array [b]
-        In nm.
-    angles, values : int array [a, 3], array [a]
-        In radians.
+    bonds, lengths : (b, 2) int, (b,) array, nm
+    angles, values : (a, 3) int, (a,) array, radians
     kind : {None, "h-bonds", "all-bonds", "h-angles"}
         Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
     rigid_water : bool

@@ -16,14 +16,14 @@ def make_whole(positions: np.ndarray, bonds: np.ndarray, box: np.ndarray | None)
 
     Parameters
     ----------
-    positions : float array [n, 3]
-        In nm.
-    bonds : int array [m, 2]
-    box : float array [3, 3] or None
+    positions : (n, 3) float, nm
+        Positions of the atoms.
+    bonds : (m, 2) int
+    box : (3, 3) float or None
 
     Returns
     -------
-    float array [n, 3]
+    (n, 3) float
 
     Examples
     --------

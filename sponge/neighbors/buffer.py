@@ -43,12 +43,12 @@ def drift(buffer, variance, slope, curvature, cutoff, density):
     ----------
     buffer : float
         Width in nm.
-    variance : array [t, t]
+    variance : (t, t) array
         Of the relative displacement along one axis, nm^2.
-    slope, curvature : array [t, t]
+    slope, curvature : (t, t) array
         First and second derivative of the pair energies at the cut-off.
     cutoff : float
-    density : array [t]
+    density : (t,) array
         Atoms of each type in 1/nm^3.
     """
     s = np.sqrt(variance)

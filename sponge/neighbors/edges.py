@@ -120,9 +120,9 @@ class Edges:
     Parameters
     ----------
     engine : Engine
-    cutoff : float
-        In nm.
-    atoms : int array [m], optional
+    cutoff : float, nm
+        Cut-off radius.
+    atoms : (m,) int, optional
         The atoms to consider; all when left out. Row k, and the number k in rows, belong to ``atoms[k]``.
     places : int
         Neighbours that a row has room for; 0 for as many as are there now, and some to spare.
@@ -131,13 +131,13 @@ class Edges:
 
     Attributes
     ----------
-    neighbors : int32 [m, places]
+    neighbors : (m, places) int32
         Free places hold the row's own number.
     vectors : real [m, places, 3]
         From the atom to its neighbour, in nm; of length 2 * cutoff at free places.
-    counts : int64 [m]
+    counts : (m,) int64
         Neighbours of each atom.
-    most : int64 [1]
+    most : (1,) int64
         The largest of them.
     before : list of Phase
         What fills all this: the neighbour list, then the rows. When a row is too short, the status is `FULL`: make new

@@ -54,21 +54,21 @@ class PairList:
 
     Attributes
     ----------
-    entries : int32 [chunks, capacity, 8]
+    entries : (chunks, capacity, 8) int32
         Words I, SHIFT, START, LJ_END, PLAIN_END, END of `state`.
-    n_entries : int64 [chunks]
-    pairs : int32 [chunks, capacity]
+    n_entries : (chunks,) int64
+    pairs : (chunks, capacity) int32
         Second clusters.
-    masks : uint16 [chunks, capacity]
+    masks : (chunks, capacity) uint16
         Sixteen bits: pairs of atoms 4a + b that count.
-    touched : int32 [chunks, capacity]
+    touched : (chunks, capacity) int32
         Clusters that get a force, in the order of the chunk's buffer.
-    touched_by : uint8 [chunks, clusters]
+    touched_by : (chunks, clusters) uint8
         The same as a table.
-    touching : uint8 [clusters, chunks]
+    touching : (clusters, chunks) uint8
         The chunks that touch each cluster, in order.
-    n_touching : uint8 [clusters]
-    n_touched, window : int64 [chunks]
+    n_touching : (clusters,) uint8
+    n_touched, window : (chunks,) int64
         Their number, and the cluster that the first block of the buffer belongs to.
     """
 
@@ -95,18 +95,18 @@ class NeighborList:
     ----------
     engine : Engine
         Gives positions, box, exclusions, groups and precision.
-    cutoff : float
-        In nm.
+    cutoff : float, nm
+        Cut-off radius.
 
     Attributes
     ----------
     xs : float32 or float64 [clusters * 16]
         Sorted coordinates in blocks x4 y4 z4 w4 (w unused), in the brick that repeats.
-    atoms : int32 [clusters * 4]
+    atoms : (clusters * 4,) int32
         Atom of each slot, -1 for padding.
-    slots : int32 [n]
+    slots : (n,) int32
         Slot of each atom.
-    shifts : float64 [images * 3]
+    shifts : (images * 3,) float64
         Image vectors; added to the first cluster of an entry.
     lists : list of PairList
         One, or with groups three: pairs with 0, 1 and 2 clusters of group 1.
@@ -187,8 +187,8 @@ class NeighborList:
 
         Parameters
         ----------
-        temperature : float
-            In K: the highest that the run is meant to have.
+        temperature : float, K
+            The highest that the run is meant to have.
         timestep : float
             Time between two evaluations of pair forces, in ps.
         tolerance : float
@@ -354,8 +354,8 @@ class NeighborList:
 
         Returns
         -------
-        i, j : int array [m]
-        shift : float64 array [m, 3]
+        i, j : (m,) int
+        shift : (m, 3) float64
             Such that positions[i] - positions[j] + shift is the difference of the pair's positions.
         """
         part, found = self.lists[kind], []

@@ -24,11 +24,11 @@ def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid
 
     Parameters
     ----------
-    charges : array [n]
-        In e.
-    positions : array [n, 3]
-        In nm, wrapped or not.
-    box : array [3, 3]
+    charges : (n,) array, e
+        Partial charges.
+    positions : (n, 3) array, nm
+        May be wrapped or unwrapped.
+    box : (3, 3) array
         Rows are the box vectors, in nm.
     alpha : float
         Splitting parameter in 1/nm.
@@ -71,7 +71,7 @@ def dispersion_reciprocal_energy(coefficients: Any, positions: Any, box: Any, al
 
     Parameters
     ----------
-    coefficients : array [n]
+    coefficients : (n,) array
         Square root of each atom's C6, 2 sigma^3 sqrt(epsilon), in (kJ/mol)^(1/2) nm^3: pairs mix geometrically.
     positions, box, alpha, grid, order
         As for `reciprocal_energy`.

@@ -30,8 +30,8 @@ class Ewald:
     ----------
     engine : Engine
         Of a periodic system.
-    charges : array [n]
-        In e.
+    charges : (n,) array, e
+        Partial charges.
     alpha : float
         Splitting parameter in 1/nm.
     counts : tuple of three int

@@ -42,8 +42,8 @@ class PME:
     ----------
     engine : Engine
         Of a periodic system; `positions`, `forces` and `box` are read and written in place.
-    charges : array [n]
-        In e; for dispersion the square roots of C6.
+    charges : (n,) array, e
+        For dispersion the square roots of C6.
     alpha : float
         Splitting parameter in 1/nm.
     grid : tuple of three int
@@ -52,9 +52,9 @@ class PME:
         Of the splines.
     dispersion : bool
         Sum -c_i c_j / r^6 in place of q_i q_j / r.
-    builds : int64 array [1], optional
+    builds : (1,) int64, optional
         Counts the rebuilds of the neighbour list; after each the atoms are sorted anew. Left out: at each evaluation.
-    felt : array [n], optional
+    felt : (n,) array, optional
         What feels the field, when it is not the charges that make it.
 
     Attributes

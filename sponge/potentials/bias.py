@@ -96,9 +96,9 @@ def umbrella(cvs: Any, centre: Any, k: Any, *, name: str = "umbrella") -> BiasPo
     Parameters
     ----------
     cvs : CollectiveVariable or sequence of m CollectiveVariable
-    centre : float or array [m]
+    centre : float or (m,) array
         The s0, in the variables' units.
-    k : float or array [m]
+    k : float or (m,) array
         In kJ/mol per square of the variable's unit.
     name : str
         Under which the energy is reported.

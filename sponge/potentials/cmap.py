@@ -111,11 +111,11 @@ class CMAP(Potential):
 
     Parameters
     ----------
-    maps : array [t, n, n]
+    maps : (t, n, n) array
         Energies in kJ/mol; ``maps[t, i, j]`` belongs to phi = 2 pi i/n and psi = 2 pi j/n.
-    phi, psi : int array [m, 4]
+    phi, psi : (m, 4) int
         The atoms of the two torsion angles of each term.
-    types : int array [m]
+    types : (m,) int
         The map of each term.
     name : str
 

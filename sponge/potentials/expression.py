@@ -62,8 +62,8 @@ class ExpressionTerm(TermPotential):
     kind : {"bond", "angle", "torsion"}
     expression : str
         Energy of a term in kJ/mol, of ``r`` (nm) or ``theta`` (radians) and of the parameters, in OpenMM's syntax.
-    atoms : int array [m, k]
-    params : mapping of str to float or array [m]
+    atoms : (m, k) int
+    params : mapping of str to float or (m,) array
 
     Examples
     --------
@@ -109,10 +109,10 @@ class ExpressionPair(PairPotential):
     ----------
     expression : str
         Energy of a pair in kJ/mol, of ``r`` (nm) and of values of both atoms: those of ``a`` are ``a1`` and ``a2``.
-    types : int array [n]
-    values : mapping of str to array [t]
+    types : (n,) int
+    values : mapping of str to (t,) array
         Values of the types of atoms.
-    tables : mapping of str to array [t1] or [t1, t2], optional
+    tables : mapping of str to (t1,) or (t1, t2) array, optional
         Tables that the expression calls like functions of whole numbers from 0 on.
     cutoff, switch : float, optional
         As of `PairPotential`.
@@ -301,8 +301,8 @@ class ExpressionExternal(Potential):
     expression : str
         Energy of an atom in kJ/mol, of its ``x``, ``y`` and ``z`` (nm) and of the parameters, in OpenMM's syntax;
         ``periodicdistance(x, y, z, x0, y0, z0)`` is the distance of nearest images.
-    atoms : int array [m]
-    params : mapping of str to float or array [m]
+    atoms : (m,) int
+    params : mapping of str to float or (m,) array
 
     Examples
     --------

@@ -15,12 +15,12 @@ def harmonic_angle(theta, k, theta0):
 
     Parameters
     ----------
-    atoms : int array [m, 3]
+    atoms : (m, 3) int
         The middle atom is the second.
-    k : float or array [m]
-        In kJ/mol/rad^2. AMBER and CHARMM write k (theta - theta0)^2: take twice their constant.
-    theta0 : float or array [m]
-        In radians.
+    k : float or (m,) array, kJ/mol/rad^2
+        AMBER and CHARMM write k (theta - theta0)^2: take twice their constant.
+    theta0 : float or (m,) array, radians
+        Equilibrium angle.
     name : str, optional
 
     Examples

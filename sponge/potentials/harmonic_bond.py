@@ -15,11 +15,11 @@ def harmonic_bond(r, k, r0):
 
     Parameters
     ----------
-    atoms : int array [m, 2]
-    k : float or array [m]
-        In kJ/mol/nm^2. AMBER and CHARMM write k (r - r0)^2: take twice their constant.
-    r0 : float or array [m]
-        In nm.
+    atoms : (m, 2) int
+    k : float or (m,) array, kJ/mol/nm^2
+        AMBER and CHARMM write k (r - r0)^2: take twice their constant.
+    r0 : float or (m,) array, nm
+        Equilibrium length.
     name : str, optional
 
     Examples

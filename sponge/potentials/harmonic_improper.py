@@ -17,12 +17,12 @@ def harmonic_improper(phi, k, phi0):
 
     Parameters
     ----------
-    atoms : int array [m, 4]
+    atoms : (m, 4) int
         The torsion angle is that of the chain of the four.
-    k : float or array [m]
-        In kJ/mol/rad^2. CHARMM writes k (phi - phi0)^2: take twice its constant.
-    phi0 : float or array [m]
-        In radians.
+    k : float or (m,) array, kJ/mol/rad^2
+        CHARMM writes k (phi - phi0)^2: take twice its constant.
+    phi0 : float or (m,) array, radians
+        Equilibrium dihedral angle.
     name : str, optional
     """
     d = phi - phi0

@@ -19,13 +19,13 @@ def pair14(r, charge_product, sigma, epsilon):
 
     Parameters
     ----------
-    atoms : int array [m, 2]
-    charge_product : float or array [m]
-        In e^2, scaling included.
-    sigma : float or array [m]
-        In nm.
-    epsilon : float or array [m]
-        In kJ/mol, scaling included.
+    atoms : (m, 2) int
+    charge_product : float or (m,) array, e^2
+        Scaling is included.
+    sigma : float or (m,) array, nm
+        Diameter.
+    epsilon : float or (m,) array, kJ/mol
+        Scaling is included.
     name : str, optional
     """
     attraction = (sigma / r) ** 6

@@ -39,8 +39,8 @@ class PairPotential(Potential):
 
     Parameters
     ----------
-    cutoff : float, optional
-        In nm; all pairs, without images, when left out.
+    cutoff : float, nm, optional
+        All pairs, without images, when left out.
     switch : float, optional
         Distance (nm) from which the energy is brought to zero at the cut-off by the factor 1 - 10 x^3 + 15 x^4 - 6 x^5,
         x = (r - switch) / (cutoff - switch).
@@ -49,10 +49,10 @@ class PairPotential(Potential):
     mixing : str or dict of str to str, optional
         How parameters [n] of atoms combine: "arithmetic" (mean), "geometric" (root of the product) or "product"; for
         all of them or by name.
-    types : int array [n], optional
+    types : (n,) int, optional
         Type of each atom, for parameters that are tables [t, t].
     name : str, optional
-    **params : float, array [n] or array [t, t]
+    **params : float, (n,) array or (t, t) array
         The function's other arguments, by name: for all pairs alike, by atom, or by types of both atoms.
     """
 

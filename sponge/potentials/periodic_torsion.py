@@ -89,14 +89,14 @@ def periodic_torsion(phi, k, periodicity, phase):
 
     Parameters
     ----------
-    atoms : int array [m, 4]
+    atoms : (m, 4) int
         For improper torsions, the chain whose torsion angle is meant.
-    k : float or array [m]
-        In kJ/mol.
-    periodicity : int or array [m]
+    k : float or (m,) array, kJ/mol
+        Force constant.
+    periodicity : int or (m,) array
         n.
-    phase : float or array [m]
-        In radians.
+    phase : float or (m,) array, radians
+        Phase angle.
     name : str, optional
 
     Examples

@@ -24,11 +24,11 @@ def distance_restraint(r, k, lower, upper):
 
     Parameters
     ----------
-    atoms : int array [m, 2]
-    k : float or array [m]
-        In kJ/mol/nm^2.
-    lower, upper : float or array [m]
-        In nm; equal for a plain spring.
+    atoms : (m, 2) int
+    k : float or (m,) array, kJ/mol/nm^2
+        Force constant.
+    lower, upper : float or (m,) array, nm
+        Bounds of the flat region; equal for a plain spring.
     name : str, optional
 
     Examples
@@ -45,12 +45,12 @@ def angle_restraint(theta, k, lower, upper):
 
     Parameters
     ----------
-    atoms : int array [m, 3]
+    atoms : (m, 3) int
         The middle atom is the second.
-    k : float or array [m]
-        In kJ/mol/rad^2.
-    lower, upper : float or array [m]
-        In radians; equal for a plain spring.
+    k : float or (m,) array, kJ/mol/rad^2
+        Force constant.
+    lower, upper : float or (m,) array, radians
+        Bounds of the flat region; equal for a plain spring.
     name : str, optional
     """
     return 0.5 * k * (max(theta - upper, 0.0) + max(lower - theta, 0.0)) ** 2
@@ -62,12 +62,12 @@ def torsion_restraint(phi, k, phi0, width=0.0):
 
     Parameters
     ----------
-    atoms : int array [m, 4]
-    k : float or array [m]
-        In kJ/mol/rad^2.
-    phi0 : float or array [m]
-        In radians.
-    width : float or array [m]
+    atoms : (m, 4) int
+    k : float or (m,) array, kJ/mol/rad^2
+        Force constant.
+    phi0 : float or (m,) array, radians
+        Equilibrium dihedral angle.
+    width : float or (m,) array
         Half the width of the flat bottom in radians.
     name : str, optional
     """
@@ -114,12 +114,12 @@ class PositionRestraint(Potential):
 
     Parameters
     ----------
-    atoms : int array [m]
-    k : float or array [m]
-        In kJ/mol/nm^2.
-    reference : array [m, 3]
-        In nm.
-    width : float or array [m]
+    atoms : (m,) int
+    k : float or (m,) array, kJ/mol/nm^2
+        Force constant.
+    reference : (m, 3) array, nm
+        Reference positions.
+    width : float or (m,) array
         Radius of the flat bottom in nm.
     name : str
 

@@ -15,9 +15,9 @@ def ryckaert_bellemans(phi, c0, c1, c2, c3, c4, c5):
 
     Parameters
     ----------
-    atoms : int array [m, 4]
-    c0, c1, c2, c3, c4, c5 : float or array [m]
-        In kJ/mol.
+    atoms : (m, 4) int
+    c0, c1, c2, c3, c4, c5 : float or (m,) array, kJ/mol
+        Coefficients of the series.
     name : str, optional
 
     References

@@ -125,8 +125,8 @@ def plan_terms(engine: Any, kernel: Any, atoms: np.ndarray, params: np.ndarray, 
     engine : Engine
     kernel : Compiled
         Takes ``(chunk, positions, box, flags, layout, atoms, params, buffer, rows)``.
-    atoms : int array [m, k]
-    params : float64 array [m, p]
+    atoms : (m, k) int
+    params : (m, p) float64
     chunk : int
         Terms in a chunk, roughly.
     *tables : ndarray
@@ -175,11 +175,11 @@ class TermPotential(Potential):
 
     Parameters
     ----------
-    atoms : int array [m, k]
+    atoms : (m, k) int
         The atoms of each term: pairs, triples with the middle atom second, or chains of four.
     name : str, optional
         Under which the energy is reported.
-    **params : float or array [m]
+    **params : float or (m,) array
         The function's other arguments, by name; numbers hold for all terms.
     """
 

@@ -13,12 +13,12 @@ def urey_bradley(r, k, r0):
 
     Parameters
     ----------
-    atoms : int array [m, 2]
+    atoms : (m, 2) int
         The outer atoms.
-    k : float or array [m]
-        In kJ/mol/nm^2. CHARMM writes k (r - r0)^2: take twice its constant.
-    r0 : float or array [m]
-        In nm.
+    k : float or (m,) array, kJ/mol/nm^2
+        CHARMM writes k (r - r0)^2: take twice its constant.
+    r0 : float or (m,) array, nm
+        Equilibrium length.
     name : str, optional
     """
     return 0.5 * k * (r - r0) ** 2

@@ -22,7 +22,7 @@ class Callback(Reporter):
     Parameters
     ----------
     every : int
-        In steps.
+        Number of steps between two calls.
     function : callable
 
     Examples

@@ -22,7 +22,7 @@ class Checkpoint(Reporter):
     ----------
     path : str or path
     every : int
-        In steps.
+        Number of steps between two calls.
     """
 
     def __init__(self, path: str | os.PathLike, every: int):

@@ -23,7 +23,7 @@ class CSV(FileReporter):
     ----------
     path : str or path
     every : int
-        In steps.
+        Number of steps between two records.
 
     Examples
     --------

@@ -31,7 +31,7 @@ class DCD(FileReporter):
     ----------
     path : str or path
     every : int
-        In steps.
+        Number of steps between two records.
     """
 
     def header(self, sim: Simulation) -> bytes:

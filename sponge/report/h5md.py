@@ -31,7 +31,7 @@ class H5MD(Reporter):
     ----------
     path : str or path
     every : int
-        In steps.
+        Number of steps between two records.
     velocities : bool
         Whether velocities are written too.
     double : bool

@@ -37,7 +37,7 @@ class Log(Reporter):
     Parameters
     ----------
     every : int
-        In steps.
+        Number of steps between two records.
     progress : bool, optional
         Whether to show a progress bar; when left out, only on a terminal.
     """

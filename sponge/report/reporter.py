@@ -46,7 +46,7 @@ class Reporter(Sealed):
     Parameters
     ----------
     every : int
-        In steps.
+        Number of steps between two calls.
 
     Raises
     ------
@@ -95,7 +95,7 @@ class FileReporter(Reporter):
     ----------
     path : str or path
     every : int
-        In steps.
+        Number of steps between two calls.
     """
 
     def __init__(self, path: str | os.PathLike, every: int):

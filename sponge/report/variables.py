@@ -31,13 +31,13 @@ class Variables(Reporter):
     variables : dict of str to CollectiveVariable
         Under the names by which they are recorded.
     every : int
-        In steps.
+        Number of steps between two records.
     path : str or path, optional
         A table of comma-separated values to write as well: step, time and the variables, with all digits.
 
     Attributes
     ----------
-    steps : int array [m]
+    steps : (m,) int
         The numbers of the steps after which was recorded.
 
     Examples

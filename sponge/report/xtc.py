@@ -30,7 +30,7 @@ class XTC(FileReporter):
     ----------
     path : str or path
     every : int
-        In steps.
+        Number of steps between two records.
 
     Raises
     ------

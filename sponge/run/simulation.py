@@ -44,12 +44,12 @@ class State:
     Attributes
     ----------
     step : int
-    time : float
-        In ps.
-    positions, velocities : array [n, 3]
-        In nm and nm/ps.
-    box : array [3, 3] or None
-        In nm.
+    time : float, ps
+        Time.
+    positions, velocities : (n, 3) array, nm and nm/ps
+        Positions and velocities of the atoms.
+    box : (3, 3) array or None, nm
+        Box vectors, one in each row.
     """
 
     step: int
@@ -79,10 +79,10 @@ class Simulation(Fixed):
         Methods that change what is sampled, such as ``[sponge.SITS(...)]``; each belongs to one simulation.
     precision : {"mixed", "double"}
         Of pair forces and the mesh; positions, sums and the integration are float64 in both.
-    positions : array [n, 3], optional
-        In nm; those of the system when left out.
-    velocities : array [n, 3], optional
-        In nm/ps. When left out, those of the system; when it has none, they are drawn from the Maxwell-Boltzmann
+    positions : (n, 3) array, nm, optional
+        Defaults to the system's own.
+    velocities : (n, 3) array, nm/ps, optional
+        When left out, those of the system; when it has none, they are drawn from the Maxwell-Boltzmann
         distribution at the integrator's temperature, or are 0 if it has no temperature.
 
     Attributes
@@ -225,8 +225,8 @@ class Simulation(Fixed):
 
         Parameters
         ----------
-        temperature : float, optional
-            In K; the integrator's when left out.
+        temperature : float, K, optional
+            Defaults to the integrator's temperature.
         seed : int, optional
             The simulation's when left out.
         """

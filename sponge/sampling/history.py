@@ -61,9 +61,9 @@ class History:
 
     Attributes
     ----------
-    buffer : float64 array [size, 3]
+    buffer : (size, 3) float64
         Records that a kernel leaves here; they are taken over when somebody looks.
-    count : int64 array [1]
+    count : (1,) int64
         How many wait.
     epochs : Rows
         Number of the first record, mode, ln n_k (NaN: plain dynamics).
@@ -145,7 +145,7 @@ class History:
 
         Parameters
         ----------
-        log_n : array [N], optional
+        log_n : (N,) array, optional
             The present ln n_k if it changes at every step.
         """
         learning = self.modes == ITERATE

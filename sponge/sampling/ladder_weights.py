@@ -35,8 +35,7 @@ def from_mean_energies(betas: Any, energies: Any) -> np.ndarray:
 
     Parameters
     ----------
-    betas, energies : array [N]
-        In mol/kJ and kJ/mol.
+    betas, energies : (N,) array, mol/kJ and kJ/mol
 
     Examples
     --------
@@ -65,14 +64,14 @@ class LadderWeights:
 
     Parameters
     ----------
-    betas : array [N]
+    betas : (N,) array
         Inverse temperatures of the ladder, mol/kJ.
     beta : float
         Of the simulation.
 
     Attributes
     ----------
-    log_n : float64 array [N]
+    log_n : (N,) float64
         The estimate; zeros before the first block.
     """
 

@@ -34,12 +34,12 @@ class FreeEnergyEstimate:
     ----------
     axes : list of array
         Values of each variable at the nodes of the grid.
-    value : array [n1, ...]
+    value : (n1, ...) array
         From the weights of the recorded states, in kJ/mol, 0 at the minimum; infinite where none is.
-    error : array [n1, ...]
+    error : (n1, ...) array
         Standard error of -RT ln p, in kJ/mol, of which the probability's normalisation is a part; infinite where one of
         the blocks of the run has not been.
-    from_bias : array [n1, ...]
+    from_bias : (n1, ...) array
         -gamma / (gamma - 1) V, or -V of plain metadynamics, 0 at the minimum.
     """
 
@@ -71,8 +71,8 @@ class Metadynamics(Sampling):
         Steps between hills. The first is added at state `every`, after its forces have been computed.
     bias_factor : float, optional
         The gamma above, > 1; without it hills keep their height.
-    temperature : float, optional
-        In K; the integrator's when left out.
+    temperature : float, K, optional
+        Defaults to the integrator's temperature.
     grid : sequence, optional
         For each variable (lowest, highest), or (lowest, highest, intervals); a periodic one may have None, or the
         number of intervals alone. For one variable the outer sequence can be left out. A fifth of sigma is taken where
@@ -311,12 +311,12 @@ class Metadynamics(Sampling):
 
         Parameters
         ----------
-        steps : int array [m], optional
+        steps : (m,) int, optional
             Numbers of states; all that were recorded when left out.
 
         Returns
         -------
-        array [m]
+        (m,) array
         """
         log = self.log_weights(steps)
         weights = np.exp(log - log.max())
@@ -330,12 +330,12 @@ class Metadynamics(Sampling):
 
         Parameters
         ----------
-        steps : int array [m], optional
+        steps : (m,) int, optional
             Numbers of states; all that were recorded when left out.
 
         Returns
         -------
-        array [m]
+        (m,) array
         """
         where = "Metadynamics.weights"
         rows = self._rows()

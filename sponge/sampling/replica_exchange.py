@@ -47,8 +47,8 @@ class ReplicaExchange(Replicas):
         One for all, or one for each state (for example from `rest2`), which differ in their parameters only.
     integrator : Integrator
         One with a temperature.
-    temperatures : array [n], optional
-        In K, neighbours side by side, such as ``units.ladder(300, 600, 8)``. The integrator's when left out.
+    temperatures : (n,) array, K, optional
+        Neighbours side by side, such as ``units.ladder(300, 600, 8)``. The integrator's when left out.
     every : int
         Steps between attempts to exchange.
     seed : int
@@ -62,9 +62,9 @@ class ReplicaExchange(Replicas):
 
     Attributes
     ----------
-    temperatures : float array [n]
-        In K.
-    attempted, accepted : int arrays [n - 1]
+    temperatures : (n,) float, K
+        Temperatures of the states.
+    attempted, accepted : (n - 1,) int arrays
         Exchanges of states k and k + 1.
 
     References
@@ -163,14 +163,14 @@ class ReplicaExchange(Replicas):
 
         Parameters
         ----------
-        frames : array [n, m, ...]
+        frames : (n, m, ...) array
             Of each state: positions, angles, energies, ...
-        steps : int array [m]
+        steps : (m,) int
             When they were recorded, in reports of these steps (or ``rex.steps``).
 
         Returns
         -------
-        array [n, m, ...]
+        (n, m, ...) array
             Of each walker.
         """
         frames, steps = np.asarray(frames), np.asarray(steps)

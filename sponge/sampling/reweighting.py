@@ -66,7 +66,7 @@ class EnergyHistogram:
 
     Parameters
     ----------
-    betas : array [N]
+    betas : (N,) array
         That will be asked for.
     widest : float
         Largest width of a bin, kJ/mol, where second moments are wanted.
@@ -118,13 +118,13 @@ def solve(energy: np.ndarray, count: np.ndarray, samples: np.ndarray, log_n: np.
 
     Parameters
     ----------
-    energy, count : array [bins]
-    samples : array [epochs]
+    energy, count : (bins,) array
+    samples : (epochs,) array
         Number of samples drawn with each set of n.
-    log_n : array [epochs, N]
+    log_n : (epochs, N) array
         -inf where a temperature takes no part.
-    betas : array [N]
-    start : array [N], optional
+    betas : (N,) array
+    start : (N,) array, optional
         ln Z to begin with.
     tolerance : float
         Largest change of a ln Z to stop at.
@@ -133,7 +133,7 @@ def solve(energy: np.ndarray, count: np.ndarray, samples: np.ndarray, log_n: np.
 
     Returns
     -------
-    log_z, log_c : array [N]
+    log_z, log_c : (N,) array
         The mean of exp(-beta_k E) under weights exp(-ln sum_j c_j exp(-beta_j E)); c sums over the samples.
     """
     used = count > 0
@@ -177,9 +177,9 @@ def kish(weights: Any, epochs: Any = None) -> float:
 
     Parameters
     ----------
-    weights : array [samples]
+    weights : (samples,) array
         Not negative.
-    epochs : int array [samples], optional
+    epochs : (samples,) int, optional
         Parts of the series that were drawn in different ways; the inefficiency is that of the longest one.
 
     Examples
@@ -223,15 +223,15 @@ class Reweighting:
 
     Parameters
     ----------
-    energies : array [m]
+    energies : (m,) array
         The enhanced energy E of each sample, kJ/mol, in order of time.
-    log_n : array [N] or [epochs, N]
+    log_n : (N,) or (epochs, N) array
         ln n_k with which they were drawn; a row of NaN for samples drawn from plain dynamics.
-    temperatures : array [N]
+    temperatures : (N,) array
         K.
     temperature : float
         Of the simulation, K.
-    epochs : int array [m], optional
+    epochs : (m,) int, optional
         Row of `log_n` that each sample was drawn with.
 
     Raises

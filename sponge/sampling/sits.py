@@ -45,15 +45,15 @@ class SITS(Sampling):
 
     Parameters
     ----------
-    solute : sequence of int or bool array [n], optional
+    solute : sequence of int or (n,) bool, optional
         Its atoms; None for integrated tempering of everything.
-    temperatures : array [N]
+    temperatures : (N,) array
         The ladder in K, such as ``units.ladder(280, 600, 60)``. Neighbours must overlap; more of them cost next to
         nothing.
     cross : float
         The alpha above, from 0 to 1.
-    temperature : float, optional
-        In K, of which averages are wanted; the integrator's when left out.
+    temperature : float, K, optional
+        Of which averages are wanted; the integrator's when left out.
     terms : sequence of str, optional
         Names of potentials whose terms in the solute belong to E besides pairs; when left out, torsions, 1-4 pairs and
         CMAP, or everything if there is no solute.
@@ -345,16 +345,16 @@ class SITS(Sampling):
 
         Parameters
         ----------
-        steps : int array [m], optional
+        steps : (m,) int, optional
             Numbers of the states, such as those of a reporter; all recorded ones (`steps`) when left out. Those from
             mode "iterate" have weight 0 once there are others, and also where n_k moved at every step (stochastic
             approximation in its beginning).
-        temperature : float, optional
-            In K; that of the simulation when left out. Others only if E is all of the potential energy.
+        temperature : float, K, optional
+            That of the simulation when left out. Others only if E is all of the potential energy.
 
         Returns
         -------
-        array [m]
+        (m,) array
 
         Raises
         ------
@@ -385,12 +385,12 @@ class SITS(Sampling):
 
         Parameters
         ----------
-        temperatures : array [m], optional
-            In K, within the ladder; the ladder when left out.
+        temperatures : (m,) array, K, optional
+            Must lie within the ladder. Defaults to the ladder.
 
         Returns
         -------
-        value, error : array [m]
+        value, error : (m,) array
             Pure numbers.
         """
         value, error = self._reweighting().log_partition(self._ladder(temperatures))
@@ -401,8 +401,8 @@ class SITS(Sampling):
 
         Parameters
         ----------
-        temperatures : array [m], optional
-            In K, within the ladder; the ladder when left out.
+        temperatures : (m,) array, K, optional
+            Must lie within the ladder. Defaults to the ladder.
         """
         return self._reweighting().heat_capacity(self._ladder(temperatures))
 

@@ -38,9 +38,9 @@ class UmbrellaSampling(Replicas):
     system : System
         Without the biases.
     cvs : CollectiveVariable or sequence of CollectiveVariable
-    centres : array [windows] or [windows, cvs]
+    centres : (windows,) or (windows, cvs) array
         Where each window is held.
-    k : float, array [cvs] or [windows, cvs]
+    k : float, (cvs,) or (windows, cvs) array
         Force constants in kJ/mol per square of the variable's unit; [windows] with one variable.
     integrator : Integrator
         One with a temperature.
@@ -49,7 +49,7 @@ class UmbrellaSampling(Replicas):
     every : int
         Steps after which the windows wait for each other.
     seed : int
-    positions : array [windows, n, 3], optional
+    positions : (windows, n, 3) array, optional
         Where each window starts, in nm; all at those of the system when left out. `equilibrate` brings them to their
         centres.
     barostat : Barostat, optional
@@ -59,7 +59,7 @@ class UmbrellaSampling(Replicas):
 
     Attributes
     ----------
-    centres, k : float arrays [windows, cvs]
+    centres, k : (windows, cvs) float arrays
 
     References
     ----------

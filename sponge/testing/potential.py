@@ -32,7 +32,7 @@ def example_system(*potentials: Potential, n: int = 12, box: Any = None, seed: i
         As `System` takes it.
     seed : int
         Of the directions of the steps.
-    exclusions : int array [m, 2]
+    exclusions : (m, 2) int
 
     Examples
     --------

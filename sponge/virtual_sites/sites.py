@@ -79,7 +79,7 @@ class VirtualSite:
 
         Parameters
         ----------
-        positions : array [n, 3], nm
+        positions : (n, 3) array, nm
             Molecules must be whole; what stands at the sites is not read.
         """
         placed = self.positions_of(positions[self.parents])
@@ -102,9 +102,9 @@ class TwoParticleAverage(VirtualSite):
 
     Parameters
     ----------
-    sites : int or int array [m]
-    parents : int array [m, 2]
-    weights : float array [m, 2] or [2]
+    sites : int or (m,) int
+    parents : (m, 2) int
+    weights : (m, 2) or (2,) float
         They sum to 1.
 
     Examples
@@ -130,9 +130,9 @@ class ThreeParticleAverage(VirtualSite):
 
     Parameters
     ----------
-    sites : int or int array [m]
-    parents : int array [m, 3]
-    weights : float array [m, 3] or [3]
+    sites : int or (m,) int
+    parents : (m, 3) int
+    weights : (m, 3) or (3,) float
         They sum to 1.
     """
 
@@ -152,9 +152,9 @@ class WeightedAverage(VirtualSite):
 
     Parameters
     ----------
-    sites : int or int array [m]
-    parents : int array [m, k]
-    weights : float array [m, k] or [k]
+    sites : int or (m,) int
+    parents : (m, k) int
+    weights : (m, k) or (k,) float
         They sum to 1.
     """
 
@@ -177,10 +177,10 @@ class OutOfPlane(VirtualSite):
 
     Parameters
     ----------
-    sites : int or int array [m]
-    parents : int array [m, 3]
-    weight12, weight13 : float array [m]
-    weight_cross : float array [m], 1/nm
+    sites : int or (m,) int
+    parents : (m, 3) int
+    weight12, weight13 : (m,) float
+    weight_cross : (m,) float, 1/nm
     """
 
     weight12: Any
@@ -206,13 +206,13 @@ class LocalCoordinates(VirtualSite):
 
     Parameters
     ----------
-    sites : int or int array [m]
-    parents : int array [m, k]
-    origin_weights : float array [m, k] or [k]
+    sites : int or (m,) int
+    parents : (m, k) int
+    origin_weights : (m, k) or (k,) float
         They sum to 1.
-    x_weights, y_weights : float array [m, k] or [k]
+    x_weights, y_weights : (m, k) or (k,) float
         They sum to 0.
-    local : float array [m, 3] or [3], nm
+    local : (m, 3) or (3,) float, nm
         Coordinates of the site in the frame.
     """
 
@@ -268,7 +268,7 @@ def plan(engine: Engine) -> tuple[list[Task], list[Task], np.ndarray]:
     Returns
     -------
     place, spread : list of Task
-    rows : float array [chunks, 10]
+    rows : (chunks, 10) float
         Energies (0) and virials that are to be added to those of the potentials: what the virial gains when forces act
         on the parents of sites that are not fixed averages.
     """

@@ -13,8 +13,8 @@ def all_pairs(positions, box, cutoff, exclusions=()):
 
     Returns
     -------
-    i, j : int arrays [m]
-    d : array [m, 3]
+    i, j : (m,) int arrays
+    d : (m, 3) array
         Position of i minus that of j's image.
     """
     positions = np.asarray(positions, float)

@@ -38,20 +38,20 @@ class GB(Potential):
 
     Parameters
     ----------
-    charges : array [n]
-        In e.
-    radii : array [n]
+    charges : (n,) array, e
+        Partial charges.
+    radii : (n,) array
         Intrinsic radii in nm.
-    scales : array [n]
+    scales : (n,) array
         Screening factors of the radii.
     model : {"hct", "obc1", "obc2", "gbn", "gbn2"}
         AMBER's igb 1, 2, 5, 7, 8; sources in `gb_tables`.
     solvent_dielectric, solute_dielectric : float
     kappa : float
         Inverse Debye length in 1/nm for salt, see `debye_kappa`.
-    surface_tension : float
-        In kJ/mol/nm^2; 0 leaves the surface term out.
-    alpha, beta, gamma : array [n] or float, optional
+    surface_tension : float, kJ/mol/nm^2
+        0 leaves the surface term out.
+    alpha, beta, gamma : (n,) array or float, optional
         Rescaling of the Born radii (all models but HCT); those of the model when left out.
 
     Attributes
@@ -194,10 +194,10 @@ def debye_kappa(concentration: float, temperature: float = 300.0, dielectric: fl
 
     Parameters
     ----------
-    concentration : float
-        In mol/l.
-    temperature : float
-        In K.
+    concentration : float, mol/l
+        Salt concentration.
+    temperature : float, K
+        Temperature.
     dielectric : float
         Of the solvent.
 

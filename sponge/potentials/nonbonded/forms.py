@@ -40,8 +40,8 @@ class PairForm:
     ----------
     mixing : {"lorentz_berthelot", "geometric", "table"}
     coulomb : {"ewald", "reaction_field", "cutoff", "none"}
-    cutoff : float
-        In nm.
+    cutoff : float, nm
+        Cut-off radius.
     double : bool
     switch : float, optional
         Distance from which Lennard-Jones energies go to 0 smoothly.
@@ -51,7 +51,7 @@ class PairForm:
         Of the reaction field: U = k q q (1/r + k_rf r^2 - c_rf).
     dispersion_alpha : float, optional
         Of LJ-PME, 1/nm.
-    table : (array [t, t], array [t, t]), optional
+    table : ((t, t) array, (t, t) array), optional
         U = a/r^12 - b/r^6 for each pair of types.
 
     Attributes
@@ -286,9 +286,9 @@ def plan_pairs(engine: Engine, form: PairForm, *, charges: np.ndarray | None = N
     engine : Engine
     form : PairForm
         With ``double = engine.precision == "double"``.
-    charges, sigmas, epsilons : float arrays [n], optional
+    charges, sigmas, epsilons : (n,) float arrays, optional
         e, nm, kJ/mol; those that the form needs.
-    types : int array [n], optional
+    types : (n,) int, optional
         With a table.
     """
     neighbors = engine.neighbors(form.cutoff)
@@ -334,7 +334,7 @@ def pair_gradients(engine: Engine, form: PairForm, plan: PairPlan, charges: np.n
         Without a table and without LJ-PME.
     plan : PairPlan
         Made by `plan_pairs` for this form.
-    charges, sigmas, epsilons, types : arrays [n]
+    charges, sigmas, epsilons, types : (n,) arrays
         As given to `plan_pairs`.
 
     Returns

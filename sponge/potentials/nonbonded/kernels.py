@@ -353,7 +353,7 @@ class PairPlan(Plan):
         ``engine.neighbors(cutoff)``.
     force, energy : Compiled
         Kernels made of the templates above.
-    values : array [n, p]
+    values : (n, p) array
         Parameters of each atom, in the order in which `load` reads them.
     numbers : array
         What `constants` reads; the first is the square of the cut-off.

@@ -20,9 +20,9 @@ class LJTable:
 
     Parameters
     ----------
-    types : int array [n]
+    types : (n,) int
         Type of each atom, 0 ... t - 1.
-    a, b : array [t, t]
+    a, b : (t, t) array
         Symmetric, in kJ/mol nm^12 and kJ/mol nm^6.
 
     Examples

@@ -38,17 +38,17 @@ class Nonbonded(Potential):
 
     Parameters
     ----------
-    charges : array [n]
-        In e.
-    sigmas, epsilons : array [n], optional
-        In nm and kJ/mol; left out when `mixing` is a table.
+    charges : (n,) array, e
+        Partial charges.
+    sigmas, epsilons : (n,) array, nm and kJ/mol, optional
+        Left out when `mixing` is a table.
     method : {"pme", "ewald", "ljpme", "reaction_field", "cutoff", "none"}
         What becomes of the interactions beyond the cut-off. "pme", "ewald": Coulomb is summed over all images, by a
         particle mesh or directly. "ljpme": dispersion too. "reaction_field": a dielectric continuum begins at the
         cut-off (Tironi et al. 1995). "cutoff": Coulomb is truncated. "none": every pair is computed, without
         periodicity.
-    cutoff : float
-        In nm.
+    cutoff : float, nm
+        Cut-off radius.
     switch : float, optional
         Distance (nm) from which Lennard-Jones is brought to zero at the cut-off by the factor
         1 - 10 x^3 + 15 x^4 - 6 x^5, x = (r - switch) / (cutoff - switch).
@@ -71,7 +71,7 @@ class Nonbonded(Potential):
     params : dict
         "charges", "sigmas", "epsilons"; with a table "charges", "a", "b". An atom with epsilon 0 has no derivative by
         it.
-    exclusions : int32 array [m, 2]
+    exclusions : (m, 2) int32
         Those of the system, as of `check`.
 
     Examples
@@ -249,7 +249,7 @@ class Nonbonded(Potential):
 
         Returns
         -------
-        charges, sigmas, epsilons : float64 array [n]
+        charges, sigmas, epsilons : (n,) float64
         slope, curvature : float
             First and second derivative, at the cut-off, of the Coulomb energy of two unit charges.
         """

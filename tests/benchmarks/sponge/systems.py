@@ -23,8 +23,8 @@ class Bench:
     ----------
     load : callable
         Returns an OpenMM System and positions [n, 3] in nm.
-    timestep : float
-        In ps.
+    timestep : float, ps
+        Length of a time step.
     unit : {"ns/day", "steps/s"}
     rivals : tuple of str
         Tools that can run it.

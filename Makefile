@@ -8,6 +8,14 @@ KERNEL_TESTS = tests/core $(wildcard $(patsubst %,tests/sponge/test_%.py,bonded 
 	$(wildcard $(patsubst %,tests/reinforce/test_%.py,all_games batched_search buffers chance_games envs games go gumbel mcts memory muzero ppo program \
 	returns solver solver_fuzz transforms))
 
+# Parts of the suite, each in processes of its own: Numba never frees what it has compiled, some 2 MB a function.
+PARTS = "tests --ignore=tests/sponge --ignore=tests/quantum --ignore=tests/reinforce --ignore=tests/examples" \
+	tests/sponge "tests/quantum tests/examples" tests/reinforce
+PYTEST = .venv/bin/python -m pytest -n 2 --durations=30
+define every-part
+	failed=0; for part in $(PARTS); do $(1) $(PYTEST) $(2) $$part || failed=1; done; exit $$failed
+endef
+
 demo:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[plot]"
@@ -19,20 +27,20 @@ test:
 	.venv/bin/ruff check .
 	.venv/bin/lint-imports
 	.venv/bin/mypy
-	.venv/bin/python -m pytest -n 2 -m "not slow" --durations=30
+	$(call every-part,,-m "not slow")
 
 # What takes a machine for hours: slow tests too, ten times as many random cases, and all kernels compiled from nothing.
 night:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[test]"
 	rm -rf .cache/night
-	HYPOTHESIS_PROFILE=night TRISKELE_CACHE_DIR=$(CURDIR)/.cache/night NUMBA_CACHE_DIR=$(CURDIR)/.cache/night/numba .venv/bin/python -m pytest -n 2 --durations=30
+	$(call every-part,HYPOTHESIS_PROFILE=night TRISKELE_CACHE_DIR=$(CURDIR)/.cache/night NUMBA_CACHE_DIR=$(CURDIR)/.cache/night/numba)
 
 # What touches memory by index, compiled with every index checked. Kernels raise IndexError; programs of `jit` stop the process.
 checked:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[test]"
-	TRISKELE_CHECKED=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/checked .venv/bin/python -m pytest -n 2 -m "not slow" $(KERNEL_TESTS)
+	TRISKELE_CHECKED=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/checked $(PYTEST) -m "not slow" $(KERNEL_TESTS)
 
 bench:
 	$(PYTHON) -m venv .venv

@@ -1,5 +1,6 @@
 """Seeds and the one table of tolerances. Tests import nothing from other tests' files, only from tests.twins."""
 
+import ctypes
 import os
 import signal
 from pathlib import Path
@@ -10,6 +11,8 @@ from hypothesis import is_hypothesis_test, settings
 
 # Largest relative error of a few chained operations, per result dtype; a derivative of order n costs a digit each.
 TOLERANCE = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-12, "complex128": 1e-12}
+
+LIBC = ctypes.CDLL(None) if os.name == "posix" else None
 
 # Deadlines are off: how long an example takes depends on the machine, and on what is compiled by then.
 # Continuous integration draws the same examples in every run; a desk and the night draw new ones.
@@ -46,6 +49,14 @@ def kernel_cache():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             patch.setenv("TRISKELE_CACHE_DIR", str(folder))
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _freed_memory():
+    """Give memory of freed arrays back to the system: large systems leave hundreds of MB in glibc's heap."""
+    yield
+    if hasattr(LIBC, "malloc_trim"):
+        LIBC.malloc_trim(0)
 
 
 @pytest.fixture

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from .vector import I32, Vec, call, common, splat_value, vector_of, width_of
+from .link import has_avx512
+from .vector import I32, I64, Vec, call, common, dtype_of, splat_value, vector_of, width_of
 
 
 def _indices(indices, upper, where):
@@ -74,6 +75,45 @@ def _half(start, name):
 
 
 low, high = _half(0, "low"), _half(1, "high")
+
+
+@intrinsic
+def zip_lanes(typingctx, v, w):
+    """Lanes v0, w0, v1, w1, ... as two vectors."""
+    n = common("zip_lanes", v, w).n
+    pairs = [x for lane in range(n) for x in (lane, lane + n)]
+    return types.UniTuple(v, 2)(v, v), lambda context, builder, sig, args: cgutils.pack_array(
+        builder, [_pick(builder, *args, half) for half in (pairs[:n], pairs[n:])]
+    )
+
+
+@intrinsic
+def unzip_lanes(typingctx, v, w):
+    """The even and the odd lanes of `v` followed by `w`, as two vectors."""
+    n = common("unzip_lanes", v, w).n
+    return types.UniTuple(v, 2)(v, v), lambda context, builder, sig, args: cgutils.pack_array(
+        builder, [_pick(builder, *args, list(range(odd, 2 * n, 2))) for odd in (0, 1)]
+    )
+
+
+@intrinsic
+def xor_lanes(typingctx, v, x):
+    """Lane ``l ^ x`` of `v` in lane `l`, for an int64 `x` that may vary."""
+    n, bits = vector_of(v, "xor_lanes").n, v.scalar.bitwidth
+
+    def codegen(context, builder, sig, args):
+        vector, x = args
+        if v.is_float and has_avx512(context) and n * bits == 512:
+            numbers = ir.Constant(ir.VectorType(ir.IntType(bits), n), list(range(n)))
+            index = builder.xor(numbers, splat_value(builder, x if bits == 64 else builder.trunc(x, I32), n))
+            return call(builder, f"llvm.x86.avx512.permvar.{'sf' if bits == 32 else 'df'}.512", v.llvm, [vector, index])
+        # exchange neighbours at distance 1, 2, 4, ... where x has that bit
+        for step in (1 << b for b in range(n.bit_length() - 1)):
+            swapped = _pick(builder, vector, ir.Constant(v.llvm, ir.Undefined), [lane ^ step for lane in range(n)])
+            vector = builder.select(builder.icmp_unsigned("!=", builder.and_(x, I64(step)), I64(0)), swapped, vector)
+        return vector
+
+    return v(v, types.int64), codegen
 
 
 @intrinsic
@@ -148,16 +188,10 @@ all_ = _mask_reduction("all", "Whether all lanes of a mask are true.")
 
 
 # -------------------------------------------------------------------------------------------------------- conversions
-def _dtype(dtype, where):
-    if isinstance(dtype, types.DTypeSpec | types.NumberClass):
-        return dtype.dtype
-    raise TypingError(f"simd.{where}: dtype must be a NumPy scalar type such as np.float32, got {dtype}")
-
-
 @intrinsic
 def convert(typingctx, v, dtype):
     """`v` in another dtype, by value; floats go to integers by cutting off the fraction."""
-    vec = Vec(_dtype(dtype, "convert"), vector_of(v, "convert").n)
+    vec = Vec(dtype_of(dtype, "convert"), vector_of(v, "convert").n)
 
     def codegen(context, builder, sig, args):
         x, to = args[0], vec.llvm
@@ -180,7 +214,7 @@ def convert(typingctx, v, dtype):
 @intrinsic
 def bitcast(typingctx, v, dtype):
     """The bits of `v` read as another dtype; the width changes with the size."""
-    scalar = _dtype(dtype, "bitcast")
+    scalar = dtype_of(dtype, "bitcast")
     total = vector_of(v, "bitcast").n * v.scalar.bitwidth
     vec = Vec(scalar, total // scalar.bitwidth)
     return vec(v, dtype), lambda context, builder, sig, args: builder.bitcast(args[0], vec.llvm)
@@ -213,3 +247,18 @@ def _reduction(name, float_op, signed_op, unsigned_op, doc):
 sum_ = _reduction("sum", "fadd", "add", "add", "Sum of the lanes, in pairs.")
 min_ = _reduction("min", "fmin", "smin", "umin", "Smallest lane; a NaN is passed over.")
 max_ = _reduction("max", "fmax", "smax", "umax", "Largest lane; a NaN is passed over.")
+
+
+# ---------------------------------------------------------------------------------------------------------------- bits
+@intrinsic
+def popcount(typingctx, x):
+    """Number of ones in the binary form of an int64."""
+    return types.int64(types.int64), lambda context, builder, sig, args: call(builder, "llvm.ctpop.i64", I64, args)
+
+
+@intrinsic
+def parity(typingctx, x):
+    """1 if the binary form of an int64 has an odd number of ones, else 0."""
+    return types.int64(types.int64), lambda context, builder, sig, args: builder.and_(
+        call(builder, "llvm.ctpop.i64", I64, args), I64(1)
+    )

@@ -75,6 +75,12 @@ def vector_of(v, where, dtype="vector"):
     return v
 
 
+def dtype_of(dtype, where):
+    if isinstance(dtype, types.DTypeSpec | types.NumberClass):
+        return dtype.dtype
+    raise TypingError(f"simd.{where}: dtype must be a NumPy scalar type such as np.float32, got {dtype}")
+
+
 def common(where, *vs):
     """The vector type of arguments of which some may be scalars."""
     found = [v for v in vs if isinstance(v, Vec)]

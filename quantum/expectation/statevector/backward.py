@@ -10,7 +10,6 @@ from ...compile.ops import RECIPE_COLUMNS
 from ...compile.schedule import CODE_COLUMNS, PASS_COLUMNS
 from ...simulators.statevector.coefficients import expand
 from ...simulators.statevector.engine import align
-from ...simulators.statevector.lanes import address_of, as_pointer, fill, parity, store, width
 
 __all__ = ["backward"]
 
@@ -41,7 +40,7 @@ def backward(words, coefficients, psi, lam, count, stride, wanted, chunk, from_z
     g : (count, C) float64 array
         Gains the cotangents of the coefficients.
     """
-    w = width(psi)
+    w = simd.lanes_of(psi)
     n, angles, recipes, terms, ops, passes = words[0], words[1], words[2], words[4], words[5], words[6]
     code_start = 9 + angles + terms + recipes * RECIPE_COLUMNS
     pass_start = code_start + ops * CODE_COLUMNS
@@ -55,25 +54,25 @@ def backward(words, coefficients, psi, lam, count, stride, wanted, chunk, from_z
         begin, end = span(code, plan[i], words[7])
         most = max(most, (end - begin) * chunks_of(plan[i], n))
     memory = np.empty((words[7] + most * count + 1) * 8)  # vectors of 64 bytes
-    vectors = as_pointer(address_of(simd.address(memory, align(memory))), psi)
+    vectors = simd.pointer_like(simd.address_of(simd.address(memory, align(memory))), psi)
     gathered = simd.address(vectors, words[7] * w)
     for i in range(ops):
         expand(code[i], inverse, vectors)
     context = np.empty(_CONTEXT_WORDS, np.int64)
-    context[0], context[1] = address_of(psi), n
-    context[2], context[4] = address_of(simd.address(words, code_start)), address_of(vectors)
-    context[8], context[9], context[10] = address_of(lam), stride, count
-    context[11], context[12] = address_of(simd.address(wanted, 0)), address_of(gathered)
+    context[0], context[1] = simd.address_of(psi), n
+    context[2], context[4] = simd.address_of(simd.address(words, code_start)), simd.address_of(vectors)
+    context[8], context[9], context[10] = simd.address_of(lam), stride, count
+    context[11], context[12] = simd.address_of(wanted), simd.address_of(gathered)
     for i in range(passes - 1, -1, -1):
         chunks = chunks_of(plan[i], n)
         begin, end = span(code, plan[i], words[7])
         for k in range((end - begin) * chunks * count):
-            store(gathered, k * w, fill(gathered, 0))
+            simd.store_line(gathered, k * w, simd.splat_line(gathered, 0))
         blocks = 1 << (n - plan[i, 2])
-        context[3] = address_of(simd.address(words, pass_start + i * PASS_COLUMNS))
+        context[3] = simd.address_of(simd.address(words, pass_start + i * PASS_COLUMNS))
         context[5], context[6], context[7] = blocks // chunks, blocks, plan[i, 5] if from_zero else 0
         context[13], context[14] = end - begin, begin
-        _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
+        _parallel_for(chunk, simd.address_of(context), chunks)
         for op in range(plan[i, 0], plan[i, 1]):
             if wanted[code[op, 1]]:
                 for k in range(count):
@@ -125,7 +124,7 @@ def reduce(row, m, w, g):
     if which <= 6:
         for lane in range(w):
             if lane & lm == lv:
-                sign = 2.0 - 4.0 * parity(lane & lz)
+                sign = 2.0 - 4.0 * simd.parity(lane & lz)
                 for k in range(2):
                     g[at + k] += 2.0 * m[k * w + lane]
                     g[at + 2 + k] += sign * m[(2 + k) * w + lane]
@@ -139,7 +138,7 @@ def reduce(row, m, w, g):
             second = lane & pivot != 0
             j = lane ^ lx if second else lane
             if j & lm == lv:
-                sign = 2.0 - 4.0 * parity(j & lz)
+                sign = 2.0 - 4.0 * simd.parity(j & lz)
                 own, other = (at + 6, at + 4) if second else (at, at + 2)
                 for k in range(2):
                     g[own + k] += 2.0 * m[k * w + lane]
@@ -147,7 +146,7 @@ def reduce(row, m, w, g):
     elif which == 10:
         for lane in range(w):
             if lane & lm == lv:
-                sign = 1.0 - 2.0 * parity(lane & lz)
+                sign = 1.0 - 2.0 * simd.parity(lane & lz)
                 for k in range(2):
                     g[at + k] += m[k * w + lane] + sign * m[(2 + k) * w + lane]
                     g[at + 2 + k] += m[k * w + lane] - sign * m[(2 + k) * w + lane]

@@ -6,20 +6,10 @@ import numpy as np
 
 from triskele.core.extend import kernel, simd, template
 
-from ...simulators.statevector.lanes import (
-    address_of,
-    as_pointer,
-    at_address,
-    load,
-    parity,
-    stack,
-    store,
-    width,
-)
 from ...simulators.statevector.passes import (
-    BUFFER_ROWS,
+    BUFFER_LINES,
     CODE_BYTES,
-    SCRATCH_ROWS,
+    SCRATCH_LINES,
     apply,
     code_at,
     deposit,
@@ -37,9 +27,9 @@ def undo_and_collect(p, l, rows, code, vectors, block, scratch, g):
     Others as `passes.apply`.
     """
     if block & code_at(code, 4) == code_at(code, 5):
-        at = code_at(code, 3) * width(p)
+        at = code_at(code, 3) * simd.lanes_of(p)
         c = simd.address(vectors, at)
-        s = parity(block & code_at(code, 6))
+        s = simd.parity(block & code_at(code, 6))
         which, x, fixed, value = code_at(code, 0), code_at(code, 7), code_at(code, 8), code_at(code, 9)
         z, lanes = code_at(code, 10), code_at(code, 11)
         if which == 0:
@@ -61,7 +51,7 @@ def undo_and_collect(p, l, rows, code, vectors, block, scratch, g):
 @template
 def copy(source, to, rows, run, high, scattered):
     """Runs of rows from where they lie apart to one piece, or with `scattered` back."""
-    w = width(source)
+    w = simd.lanes_of(source)
     offset = 0
     for segment in range(rows // run):
         a, b = simd.address(source, 0 if scattered else 2 * offset), simd.address(to, 2 * offset if scattered else 0)
@@ -70,7 +60,7 @@ def copy(source, to, rows, run, high, scattered):
         else:
             b = simd.address(b, 2 * w * run * segment)
         for r in range(2 * run):
-            store(b, w * r, load(a, w * r))
+            simd.store_line(b, w * r, simd.load_line(a, w * r))
         offset = ((offset | ~high) + 1) & high
 
 
@@ -84,23 +74,23 @@ def unwind_chunk(like, index):
     many (one where blocks are copied); 11 address of `wanted` (bytes, by op); 12 address of moments, 13 vectors of
     moments of one chunk and lambda, 14 vectors of ops before this pass.
     """
-    context, w = at_address(address_of(like), np.int64), width(like)
+    context, w = simd.pointer_to(simd.address_of(like), np.int64), simd.lanes_of(like)
     lane_bits = 3 if w == 8 else 4
     n, per_chunk, blocks, zero = code_at(context, 1), code_at(context, 5), code_at(context, 6), code_at(context, 7)
-    psi, lam = as_pointer(code_at(context, 0), like), as_pointer(code_at(context, 8), like)
+    psi, lam = simd.pointer_like(code_at(context, 0), like), simd.pointer_like(code_at(context, 8), like)
     stride, count = code_at(context, 9), code_at(context, 10)
-    vectors = as_pointer(code_at(context, 4), like)
-    wanted = at_address(code_at(context, 11), np.uint8)
-    plan = at_address(code_at(context, 3), np.int64)
+    vectors = simd.pointer_like(code_at(context, 4), like)
+    wanted = simd.pointer_to(code_at(context, 11), np.uint8)
+    plan = simd.pointer_to(code_at(context, 3), np.int64)
     first, last, size, low, local = code_at(plan,
                                             0), code_at(plan, 1), code_at(plan, 2), code_at(plan, 3), code_at(plan, 4)
     rows, run = 1 << (size - lane_bits), 1 << (low - lane_bits)
     high = local >> low << low
     outer = ((1 << n) - 1) & ~local
-    buffer = stack(like, BUFFER_ROWS)  # blocks of psi and of a lambda
-    scratch = stack(like, SCRATCH_ROWS)
+    buffer = simd.stack(like, BUFFER_LINES)  # blocks of psi and of a lambda
+    scratch = simd.stack(like, SCRATCH_LINES)
     length = code_at(context, 13) * w
-    gathered = as_pointer(code_at(context, 12), like)
+    gathered = simd.pointer_like(code_at(context, 12), like)
     gathered = simd.address(gathered, index * count * length)
     for block in range(index * per_chunk, min(blocks, (index + 1) * per_chunk)):
         if block & zero:
@@ -112,7 +102,7 @@ def unwind_chunk(like, index):
             p, l = buffer, simd.address(buffer, 2 * w * rows)
             copy(simd.address(psi, base), p, rows, run, high, False)
             copy(simd.address(lam, base), l, rows, run, high, False)
-        code = at_address(code_at(context, 2) + last * CODE_BYTES, np.int64)
+        code = simd.pointer_to(code_at(context, 2) + last * CODE_BYTES, np.int64)
         for _ in range(first, last):
             code = simd.address(code, -(CODE_BYTES // 8))
             collect = wanted[code_at(code, 1)]

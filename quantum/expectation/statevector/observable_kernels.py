@@ -6,12 +6,10 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd, template
 
-from ...simulators.statevector.lanes import fill, load, parity, permute, store, width
-from .lanes import fetch
-
-__all__ = ["TILE", "apply_tile", "fill_tables"]
+__all__ = ["TILE", "TILE_LINES", "apply_tile", "fill_tables"]
 
 TILE = 64  # blocks: 8 KB, which stay in the L1 cache while all rows are added
+TILE_LINES = 2 * TILE  # of the cache: a block is a line of real parts and one of imaginary parts
 
 
 @template
@@ -22,10 +20,10 @@ def apply_tile(base, size, rows, first_row, last_row, masks, weights, tables, ps
     `rows` and `masks` are pointers to int64, the others to floats. Block b of psi is at psi[2 * b * width], that of the
     result at out[2 * (b - base) * width].
     """
-    w = width(psi)
-    nothing = fill(psi, 0)
+    w = simd.lanes_of(psi)
+    nothing = simd.splat_line(psi, 0)
     for b in range(2 * size):
-        store(out, b * w, nothing)
+        simd.store_line(out, b * w, nothing)
     for r in range(first_row, last_row):
         row = simd.address(rows, 8 * r)
         x, lane, fixed, pattern = row[0], row[1], row[2], row[3]
@@ -35,29 +33,29 @@ def apply_tile(base, size, rows, first_row, last_row, masks, weights, tables, ps
         start = pattern & (size - 1)
         first, count, table = row[5], row[6], row[7]
         real = w if row[4] else 0
-        sign = fill(psi, -1 if row[4] else 1)
+        sign = simd.splat_line(psi, -1 if row[4] else 1)
         mask = masks[first]
         place = table + compressed(base | start, fixed) * w
         s = 0
         while True:
             b = start | s
             if table >= 0:
-                c = fetch(tables, place)
+                c = simd.load_line_unaligned(tables, place)
                 place += w
             else:
-                c = fetch(weights, (2 * first + parity((base | b) & mask)) * w)
+                c = simd.load_line_unaligned(weights, (2 * first + simd.parity((base | b) & mask)) * w)
                 for k in range(first + 1, first + count):
-                    c = c + fetch(weights, (2 * k + parity((base | b) & masks[k])) * w)
+                    c = c + simd.load_line_unaligned(weights, (2 * k + simd.parity((base | b) & masks[k])) * w)
             source, to = ((base | b) ^ x) * 2 * w, b * 2 * w
-            re, im = permute(load(psi, source + real), lane), permute(load(psi, source + w - real), lane)
-            store(out, to, load(out, to) + c * sign * re)
-            store(out, to + w, load(out, to + w) + c * im)
+            re, im = simd.xor_lanes(simd.load_line(psi, source + real), lane), simd.xor_lanes(simd.load_line(psi, source + w - real), lane)
+            simd.store_line(out, to, simd.load_line(out, to) + c * sign * re)
+            simd.store_line(out, to + w, simd.load_line(out, to + w) + c * im)
             s = (s - free) & free
             if s == 0:
                 break
     total = nothing
     for b in range(2 * size):
-        total = total + load(psi, (2 * base + b) * w) * load(out, b * w)
+        total = total + simd.load_line(psi, (2 * base + b) * w) * simd.load_line(out, b * w)
     return np.float64(simd.sum(total))
 
 
@@ -78,7 +76,7 @@ def compressed(b, fixed):
 def fill_tables(rows, masks, weights, tables, blocks):
     """The weights of rows that have a table, for every block in order."""
     w = simd.address(weights, 0)
-    lanes = width(w)
+    lanes = simd.lanes_of(w)
     for r in range(rows.shape[0]):
         place = rows[r, 7]
         if place < 0:
@@ -89,7 +87,7 @@ def fill_tables(rows, masks, weights, tables, blocks):
             for lane in range(lanes):
                 c = 0.0
                 for k in range(rows[r, 5], rows[r, 5] + rows[r, 6]):
-                    c += weights[k, parity(s & masks[k]), lane]
+                    c += weights[k, simd.parity(s & masks[k]), lane]
                 tables[place + lane] = c
             place += lanes
             s = (s - free) & free

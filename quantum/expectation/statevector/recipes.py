@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import device, kernel
+from triskele.core.extend import device, kernel, simd
 
 from ...compile.ops import Recipe
-from ...simulators.statevector.lanes import parity
 
 __all__ = ["pull_angles", "pull_recipes", "wanted"]
 
@@ -81,7 +80,7 @@ def pull_product(row, c, g):
             pivot &= pivot - 1
         for j in range(size):
             if j & m == v and j & pivot == 0:
-                s = 1.0 - 2.0 * parity(j & z)
+                s = 1.0 - 2.0 * simd.parity(j & z)
                 entry(c, g, out, previous, step, j, j, source, 1.0, 1)
                 entry(c, g, out, previous, step, j, j ^ x, source + 2, s, 0)
                 entry(c, g, out, previous, step, j ^ x, j, source + 4, s, 0)
@@ -89,7 +88,7 @@ def pull_product(row, c, g):
     elif kind == 1:
         for j in range(size):
             if j & m == v:
-                entry(c, g, out, previous, step, j, j, source + 2 * parity(j & z), 1.0, 1)
+                entry(c, g, out, previous, step, j, j, source + 2 * simd.parity(j & z), 1.0, 1)
     else:
         width = 0
         bits = x

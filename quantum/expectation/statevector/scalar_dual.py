@@ -8,9 +8,8 @@ import math
 
 import numpy as np
 
-from triskele.core.extend import device, kernel
+from triskele.core.extend import device, kernel, simd
 
-from ...simulators.statevector.lanes import parity
 from .scalar_kernels import apply, collect, place, top
 
 __all__ = ["backward_dual", "forward_dual", "pull_recipes_dual", "push_recipes"]
@@ -74,7 +73,7 @@ def add(op, d, psi, out, factor, undo):
         while True:
             j = s | v
             k = j ^ x
-            sign = factor * (1.0 - 2.0 * parity(j & z))
+            sign = factor * (1.0 - 2.0 * simd.parity(j & z))
             out[j] += factor * a * psi[j] + sign * b * psi[k]
             out[k] += sign * c * psi[j] + factor * e * psi[k]
             s = (s - free) & free
@@ -84,7 +83,7 @@ def add(op, d, psi, out, factor, undo):
         free = (n - 1) & ~m
         while True:
             j = s | v
-            e = d[at + parity(j & z)]
+            e = d[at + simd.parity(j & z)]
             out[j] += factor * (e.conjugate() if undo else e) * psi[j]
             s = (s - free) & free
             if s == 0:

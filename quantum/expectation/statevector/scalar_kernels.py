@@ -9,7 +9,6 @@ import numpy as np
 from triskele.core.extend import device, kernel, simd
 
 from ...simulators.statevector.engine import align
-from ...simulators.statevector.lanes import parity
 from .observable_kernels import TILE, apply_tile
 
 __all__ = ["apply", "apply_observable", "coefficients_of", "collect", "place", "top"]
@@ -52,7 +51,7 @@ def apply(op, c, psi, work, undo):
         while True:
             j = s | v
             k = j ^ x
-            sign = 1.0 - 2.0 * parity(j & z)
+            sign = 1.0 - 2.0 * simd.parity(j & z)
             p, q = psi[j], psi[k]
             psi[j] = a * p + sign * b * q
             psi[k] = sign * cc * p + d * q
@@ -67,7 +66,7 @@ def apply(op, c, psi, work, undo):
         s = np.int64(0)
         while True:
             j = s | v
-            psi[j] *= d1 if parity(j & z) else d0
+            psi[j] *= d1 if simd.parity(j & z) else d0
             s = (s - free) & free
             if s == 0:
                 break
@@ -117,7 +116,7 @@ def collect(op, at, lam, psi, g, scale):
         while True:
             j = s | v
             k = j ^ x
-            sign = 1.0 - 2.0 * parity(j & z)
+            sign = 1.0 - 2.0 * simd.parity(j & z)
             lj, lk, pj, pk = lam[j].conjugate(), lam[k].conjugate(), psi[j], psi[k]
             ga += lj * pj
             gb += sign * lj * pk
@@ -135,7 +134,7 @@ def collect(op, at, lam, psi, g, scale):
         s = np.int64(0)
         while True:
             j = s | v
-            g[at + parity(j & z)] += scale * lam[j].conjugate() * psi[j]
+            g[at + simd.parity(j & z)] += scale * lam[j].conjugate() * psi[j]
             s = (s - free) & free
             if s == 0:
                 break

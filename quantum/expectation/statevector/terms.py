@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import kernel
-
-from ...simulators.statevector.lanes import parity
+from triskele.core.extend import kernel, simd
 
 __all__ = ["term_values"]
 
@@ -52,7 +50,7 @@ def _term_values(x, z, power, bra, ket, out):
         total = 0j
         if few:
             for j in range(n):
-                total += (1.0 - 2.0 * parity(j & z[t])) * products[j]
+                total += (1.0 - 2.0 * simd.parity(j & z[t])) * products[j]
         else:
             total = products[z[t]]
         p = power[t]

@@ -15,7 +15,6 @@ from numba import carray
 
 from triskele.core.extend import device, kernel, simd, threads
 
-from ..statevector.lanes import address_of, at_address
 from .vector_kernels import (
     GROUP,
     ONE,
@@ -85,10 +84,10 @@ def unwind_chunk(context, index):
     """Some of the blocks of a stage; `context` is made in `unwind`."""
     w = carray(context, (_CONTEXT,))
     m, blocks, chunks, count_c, work_size = w[2], w[3], w[4], w[10], w[12]
-    rows, ints = carray(at_address(w[6], np.int64), (w[7], ROW)), carray(at_address(w[8], np.int64), (1 << 62,))
-    coefficients, transposed = at_address(w[9], np.float64), at_address(w[9] + 8 * count_c, np.float64)
-    out = carray(at_address(w[11] + 8 * count_c * index, np.float64), (count_c,))
-    stage = carray(at_address(w[5], np.int64), (STAGE,))
+    rows, ints = carray(simd.pointer_to(w[6], np.int64), (w[7], ROW)), carray(simd.pointer_to(w[8], np.int64), (1 << 62,))
+    coefficients, transposed = simd.pointer_to(w[9], np.float64), simd.pointer_to(w[9] + 8 * count_c, np.float64)
+    out = carray(simd.pointer_to(w[11] + 8 * count_c * index, np.float64), (count_c,))
+    stage = carray(simd.pointer_to(w[5], np.int64), (STAGE,))
     active, gathered, count, outside, run, first, last = (
         stage[0],
         stage[1],
@@ -98,12 +97,12 @@ def unwind_chunk(context, index):
         stage[5],
         stage[6],
     )
-    before, after, size, length = at_address(
+    before, after, size, length = simd.pointer_to(
         w[0], np.float64
-    ), at_address(w[1], np.float64), 1 << (2 * active), 1 << (2 * run)
+    ), simd.pointer_to(w[1], np.float64), 1 << (2 * active), 1 << (2 * run)
     work = w[13] + 8 * work_size * index
-    r, l, kept, scratch = (at_address(work, np.float64), at_address(work + 8 * size, np.float64), work + 16 * size,
-                           at_address(work + 8 * (work_size - w[14]), np.float64))
+    r, l, kept, scratch = (simd.pointer_to(work, np.float64), simd.pointer_to(work + 8 * size, np.float64), work + 16 * size,
+                           simd.pointer_to(work + 8 * (work_size - w[14]), np.float64))
     for b in range(blocks * index // chunks, blocks * (index + 1) // chunks):
         base = block_base(b, ints, outside, m - active)
         _copy(before, base, ints[gathered:], count, r, length, False)
@@ -111,7 +110,7 @@ def unwind_chunk(context, index):
         place = 0
         for row in range(first, last):
             if rows[row, ROW - 1]:
-                copy = at_address(kept + 8 * size * place, np.float64)
+                copy = simd.pointer_to(kept + 8 * size * place, np.float64)
                 for j in range(0, size, 8):
                     simd.store(copy, j, simd.load(r, j, 8))
                 place += 1
@@ -119,7 +118,7 @@ def unwind_chunk(context, index):
         for row in range(last - 1, first - 1, -1):
             if rows[row, ROW - 1]:
                 place -= 1
-                copy = at_address(kept + 8 * size * place, np.float64)
+                copy = simd.pointer_to(kept + 8 * size * place, np.float64)
                 if rows[row, 0] == GROUP:
                     _moments_group(l, copy, size, ints, rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4],
                                    out[rows[row, 5] :])
@@ -143,16 +142,14 @@ def unwind(before, after, m, stages, s, rows, ints, both, out, chunk, chunks, sc
     work_size = size * (2 + varying) + scratch
     work = np.empty(work_size * chunks)
     context = np.empty(_CONTEXT, np.int64)
-    context[0], context[1], context[2] = address_of(simd.address(before, 0)), address_of(simd.address(after, 0)), m
-    context[3], context[4], context[5] = 1 << (2 * (m - stages[s, 0])), chunks, address_of(
+    context[0], context[1], context[2] = simd.address_of(before), simd.address_of(after), m
+    context[3], context[4], context[5] = 1 << (2 * (m - stages[s, 0])), chunks, simd.address_of(
         simd.address(stages, s * STAGE)
     )
-    context[6], context[7], context[8] = address_of(simd.address(rows, 0)), len(rows), address_of(simd.address(ints, 0))
-    context[9], context[10], context[11] = address_of(
-        simd.address(both, 0)
-    ), len(both) // 2, address_of(simd.address(out, 0))
-    context[12], context[13], context[14] = work_size, address_of(simd.address(work, 0)), scratch
-    _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
+    context[6], context[7], context[8] = simd.address_of(rows), len(rows), simd.address_of(ints)
+    context[9], context[10], context[11] = simd.address_of(both), len(both) // 2, simd.address_of(out)
+    context[12], context[13], context[14] = work_size, simd.address_of(work), scratch
+    _parallel_for(chunk, simd.address_of(context), chunks)
     return work[0] + context[0]  # both must live till here
 
 

@@ -23,8 +23,6 @@ from numba import carray
 
 from triskele.core.extend import device, kernel, simd, threads
 
-from ..statevector.lanes import address_of, at_address
-
 ONE, UNITAL, EXCHANGE_0, EXCHANGE_1, GROUP = range(5)
 ROW = 7  # integers in the row of an operation
 # in that of a stage: positions of a block, place of its runs' offsets in ints, how many, place of the shifts of
@@ -256,9 +254,9 @@ def run_chunk(context, index):
     """Some of the blocks of a stage; `context` is made in `run`."""
     words = carray(context, (CONTEXT,))
     m, blocks, chunks, work_size = words[1], words[2], words[3], words[9]
-    rows, ints = carray(at_address(words[5], np.int64),
-                        (words[6], ROW)), carray(at_address(words[7], np.int64), (1 << 62,))
-    coefficients, stage = at_address(words[8], np.float64), carray(at_address(words[4], np.int64), (STAGE,))
+    rows, ints = carray(simd.pointer_to(words[5], np.int64),
+                        (words[6], ROW)), carray(simd.pointer_to(words[7], np.int64), (1 << 62,))
+    coefficients, stage = simd.pointer_to(words[8], np.float64), carray(simd.pointer_to(words[4], np.int64), (STAGE,))
     active, gathered, count, outside, run, first, last = (
         stage[0],
         stage[1],
@@ -268,8 +266,8 @@ def run_chunk(context, index):
         stage[5],
         stage[6],
     )
-    source, size, length = at_address(words[0], np.float64), 1 << (2 * active), 1 << (2 * run)
-    work = simd.address(at_address(words[10], np.float64), index * work_size)
+    source, size, length = simd.pointer_to(words[0], np.float64), 1 << (2 * active), 1 << (2 * run)
+    work = simd.address(simd.pointer_to(words[10], np.float64), index * work_size)
     if active == m:
         apply(source, size, rows, first, last, ints, coefficients, work)
         return
@@ -292,11 +290,11 @@ def run(r, m, stages, rows, ints, coefficients, chunk, most, work_size):
     for s in range(len(stages)):
         blocks = 1 << (2 * (m - stages[s, 0]))
         chunks = min(blocks, most) if (stages[s, 6] - stages[s, 5]) << (2 * m) >= PARALLEL_WORK else 1
-        context[0], context[1], context[2], context[3] = address_of(simd.address(r, 0)), m, blocks, chunks
-        context[4], context[5], context[6] = address_of(
+        context[0], context[1], context[2], context[3] = simd.address_of(r), m, blocks, chunks
+        context[4], context[5], context[6] = simd.address_of(
             simd.address(stages, s * STAGE)
-        ), address_of(simd.address(rows, 0)), len(rows)
-        context[7], context[8] = address_of(simd.address(ints, 0)), address_of(simd.address(coefficients, 0))
-        context[9], context[10] = work_size, address_of(simd.address(work, 0))
-        _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
+        ), simd.address_of(rows), len(rows)
+        context[7], context[8] = simd.address_of(ints), simd.address_of(coefficients)
+        context[9], context[10] = work_size, simd.address_of(work)
+        _parallel_for(chunk, simd.address_of(context), chunks)
     return work[0] + context[0]  # both must live till here

@@ -8,8 +8,6 @@ import numpy as np
 
 from triskele.core.extend import device, inner, kernel, simd, template
 
-from .lanes import fill, lane_numbers, put, store, width
-
 __all__ = ["FAR", "expand", "fill_coefficients", "reduced"]
 
 FAR = 3e13  # beyond it the vector functions give no sine and cosine
@@ -213,32 +211,32 @@ def expand(code, c, out):
     out : pointer
         Where all vectors begin; its type is theirs.
     """
-    w = width(out)
+    w = simd.lanes_of(out)
     at = code[2]
     o = simd.address(out, code[3] * w)
     kernel_, lx, lm, lv, lz = code[0], code[11], code[12], code[13], code[14]
-    lanes = lane_numbers(out)
+    lanes = simd.iota_line(out)
     if kernel_ == 11:
         _expand_dense(code, c, at, o)
     elif lm | lz | lx == 0:
         if kernel_ == 10:
             for i in range(4):
-                store(o, i * w, fill(o, c[at + i]))
+                simd.store_line(o, i * w, simd.splat_line(o, c[at + i]))
         else:
             for i in range(2):
-                store(o, i * w, fill(o, c[at + i]))
-                store(o, (2 + i) * w, fill(o, c[at + 6 + i]))
+                simd.store_line(o, i * w, simd.splat_line(o, c[at + i]))
+                simd.store_line(o, (2 + i) * w, simd.splat_line(o, c[at + 6 + i]))
             for i in range(4):
-                store(o, (4 + i) * w, fill(o, c[at + 2 + i]))
-                store(o, (8 + i) * w, fill(o, -c[at + 2 + i]))
+                simd.store_line(o, (4 + i) * w, simd.splat_line(o, c[at + 2 + i]))
+                simd.store_line(o, (8 + i) * w, simd.splat_line(o, -c[at + 2 + i]))
     elif kernel_ == 10:
         chosen = (lanes & lm) == lv
         odd = _odd(lanes, lz)
         for s in range(2):
             for i in range(2):
-                one = fill(o, 1.0 - i)
-                even_, odd_ = fill(o, c[at + 2 * s + i]), fill(o, c[at + 2 - 2 * s + i])
-                store(o, (2 * s + i) * w, simd.select(chosen, simd.select(odd, odd_, even_), one))
+                one = simd.splat_line(o, 1.0 - i)
+                even_, odd_ = simd.splat_line(o, c[at + 2 * s + i]), simd.splat_line(o, c[at + 2 - 2 * s + i])
+                simd.store_line(o, (2 * s + i) * w, simd.select(chosen, simd.select(odd, odd_, even_), one))
     else:
         # lane l holds j (PAIR of rows: first row), its partner is lane l ^ lx; conditions and signs are those of j
         partner = lanes ^ lx
@@ -251,27 +249,27 @@ def expand(code, c, out):
             chosen = (j & lm) == lv
             odd = _odd(j, lz)
             for i in range(2):
-                own = simd.select(second, fill(o, c[at + 6 + i]), fill(o, c[at + i]))
-                store(o, i * w, simd.select(chosen, own, fill(o, 1.0 - i)))
-                other = simd.select(second, fill(o, c[at + 4 + i]), fill(o, c[at + 2 + i]))
-                other = simd.select(chosen, simd.select(odd, -other, other), fill(o, 0.0))
-                store(o, (4 + i) * w, other)
-                store(o, (8 + i) * w, -other)
+                own = simd.select(second, simd.splat_line(o, c[at + 6 + i]), simd.splat_line(o, c[at + i]))
+                simd.store_line(o, i * w, simd.select(chosen, own, simd.splat_line(o, 1.0 - i)))
+                other = simd.select(second, simd.splat_line(o, c[at + 4 + i]), simd.splat_line(o, c[at + 2 + i]))
+                other = simd.select(chosen, simd.select(odd, -other, other), simd.splat_line(o, 0.0))
+                simd.store_line(o, (4 + i) * w, other)
+                simd.store_line(o, (8 + i) * w, -other)
         else:
             chosen = (lanes & lm) == lv
             odd = _odd(lanes, lz)
             chosen2 = (partner & lm) == lv
             odd2 = _odd(partner, lz)
             for i in range(2):
-                store(o, i * w, simd.select(chosen, fill(o, c[at + i]), fill(o, 1.0 - i)))
-                store(o, (2 + i) * w, simd.select(chosen2, fill(o, c[at + 6 + i]), fill(o, 1.0 - i)))
-                b, d = fill(o, c[at + 2 + i]), fill(o, c[at + 4 + i])
-                b = simd.select(chosen, simd.select(odd, -b, b), fill(o, 0.0))
-                d = simd.select(chosen2, simd.select(odd2, -d, d), fill(o, 0.0))
-                store(o, (4 + i) * w, b)
-                store(o, (6 + i) * w, d)
-                store(o, (8 + i) * w, -b)
-                store(o, (10 + i) * w, -d)
+                simd.store_line(o, i * w, simd.select(chosen, simd.splat_line(o, c[at + i]), simd.splat_line(o, 1.0 - i)))
+                simd.store_line(o, (2 + i) * w, simd.select(chosen2, simd.splat_line(o, c[at + 6 + i]), simd.splat_line(o, 1.0 - i)))
+                b, d = simd.splat_line(o, c[at + 2 + i]), simd.splat_line(o, c[at + 4 + i])
+                b = simd.select(chosen, simd.select(odd, -b, b), simd.splat_line(o, 0.0))
+                d = simd.select(chosen2, simd.select(odd2, -d, d), simd.splat_line(o, 0.0))
+                simd.store_line(o, (4 + i) * w, b)
+                simd.store_line(o, (6 + i) * w, d)
+                simd.store_line(o, (8 + i) * w, -b)
+                simd.store_line(o, (10 + i) * w, -d)
 
 
 @template
@@ -284,7 +282,7 @@ def _odd(lanes, z):
 
 @template
 def _expand_dense(code, c, source, o):
-    w = width(o)
+    w = simd.lanes_of(o)
     k, x, lx, lm, lv = code[15], code[7], code[11], code[12], code[13]
     lane_bits = 3 if w == 8 else 4
     dim = 1 << k
@@ -305,11 +303,11 @@ def _expand_dense(code, c, source, o):
                             r |= ((row >> (bit - lane_bits)) & 1) << i
                             s |= ((column_row >> (bit - lane_bits)) & 1) << i
                     if lane & lm == lv:
-                        put(o, at + lane, c[source + 2 * (r * dim + s)])
-                        put(o, at + w + lane, c[source + 2 * (r * dim + s) + 1])
+                        simd.store_scalar(o, at + lane, c[source + 2 * (r * dim + s)])
+                        simd.store_scalar(o, at + w + lane, c[source + 2 * (r * dim + s) + 1])
                     else:
-                        put(o, at + lane, 1.0 if r == s else 0.0)
-                        put(o, at + w + lane, 0.0)
+                        simd.store_scalar(o, at + lane, 1.0 if r == s else 0.0)
+                        simd.store_scalar(o, at + w + lane, 0.0)
                 at += 2 * w
                 q = ((q | ~lx) + 1) & lx
                 if q == 0:

@@ -14,7 +14,6 @@ from ...compile.program import Program
 from ...compile.schedule import CODE_COLUMNS, PASS_COLUMNS, PassColumn, Schedule, schedule
 from ...errors import SimulatorError
 from .coefficients import expand, fill_coefficients
-from .lanes import address_of, at_address, load, store, unzip_lanes, width
 from .passes import BUFFER_ROWS, CONTEXT_WORDS, chunk
 
 __all__ = ["Block", "Packed", "align", "default_block", "make_coefficients", "pack", "run_passes", "simulate"]
@@ -99,7 +98,7 @@ def pack(program: Program, single: bool, block: Block | None = None, states: int
 @template
 def align(array):
     """Number of elements from the beginning of an array to the next address that is a multiple of 64."""
-    return (-address_of(simd.address(array, 0)) & 63) // array.itemsize
+    return (-simd.address_of(array) & 63) // array.itemsize
 
 
 @template
@@ -110,7 +109,7 @@ def make_coefficients(values, words, numbers):
     indices = words[9 + angles : 9 + angles + terms]
     at = 9 + angles + terms
     # a view that is not counted
-    table = carray(at_address(address_of(simd.address(words, at)), np.int64), (recipes, RECIPE_COLUMNS))
+    table = carray(simd.pointer_to(simd.address_of(simd.address(words, at)), np.int64), (recipes, RECIPE_COLUMNS))
     coefficients = numbers[terms + angles :].copy()
     fill_coefficients(values, starts, indices, numbers[:terms], numbers[terms : terms + angles], table, coefficients,
                       np.empty((2, angles)))
@@ -120,11 +119,11 @@ def make_coefficients(values, words, numbers):
 @template
 def run_passes(words, coefficients, state, start, chunk, from_zero, finish):
     """Run the passes of a schedule on the state that begins at `state[start]`, in place; it must be aligned."""
-    w = width(simd.address(state, 0))
+    w = simd.lanes_of(simd.address(state, 0))
     n, angles, recipes, terms, ops, passes = words[0], words[1], words[2], words[4], words[5], words[6]
     code_start = 9 + angles + terms + recipes * RECIPE_COLUMNS
     # a view that is not counted
-    code = carray(at_address(address_of(simd.address(words, code_start)), np.int64), (ops, CODE_COLUMNS))
+    code = carray(simd.pointer_to(simd.address_of(simd.address(words, code_start)), np.int64), (ops, CODE_COLUMNS))
     vectors = np.empty((words[7] + 1) * w, state.dtype)
     first = simd.address(vectors, align(vectors))
     for i in range(ops):
@@ -133,11 +132,11 @@ def run_passes(words, coefficients, state, start, chunk, from_zero, finish):
     pass_start = code_start + ops * CODE_COLUMNS
     for i in range(passes):
         at = pass_start + i * PASS_COLUMNS
-        context[0] = address_of(simd.address(state, start))
+        context[0] = simd.address_of(simd.address(state, start))
         context[1] = n
-        context[2] = address_of(simd.address(words, code_start))
-        context[3] = address_of(simd.address(words, at))
-        context[4] = address_of(first)
+        context[2] = simd.address_of(simd.address(words, code_start))
+        context[3] = simd.address_of(simd.address(words, at))
+        context[4] = simd.address_of(first)
         size = words[at + 2]
         blocks = 1 << (n - size)
         chunks = 1
@@ -147,7 +146,7 @@ def run_passes(words, coefficients, state, start, chunk, from_zero, finish):
         context[6] = blocks
         context[7] = words[at + 5] if from_zero else 0
         context[8] = finish and i == passes - 1
-        _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
+        _parallel_for(chunk, simd.address_of(context), chunks)
     return vectors[0] + context[0]  # both must live till here
 
 
@@ -167,11 +166,11 @@ def _run(values, words, numbers, state, chunk, from_zero):
 def _split(state, start):
     """Complex numbers to rows, in place."""
     p = simd.address(state, start)
-    w = width(p)
+    w = simd.lanes_of(p)
     for u in range(0, (state.size - start) // (2 * w) * 2 * w, 2 * w):
-        re, im = unzip_lanes(load(p, u), load(p, u + w))
-        store(p, u, re)
-        store(p, u + w, im)
+        re, im = simd.unzip_lanes(simd.load_line(p, u), simd.load_line(p, u + w))
+        simd.store_line(p, u, re)
+        simd.store_line(p, u + w, im)
 
 
 def simulate(program: Program, values: np.ndarray, dtype: Any = np.complex128, initial: np.ndarray | None = None,

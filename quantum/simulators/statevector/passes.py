@@ -8,26 +8,14 @@ from triskele.core.extend import kernel, simd, template
 
 from ...compile.schedule import CODE_COLUMNS
 from . import rows as loops
-from .lanes import (
-    address_of,
-    as_pointer,
-    at_address,
-    load,
-    ones,
-    parity,
-    prefetch,
-    stack,
-    store,
-    width,
-    zip_lanes,
-)
 
-__all__ = ["BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk", "deposit", "interleave"]
+__all__ = ["BUFFER_LINES", "BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk", "deposit", "interleave"]
 
 code_at = simd.load_scalar  # one word of a row of code
 CODE_BYTES = 8 * CODE_COLUMNS
 BUFFER_ROWS = 1024  # of a block that is copied: it lies on the stack
-SCRATCH_ROWS = 256
+BUFFER_LINES = 2 * BUFFER_ROWS  # of the cache: a row is a line of real parts and one of imaginary parts
+SCRATCH_LINES = 512
 CONTEXT_WORDS = 16
 
 
@@ -56,8 +44,8 @@ def apply_in(p, rows, outside, own, code, vectors, block, scratch):
         Room for as many rows as the widest DENSE has inputs.
     """
     if block & code_at(code, 4) == code_at(code, 5):
-        c = simd.address(vectors, code_at(code, 3) * width(p))
-        s = parity(block & code_at(code, 6))
+        c = simd.address(vectors, code_at(code, 3) * simd.lanes_of(p))
+        s = simd.parity(block & code_at(code, 6))
         which, x, fixed, value = code_at(code, 0), code_at(code, 7), code_at(code, 8) | outside, code_at(code, 9) | own
         z, lanes = code_at(code, 10), code_at(code, 11)
         if which == 0:
@@ -74,7 +62,7 @@ def apply_in(p, rows, outside, own, code, vectors, block, scratch):
             loops.lanes_half(p, rows, c, fixed, value, s, z, lanes, which - 8)
         elif which == 10:
             loops.diagonal(p, rows, c, fixed, value, s, z)
-        elif ones(x) + ones(lanes) == 2:
+        elif simd.popcount(x) + simd.popcount(lanes) == 2:
             loops.dense2(p, rows, c, fixed, value, x, lanes)
         else:
             loops.dense(p, rows, c, fixed, value, x, lanes, scratch)
@@ -95,27 +83,27 @@ def deposit(x, mask):
 @template
 def interleave(p, rows, outside, own):
     """Rows (W real parts, W imaginary parts) to W complex numbers."""
-    w = width(p)
+    w = simd.lanes_of(p)
     i = 0
-    for _ in range(rows >> ones(outside)):
+    for _ in range(rows >> simd.popcount(outside)):
         u = 2 * w * (i | own)
         i = (i + outside + 1) & ~outside
-        re, im = load(p, u), load(p, u + w)
-        low, high = zip_lanes(re, im)
-        store(p, u, low)
-        store(p, u + w, high)
+        re, im = simd.load_line(p, u), simd.load_line(p, u + w)
+        low, high = simd.zip_lanes(re, im)
+        simd.store_line(p, u, low)
+        simd.store_line(p, u + w, high)
 
 
 @template
 def _move(to, source, to_high, source_high, segments, run):
     """Copy segments of `run` rows; on the side that has bits they lie apart, on the other one together."""
-    w = width(to)
+    w = simd.lanes_of(to)
     a = b = 0
     for segment in range(segments):
         t = simd.address(to, 2 * a if to_high else 2 * w * run * segment)
         s = simd.address(source, 2 * b if source_high else 2 * w * run * segment)
         for r in range(2 * run):
-            store(t, w * r, load(s, w * r))
+            simd.store_line(t, w * r, simd.load_line(s, w * r))
         a = ((a | ~to_high) + 1) & to_high
         b = ((b | ~source_high) + 1) & source_high
 
@@ -128,13 +116,13 @@ def chunk(like, index):
     state; 1 bits of an index; 2 code, 3 the pass (row of `Schedule.passes`), 4 vectors: addresses; 5 blocks in a chunk,
     6 blocks; 7 mask of a block's number that says it is zero; 8 whether to interleave in the end.
     """
-    context, w = at_address(address_of(like), np.int64), width(like)
+    context, w = simd.pointer_to(simd.address_of(like), np.int64), simd.lanes_of(like)
     lane_bits = 3 if w == 8 else 4
     n, per_chunk, blocks = code_at(context, 1), code_at(context, 5), code_at(context, 6)
     zero, finish = code_at(context, 7), code_at(context, 8)
-    state = as_pointer(code_at(context, 0), like)
-    vectors = as_pointer(code_at(context, 4), like)
-    plan = at_address(code_at(context, 3), np.int64)
+    state = simd.pointer_like(code_at(context, 0), like)
+    vectors = simd.pointer_like(code_at(context, 4), like)
+    plan = simd.pointer_to(code_at(context, 3), np.int64)
     first, last, size, low, local = code_at(plan,
                                             0), code_at(plan, 1), code_at(plan, 2), code_at(plan, 3), code_at(plan, 4)
     run = 1 << (low - lane_bits)
@@ -144,8 +132,8 @@ def chunk(like, index):
     rows, outside = 1 << (size - lane_bits), 0
     if in_place:
         rows, outside = 1 << (n - lane_bits), outer >> lane_bits
-    buffer = stack(like, BUFFER_ROWS)
-    scratch = stack(like, SCRATCH_ROWS)
+    buffer = simd.stack(like, BUFFER_LINES)
+    scratch = simd.stack(like, SCRATCH_LINES)
     for block in range(index * per_chunk, min(blocks, (index + 1) * per_chunk)):
         if block & zero:
             continue
@@ -157,7 +145,7 @@ def chunk(like, index):
         elif copied:
             p = buffer
             _move(buffer, base, 0, high, segments, run)
-        code = at_address(code_at(context, 2) + first * CODE_BYTES, np.int64)
+        code = simd.pointer_to(code_at(context, 2) + first * CODE_BYTES, np.int64)
         following, ahead, fetched = simd.address(state, 2 * deposit(block + 1, outer)), 0, 0
         per_op = (segments + last - first - 1) // max(1, last - first)
         if low == size or block + 1 == blocks or (block + 1) & zero:
@@ -165,7 +153,7 @@ def chunk(like, index):
         for _ in range(first, last):
             for _ in range(min(per_op, segments - fetched)):  # the next block comes while this one is worked on
                 for line in range(2 * run):
-                    prefetch(following, 2 * ahead + w * line)
+                    simd.prefetch(following, 2 * ahead + w * line)
                 ahead = ((ahead | ~high) + 1) & high
                 fetched += 1
             apply_in(p, rows, outside, own, code, vectors, block, scratch)

@@ -1,16 +1,14 @@
 """Ops on rows of vectors that lie in cache: the inner loops of every pass.
 
-A block is `rows` rows at pointer `p` (see `lanes`); row r holds amplitudes r W to r W + W - 1. Coefficients are
-vectors, one number a lane, in which conditions and signs of bits inside a row are contained already (see `expand`).
+A block is `rows` rows at pointer `p`. Row r holds amplitudes r W to r W + W - 1: one 64-byte vector of real parts, then
+one of imaginary parts. Coefficients are vectors, one number a lane, in which conditions and signs of bits inside a row are contained already (see `expand`).
 Each loop walks the row numbers whose bits `fixed` are `value`, two at a time: scalar work would cost more than vector
 work. `s` is 1 where bits outside the block ask for the opposite sign, `z` are the row bits that do.
 """
 
 from __future__ import annotations
 
-from triskele.core.extend import template
-
-from .lanes import fill, load, ones, parity, permute, store, width
+from triskele.core.extend import simd, template
 
 __all__ = ["dense", "dense2", "diagonal", "lanes_general", "lanes_half", "pair_general", "pair_half", "pair_mixed",
            "pair_swap"]
@@ -26,14 +24,14 @@ def free_bit(rows, fixed):
 @template
 def pair_general(p, rows, c, x, fixed, value, s):
     """A PAIR of rows. Vectors of every PAIR: a, d, then b, c, then -b, -c; real and imaginary part of each."""
-    w = width(p)
+    w = simd.lanes_of(p)
     b = (4 + 4 * s) * w
-    ar, ai, dr, di = load(c, 0), load(c, w), load(c, 2 * w), load(c, 3 * w)
-    br, bi, cr, ci = load(c, b), load(c, b + w), load(c, b + 2 * w), load(c, b + 3 * w)
+    ar, ai, dr, di = simd.load_line(c, 0), simd.load_line(c, w), simd.load_line(c, 2 * w), simd.load_line(c, 3 * w)
+    br, bi, cr, ci = simd.load_line(c, b), simd.load_line(c, b + w), simd.load_line(c, b + 2 * w), simd.load_line(c, b + 3 * w)
     extra = free_bit(rows, fixed)
     fixed |= extra
     i = 0
-    for _ in range(rows >> ones(fixed)):
+    for _ in range(rows >> simd.popcount(fixed)):
         j = i | value
         _general(p, w, j, j ^ x, ar, ai, br, bi, cr, ci, dr, di)
         if extra:
@@ -45,24 +43,24 @@ def pair_general(p, rows, c, x, fixed, value, s):
 @template
 def _general(p, w, j, k, ar, ai, br, bi, cr, ci, dr, di):
     u, v = 2 * w * j, 2 * w * k
-    ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
-    store(p, u, ar * ur - ai * ui + br * vr - bi * vi)
-    store(p, u + w, ar * ui + ai * ur + br * vi + bi * vr)
-    store(p, v, dr * vr - di * vi + cr * ur - ci * ui)
-    store(p, v + w, dr * vi + di * vr + cr * ui + ci * ur)
+    ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
+    simd.store_line(p, u, ar * ur - ai * ui + br * vr - bi * vi)
+    simd.store_line(p, u + w, ar * ui + ai * ur + br * vi + bi * vr)
+    simd.store_line(p, v, dr * vr - di * vi + cr * ur - ci * ui)
+    simd.store_line(p, v + w, dr * vi + di * vr + cr * ui + ci * ur)
 
 
 @template
 def pair_half(p, rows, c, x, fixed, value, s, imaginary):
     """A PAIR of rows with real a and d; b and c are real, or with `imaginary` = 1 imaginary."""
-    w = width(p)
+    w = simd.lanes_of(p)
     b = (4 + 4 * s + imaginary) * w
-    a, d, b, e = load(c, 0), load(c, 2 * w), load(c, b), load(c, b + 2 * w)
+    a, d, b, e = simd.load_line(c, 0), simd.load_line(c, 2 * w), simd.load_line(c, b), simd.load_line(c, b + 2 * w)
     extra = free_bit(rows, fixed)
     fixed |= extra
     i = 0
     if imaginary:
-        for _ in range(rows >> ones(fixed)):
+        for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             _imaginary(p, w, j, j ^ x, a, b, e, d)
             if extra:
@@ -70,7 +68,7 @@ def pair_half(p, rows, c, x, fixed, value, s, imaginary):
                 _imaginary(p, w, j, j ^ x, a, b, e, d)
             i = (i + fixed + 1) & ~fixed
     else:
-        for _ in range(rows >> ones(fixed)):
+        for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             _real(p, w, j, j ^ x, a, b, e, d)
             if extra:
@@ -82,36 +80,36 @@ def pair_half(p, rows, c, x, fixed, value, s, imaginary):
 @template
 def _imaginary(p, w, j, k, a, b, c, d):
     u, v = 2 * w * j, 2 * w * k
-    ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
-    store(p, u, a * ur - b * vi)
-    store(p, u + w, a * ui + b * vr)
-    store(p, v, d * vr - c * ui)
-    store(p, v + w, d * vi + c * ur)
+    ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
+    simd.store_line(p, u, a * ur - b * vi)
+    simd.store_line(p, u + w, a * ui + b * vr)
+    simd.store_line(p, v, d * vr - c * ui)
+    simd.store_line(p, v + w, d * vi + c * ur)
 
 
 @template
 def _real(p, w, j, k, a, b, c, d):
     u, v = 2 * w * j, 2 * w * k
-    ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
-    store(p, u, a * ur + b * vr)
-    store(p, u + w, a * ui + b * vi)
-    store(p, v, d * vr + c * ur)
-    store(p, v + w, d * vi + c * ui)
+    ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
+    simd.store_line(p, u, a * ur + b * vr)
+    simd.store_line(p, u + w, a * ui + b * vi)
+    simd.store_line(p, v, d * vr + c * ur)
+    simd.store_line(p, v + w, d * vi + c * ui)
 
 
 @template
 def pair_swap(p, rows, x, fixed, value):
     """Exchange of rows."""
-    w = width(p)
+    w = simd.lanes_of(p)
     i = 0
-    for _ in range(rows >> ones(fixed)):
+    for _ in range(rows >> simd.popcount(fixed)):
         j = i | value
         u, v = 2 * w * j, 2 * w * (j ^ x)
-        ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
-        store(p, u, vr)
-        store(p, u + w, vi)
-        store(p, v, ur)
-        store(p, v + w, ui)
+        ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
+        simd.store_line(p, u, vr)
+        simd.store_line(p, u + w, vi)
+        simd.store_line(p, v, ur)
+        simd.store_line(p, v + w, ui)
         i = (i + fixed + 1) & ~fixed
 
 
@@ -121,37 +119,37 @@ def pair_mixed(p, rows, c, x, fixed, value, s, z, lanes, half):
 
     With `half` = 1 everything is real, with 2 b and c are imaginary and a and d real, with 0 it is complex.
     """
-    w = width(p)
-    ar, ai, dr, di = load(c, 0), load(c, w), load(c, 2 * w), load(c, 3 * w)
+    w = simd.lanes_of(p)
+    ar, ai, dr, di = simd.load_line(c, 0), simd.load_line(c, w), simd.load_line(c, 2 * w), simd.load_line(c, 3 * w)
     i = 0
     if half == 0:
-        for _ in range(rows >> ones(fixed)):
+        for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             u, v = 2 * w * j, 2 * w * (j ^ x)
-            b = (4 + 4 * (s ^ parity(j & z))) * w
-            br, bi, cr, ci = load(c, b), load(c, b + w), load(c, b + 2 * w), load(c, b + 3 * w)
-            ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
-            qr, qi, rr, ri = permute(vr, lanes), permute(vi, lanes), permute(ur, lanes), permute(ui, lanes)
-            store(p, u, ar * ur - ai * ui + br * qr - bi * qi)
-            store(p, u + w, ar * ui + ai * ur + br * qi + bi * qr)
-            store(p, v, dr * vr - di * vi + cr * rr - ci * ri)
-            store(p, v + w, dr * vi + di * vr + cr * ri + ci * rr)
+            b = (4 + 4 * (s ^ simd.parity(j & z))) * w
+            br, bi, cr, ci = simd.load_line(c, b), simd.load_line(c, b + w), simd.load_line(c, b + 2 * w), simd.load_line(c, b + 3 * w)
+            ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
+            qr, qi, rr, ri = simd.xor_lanes(vr, lanes), simd.xor_lanes(vi, lanes), simd.xor_lanes(ur, lanes), simd.xor_lanes(ui, lanes)
+            simd.store_line(p, u, ar * ur - ai * ui + br * qr - bi * qi)
+            simd.store_line(p, u + w, ar * ui + ai * ur + br * qi + bi * qr)
+            simd.store_line(p, v, dr * vr - di * vi + cr * rr - ci * ri)
+            simd.store_line(p, v + w, dr * vi + di * vr + cr * ri + ci * rr)
             i = (i + fixed + 1) & ~fixed
     else:
         turn = half - 1
-        for _ in range(rows >> ones(fixed)):
+        for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             u, v = 2 * w * j, 2 * w * (j ^ x)
-            k = (4 + 4 * (s ^ parity(j & z)) + turn) * w
-            b, e = load(c, k), load(c, k + 2 * w)
-            ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
-            qr, qi, rr, ri = permute(vr, lanes), permute(vi, lanes), permute(ur, lanes), permute(ui, lanes)
+            k = (4 + 4 * (s ^ simd.parity(j & z)) + turn) * w
+            b, e = simd.load_line(c, k), simd.load_line(c, k + 2 * w)
+            ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
+            qr, qi, rr, ri = simd.xor_lanes(vr, lanes), simd.xor_lanes(vi, lanes), simd.xor_lanes(ur, lanes), simd.xor_lanes(ui, lanes)
             if turn:
                 qr, qi, rr, ri = -qi, qr, -ri, rr
-            store(p, u, ar * ur + b * qr)
-            store(p, u + w, ar * ui + b * qi)
-            store(p, v, dr * vr + e * rr)
-            store(p, v + w, dr * vi + e * ri)
+            simd.store_line(p, u, ar * ur + b * qr)
+            simd.store_line(p, u + w, ar * ui + b * qi)
+            simd.store_line(p, v, dr * vr + e * rr)
+            simd.store_line(p, v + w, dr * vi + e * ri)
             i = (i + fixed + 1) & ~fixed
 
 
@@ -161,45 +159,45 @@ def lanes_general(p, rows, c, fixed, value, s, z, lanes):
 
     Vectors: a (d where the highest bit of x is 1), -, then b (or c), -, then -b, -.
     """
-    w = width(p)
-    ar, ai = load(c, 0), load(c, w)
+    w = simd.lanes_of(p)
+    ar, ai = simd.load_line(c, 0), simd.load_line(c, w)
     extra = z & -z if z else free_bit(rows, fixed)
     fixed |= extra
     i = 0
-    for _ in range(rows >> ones(fixed)):
+    for _ in range(rows >> simd.popcount(fixed)):
         j = i | value
-        b = (4 + 4 * (s ^ parity(j & z))) * w
-        _inside(p, w, j, ar, ai, load(c, b), load(c, b + w), lanes)
+        b = (4 + 4 * (s ^ simd.parity(j & z))) * w
+        _inside(p, w, j, ar, ai, simd.load_line(c, b), simd.load_line(c, b + w), lanes)
         if extra:
             b = 12 * w - b if z else b
-            _inside(p, w, j | extra, ar, ai, load(c, b), load(c, b + w), lanes)
+            _inside(p, w, j | extra, ar, ai, simd.load_line(c, b), simd.load_line(c, b + w), lanes)
         i = (i + fixed + 1) & ~fixed
 
 
 @template
 def _inside(p, w, j, ar, ai, br, bi, lanes):
     u = 2 * w * j
-    ur, ui = load(p, u), load(p, u + w)
-    vr, vi = permute(ur, lanes), permute(ui, lanes)
-    store(p, u, ar * ur - ai * ui + br * vr - bi * vi)
-    store(p, u + w, ar * ui + ai * ur + br * vi + bi * vr)
+    ur, ui = simd.load_line(p, u), simd.load_line(p, u + w)
+    vr, vi = simd.xor_lanes(ur, lanes), simd.xor_lanes(ui, lanes)
+    simd.store_line(p, u, ar * ur - ai * ui + br * vr - bi * vi)
+    simd.store_line(p, u + w, ar * ui + ai * ur + br * vi + bi * vr)
 
 
 @template
 def lanes_half(p, rows, c, fixed, value, s, z, lanes, imaginary):
     """The same with real a and d, and b and c real, or with `imaginary` = 1 imaginary."""
-    w = width(p)
-    a = load(c, 0)
+    w = simd.lanes_of(p)
+    a = simd.load_line(c, 0)
     extra = z & -z if z else free_bit(rows, fixed)
     fixed |= extra
     i = 0
-    for _ in range(rows >> ones(fixed)):
+    for _ in range(rows >> simd.popcount(fixed)):
         j = i | value
-        k = 4 + 4 * (s ^ parity(j & z))
-        b = load(c, (k + imaginary) * w)
+        k = 4 + 4 * (s ^ simd.parity(j & z))
+        b = simd.load_line(c, (k + imaginary) * w)
         _inside_half(p, w, j, a, b, lanes, imaginary)
         if extra:
-            b = load(c, (12 - k + imaginary) * w) if z else b
+            b = simd.load_line(c, (12 - k + imaginary) * w) if z else b
             _inside_half(p, w, j | extra, a, b, lanes, imaginary)
         i = (i + fixed + 1) & ~fixed
 
@@ -207,37 +205,37 @@ def lanes_half(p, rows, c, fixed, value, s, z, lanes, imaginary):
 @template
 def _inside_half(p, w, j, a, b, lanes, imaginary):
     u = 2 * w * j
-    ur, ui = load(p, u), load(p, u + w)
-    vr, vi = permute(ur, lanes), permute(ui, lanes)
+    ur, ui = simd.load_line(p, u), simd.load_line(p, u + w)
+    vr, vi = simd.xor_lanes(ur, lanes), simd.xor_lanes(ui, lanes)
     if imaginary:
-        store(p, u, a * ur - b * vi)
-        store(p, u + w, a * ui + b * vr)
+        simd.store_line(p, u, a * ur - b * vi)
+        simd.store_line(p, u + w, a * ui + b * vr)
     else:
-        store(p, u, a * ur + b * vr)
-        store(p, u + w, a * ui + b * vi)
+        simd.store_line(p, u, a * ur + b * vr)
+        simd.store_line(p, u + w, a * ui + b * vi)
 
 
 @template
 def diagonal(p, rows, c, fixed, value, s, z):
     """A DIAG. Vectors: factors of rows with an even number of ones in `z`, then of those with an odd number."""
-    w = width(p)
+    w = simd.lanes_of(p)
     i = 0
     if z:
         extra = z & -z
         fixed |= extra
-        for _ in range(rows >> ones(fixed)):
+        for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
-            d = 2 * (s ^ parity(j & z)) * w
-            _times(p, w, j, load(c, d), load(c, d + w))
+            d = 2 * (s ^ simd.parity(j & z)) * w
+            _times(p, w, j, simd.load_line(c, d), simd.load_line(c, d + w))
             d = 2 * w - d
-            _times(p, w, j | extra, load(c, d), load(c, d + w))
+            _times(p, w, j | extra, simd.load_line(c, d), simd.load_line(c, d + w))
             i = (i + fixed + 1) & ~fixed
     else:
         d = 2 * s * w
-        dr, di = load(c, d), load(c, d + w)
+        dr, di = simd.load_line(c, d), simd.load_line(c, d + w)
         extra = free_bit(rows, fixed)
         fixed |= extra
-        for _ in range(rows >> ones(fixed)):
+        for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             _times(p, w, j, dr, di)
             if extra:
@@ -248,45 +246,45 @@ def diagonal(p, rows, c, fixed, value, s, z):
 @template
 def _times(p, w, j, dr, di):
     u = 2 * w * j
-    ur, ui = load(p, u), load(p, u + w)
-    store(p, u, dr * ur - di * ui)
-    store(p, u + w, dr * ui + di * ur)
+    ur, ui = simd.load_line(p, u), simd.load_line(p, u + w)
+    simd.store_line(p, u, dr * ur - di * ui)
+    simd.store_line(p, u + w, dr * ui + di * ur)
 
 
 @template
 def dense2(p, rows, c, fixed, value, x, lanes):
     """A DENSE on two bits; see `dense` for the arguments."""
-    w = width(p)
+    w = simd.lanes_of(p)
     low, high = x & -x, x & (x - 1)
     i = 0
     if high:
-        for _ in range(rows >> ones(fixed)):
+        for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             r, s, t, u = 2 * w * j, 2 * w * (j | low), 2 * w * (j | high), 2 * w * (j | x)
-            ar, ai, br, bi = load(p, r), load(p, r + w), load(p, s), load(p, s + w)
-            cr, ci, dr, di = load(p, t), load(p, t + w), load(p, u), load(p, u + w)
+            ar, ai, br, bi = simd.load_line(p, r), simd.load_line(p, r + w), simd.load_line(p, s), simd.load_line(p, s + w)
+            cr, ci, dr, di = simd.load_line(p, t), simd.load_line(p, t + w), simd.load_line(p, u), simd.load_line(p, u + w)
             _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
             _four(p, w, s, c, 8 * w, ar, ai, br, bi, cr, ci, dr, di)
             _four(p, w, t, c, 16 * w, ar, ai, br, bi, cr, ci, dr, di)
             _four(p, w, u, c, 24 * w, ar, ai, br, bi, cr, ci, dr, di)
             i = (i + fixed + 1) & ~fixed
     elif low:
-        for _ in range(rows >> ones(fixed)):
+        for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             r, s = 2 * w * j, 2 * w * (j | low)
-            ar, ai, cr, ci = load(p, r), load(p, r + w), load(p, s), load(p, s + w)
-            br, bi, dr, di = permute(ar, lanes), permute(ai, lanes), permute(cr, lanes), permute(ci, lanes)
+            ar, ai, cr, ci = simd.load_line(p, r), simd.load_line(p, r + w), simd.load_line(p, s), simd.load_line(p, s + w)
+            br, bi, dr, di = simd.xor_lanes(ar, lanes), simd.xor_lanes(ai, lanes), simd.xor_lanes(cr, lanes), simd.xor_lanes(ci, lanes)
             _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
             _four(p, w, s, c, 8 * w, ar, ai, br, bi, cr, ci, dr, di)
             i = (i + fixed + 1) & ~fixed
     else:
         first = lanes & -lanes
-        for _ in range(rows >> ones(fixed)):
+        for _ in range(rows >> simd.popcount(fixed)):
             r = 2 * w * (i | value)
-            ar, ai = load(p, r), load(p, r + w)
-            br, bi, cr, ci = permute(ar,
-                                     first), permute(ai, first), permute(ar, lanes ^ first), permute(ai, lanes ^ first)
-            dr, di = permute(ar, lanes), permute(ai, lanes)
+            ar, ai = simd.load_line(p, r), simd.load_line(p, r + w)
+            br, bi, cr, ci = simd.xor_lanes(ar,
+                                     first), simd.xor_lanes(ai, first), simd.xor_lanes(ar, lanes ^ first), simd.xor_lanes(ai, lanes ^ first)
+            dr, di = simd.xor_lanes(ar, lanes), simd.xor_lanes(ai, lanes)
             _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
             i = (i + fixed + 1) & ~fixed
 
@@ -294,11 +292,11 @@ def dense2(p, rows, c, fixed, value, x, lanes):
 @template
 def _four(p, w, u, c, at, ar, ai, br, bi, cr, ci, dr, di):
     """Write row of a 4x4 matrix times vector, its vectors being at `c[at]`."""
-    er, ei, fr, fi = load(c, at), load(c, at + w), load(c, at + 2 * w), load(c, at + 3 * w)
+    er, ei, fr, fi = simd.load_line(c, at), simd.load_line(c, at + w), simd.load_line(c, at + 2 * w), simd.load_line(c, at + 3 * w)
     re, im = er * ar - ei * ai + fr * br - fi * bi, er * ai + ei * ar + fr * bi + fi * br
-    er, ei, fr, fi = load(c, at + 4 * w), load(c, at + 5 * w), load(c, at + 6 * w), load(c, at + 7 * w)
-    store(p, u, re + er * cr - ei * ci + fr * dr - fi * di)
-    store(p, u + w, im + er * ci + ei * cr + fr * di + fi * dr)
+    er, ei, fr, fi = simd.load_line(c, at + 4 * w), simd.load_line(c, at + 5 * w), simd.load_line(c, at + 6 * w), simd.load_line(c, at + 7 * w)
+    simd.store_line(p, u, re + er * cr - ei * ci + fr * dr - fi * di)
+    simd.store_line(p, u + w, im + er * ci + ei * cr + fr * di + fi * dr)
 
 
 @template
@@ -309,56 +307,56 @@ def dense(p, rows, c, fixed, value, x, lanes, scratch):
     vector
     [r, t] times input row with its lanes exchanged; `scratch` has room for R L rows.
     """
-    w = width(p)
-    R, L = 1 << ones(x), 1 << ones(lanes)
+    w = simd.lanes_of(p)
+    R, L = 1 << simd.popcount(x), 1 << simd.popcount(lanes)
     terms = R * L
     i = 0
-    for _ in range(rows >> ones(fixed)):
+    for _ in range(rows >> simd.popcount(fixed)):
         j = i | value
         k, t = 0, 0
         for _ in range(R):
             u = 2 * w * (j ^ k)
-            ur, ui = load(p, u), load(p, u + w)
+            ur, ui = simd.load_line(p, u), simd.load_line(p, u + w)
             q = 0
             for _ in range(L):
-                store(scratch, 2 * w * t, permute(ur, q))
-                store(scratch, 2 * w * t + w, permute(ui, q))
+                simd.store_line(scratch, 2 * w * t, simd.xor_lanes(ur, q))
+                simd.store_line(scratch, 2 * w * t + w, simd.xor_lanes(ui, q))
                 t += 1
                 q = ((q | ~lanes) + 1) & lanes
             k = ((k | ~x) + 1) & x
         k, a, step = 0, 0, 2 * w * terms
         if R > 1:
             for _ in range(R >> 1):
-                r0 = i0 = r1 = i1 = r2 = i2 = r3 = i3 = fill(p, 0)
+                r0 = i0 = r1 = i1 = r2 = i2 = r3 = i3 = simd.splat_line(p, 0)
                 for t in range(0, terms, 2):  # R L is even
-                    ur, ui = load(scratch, 2 * w * t), load(scratch, 2 * w * t + w)
-                    vr, vi = load(scratch, 2 * w * t + 2 * w), load(scratch, 2 * w * t + 3 * w)
-                    mr, mi = load(c, a), load(c, a + w)
+                    ur, ui = simd.load_line(scratch, 2 * w * t), simd.load_line(scratch, 2 * w * t + w)
+                    vr, vi = simd.load_line(scratch, 2 * w * t + 2 * w), simd.load_line(scratch, 2 * w * t + 3 * w)
+                    mr, mi = simd.load_line(c, a), simd.load_line(c, a + w)
                     r0, i0 = r0 + mr * ur - mi * ui, i0 + mr * ui + mi * ur
-                    mr, mi = load(c, a + step), load(c, a + step + w)
+                    mr, mi = simd.load_line(c, a + step), simd.load_line(c, a + step + w)
                     r1, i1 = r1 + mr * ur - mi * ui, i1 + mr * ui + mi * ur
-                    mr, mi = load(c, a + 2 * w), load(c, a + 3 * w)
+                    mr, mi = simd.load_line(c, a + 2 * w), simd.load_line(c, a + 3 * w)
                     r2, i2 = r2 + mr * vr - mi * vi, i2 + mr * vi + mi * vr
-                    mr, mi = load(c, a + step + 2 * w), load(c, a + step + 3 * w)
+                    mr, mi = simd.load_line(c, a + step + 2 * w), simd.load_line(c, a + step + 3 * w)
                     r3, i3 = r3 + mr * vr - mi * vi, i3 + mr * vi + mi * vr
                     a += 4 * w
                 a += step
-                store(p, 2 * w * (j ^ k), r0 + r2)
-                store(p, 2 * w * (j ^ k) + w, i0 + i2)
+                simd.store_line(p, 2 * w * (j ^ k), r0 + r2)
+                simd.store_line(p, 2 * w * (j ^ k) + w, i0 + i2)
                 k = ((k | ~x) + 1) & x
-                store(p, 2 * w * (j ^ k), r1 + r3)
-                store(p, 2 * w * (j ^ k) + w, i1 + i3)
+                simd.store_line(p, 2 * w * (j ^ k), r1 + r3)
+                simd.store_line(p, 2 * w * (j ^ k) + w, i1 + i3)
                 k = ((k | ~x) + 1) & x
         else:
-            r0 = i0 = r1 = i1 = fill(p, 0)
+            r0 = i0 = r1 = i1 = simd.splat_line(p, 0)
             for t in range(0, terms, 2):
-                ur, ui = load(scratch, 2 * w * t), load(scratch, 2 * w * t + w)
-                mr, mi = load(c, a), load(c, a + w)
+                ur, ui = simd.load_line(scratch, 2 * w * t), simd.load_line(scratch, 2 * w * t + w)
+                mr, mi = simd.load_line(c, a), simd.load_line(c, a + w)
                 r0, i0 = r0 + mr * ur - mi * ui, i0 + mr * ui + mi * ur
-                ur, ui = load(scratch, 2 * w * t + 2 * w), load(scratch, 2 * w * t + 3 * w)
-                mr, mi = load(c, a + 2 * w), load(c, a + 3 * w)
+                ur, ui = simd.load_line(scratch, 2 * w * t + 2 * w), simd.load_line(scratch, 2 * w * t + 3 * w)
+                mr, mi = simd.load_line(c, a + 2 * w), simd.load_line(c, a + 3 * w)
                 r1, i1 = r1 + mr * ur - mi * ui, i1 + mr * ui + mi * ur
                 a += 4 * w
-            store(p, 2 * w * j, r0 + r1)
-            store(p, 2 * w * j + w, i0 + i1)
+            simd.store_line(p, 2 * w * j, r0 + r1)
+            simd.store_line(p, 2 * w * j + w, i0 + i1)
         i = (i + fixed + 1) & ~fixed

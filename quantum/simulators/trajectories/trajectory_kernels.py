@@ -25,7 +25,6 @@ from triskele.core.extend import device, kernel, simd, threads
 from triskele.core.random import Counter
 
 from ...compile.ops import OP_COLUMNS
-from ..statevector.lanes import address_of, at_address
 from . import states
 
 TIMES, SCALE, PAULI, UNITARY, KRAUS, KRAUS_MANY, FLIP, APPLY, GATE = range(9)
@@ -293,22 +292,22 @@ def run_chunk(context, index):
     w = carray(context, (CONTEXT,))
     n, chunks, shots, first, draws_each, num_bits, dense = w[0], w[1], w[2], w[3], w[4], w[5], w[6]
     k0, k1 = np.uint32(w[7]), np.uint32(w[8])
-    rows, ints = carray(at_address(w[9], np.int64), (w[10], ROW)), carray(at_address(w[11], np.int64), (w[12],))
+    rows, ints = carray(simd.pointer_to(w[9], np.int64), (w[10], ROW)), carray(simd.pointer_to(w[11], np.int64), (w[12],))
     table, ops = (
-        carray(at_address(w[13], np.float64), (w[14],)),
-        carray(at_address(w[15], np.int64), (w[16], OP_COLUMNS)),
+        carray(simd.pointer_to(w[13], np.float64), (w[14],)),
+        carray(simd.pointer_to(w[15], np.int64), (w[16], OP_COLUMNS)),
     )
-    coefficients, initial = carray(at_address(w[17], np.float64),
-                                   (w[18],)), carray(at_address(w[19], np.float64), (w[20],))
-    samples, values = carray(at_address(w[21], np.int64), (shots,)), carray(at_address(w[22], np.float64), (shots,))
-    out_bits, final = carray(at_address(w[23], np.uint8),
-                             (shots, num_bits)), carray(at_address(w[24], np.float64), (w[25],))
+    coefficients, initial = carray(simd.pointer_to(w[17], np.float64),
+                                   (w[18],)), carray(simd.pointer_to(w[19], np.float64), (w[20],))
+    samples, values = carray(simd.pointer_to(w[21], np.int64), (shots,)), carray(simd.pointer_to(w[22], np.float64), (shots,))
+    out_bits, final = carray(simd.pointer_to(w[23], np.uint8),
+                             (shots, num_bits)), carray(simd.pointer_to(w[24], np.float64), (w[25],))
     terms = w[26]
-    strings, weights = carray(at_address(w[27], np.int64),
-                              (2 * terms,)), carray(at_address(w[28], np.float64), (terms,))
+    strings, weights = carray(simd.pointer_to(w[27], np.int64),
+                              (2 * terms,)), carray(simd.pointer_to(w[28], np.float64), (terms,))
     size, batches = 1 << n, (shots + 7) // 8
     memory = np.empty(16 * size + 8)
-    p = simd.address(memory, (-address_of(simd.address(memory, 0)) & 63) >> 3)
+    p = simd.address(memory, (-simd.address_of(memory) & 63) >> 3)
     bits, chains, touched, uniform, result = np.zeros(
         8 * max(num_bits, 1), np.uint8
     ), np.empty(64 * n), np.empty(n, np.int64), np.empty(8), np.empty(8)
@@ -363,17 +362,15 @@ def run(n, chunks, first, draws_each, dense, k0, k1, rows, ints, table, ops, coe
         bits.shape[1],
     )
     context[6], context[7], context[8] = dense, np.int64(k0), np.int64(k1)
-    context[9], context[10] = address_of(simd.address(rows, 0)), len(rows)
-    context[11], context[12] = address_of(simd.address(ints, 0)), len(ints)
-    context[13], context[14] = address_of(simd.address(table, 0)), len(table)
-    context[15], context[16] = address_of(simd.address(ops, 0)), len(ops)
-    context[17], context[18] = address_of(simd.address(coefficients, 0)), len(coefficients)
-    context[19], context[20] = address_of(simd.address(initial, 0)), len(initial)
-    context[21], context[22] = address_of(simd.address(samples, 0)), address_of(simd.address(values, 0))
-    context[23] = address_of(simd.address(bits, 0))
-    context[24], context[25] = address_of(simd.address(final, 0)), len(final)
-    context[26], context[27], context[28] = len(weights), address_of(
-        simd.address(strings, 0)
-    ), address_of(simd.address(weights, 0))
-    _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
+    context[9], context[10] = simd.address_of(rows), len(rows)
+    context[11], context[12] = simd.address_of(ints), len(ints)
+    context[13], context[14] = simd.address_of(table), len(table)
+    context[15], context[16] = simd.address_of(ops), len(ops)
+    context[17], context[18] = simd.address_of(coefficients), len(coefficients)
+    context[19], context[20] = simd.address_of(initial), len(initial)
+    context[21], context[22] = simd.address_of(samples), simd.address_of(values)
+    context[23] = simd.address_of(bits)
+    context[24], context[25] = simd.address_of(final), len(final)
+    context[26], context[27], context[28] = len(weights), simd.address_of(strings), simd.address_of(weights)
+    _parallel_for(chunk, simd.address_of(context), chunks)
     return context[0]  # it must live till here

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.philox import MULTIPLIERS, ROUNDS, WEYL
+from ..kernels.philox_ir import MULTIPLIERS, ROUNDS, WEYL
 
 U64 = np.dtype(np.uint64)
 _LOW = 0xFFFFFFFF

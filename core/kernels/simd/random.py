@@ -7,9 +7,11 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from .. import philox
+from .. import philox_ir
 from .link import link
 from .vector import Vec, call
+
+__all__ = ["philox4x32"]
 
 
 @intrinsic
@@ -20,10 +22,10 @@ def philox4x32(typingctx, c0, c1, c2, c3, k0, k1):
     if any(v != t for v in vectors) or (t if t == types.uint32 else t.scalar) != types.uint32:
         raise TypingError(f"simd.philox4x32: words must be uint32 or vectors of it, got {', '.join(map(str, vectors))}")
     width = t.n if vectors else 1
-    symbol = philox.symbol(width)
+    symbol = philox_ir.symbol(width)
 
     def codegen(context, builder, sig, args):
-        link(context, symbol, philox.definitions([symbol], linkage="external")[0][symbol])
+        link(context, symbol, philox_ir.definitions([symbol], linkage="external")[0][symbol])
         words = call(builder, symbol[1:], ir.LiteralStructType([args[0].type] * 4), args)
         return cgutils.pack_array(builder, cgutils.unpack_tuple(builder, words, 4))
 

@@ -6,7 +6,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from triskele.core.kernels import philox, philox_kernels
+from triskele.core.kernels import philox, philox_ir, philox_kernels
 
 # kat_vectors of the Random123 library: counter, key, answer
 KNOWN = [
@@ -28,8 +28,8 @@ def test_known_answers(counter, key, answer):
 
 def test_ir_text_has_the_known_answers():
     """Scalars and vectors: every lane of width 4 gets one known case and a spare."""
-    scalar, vector = philox.symbol(), philox.symbol(4)
-    bodies, _ = philox.definitions([scalar, vector], linkage="external")
+    scalar, vector = philox_ir.symbol(), philox_ir.symbol(4)
+    bodies, _ = philox_ir.definitions([scalar, vector], linkage="external")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     words = ", ".join(["i32"] * 4)
@@ -144,7 +144,7 @@ def test_derived_keys_differ_from_each_other_and_from_the_stream():
         (lambda: philox.uniform(KEY, 0, 4, np.int32), TypeError, "dtype must be float32 or float64, got int32"),
         (lambda: philox.fold_in(KEY, -1), ValueError, "data must be in"),
         (lambda: philox.split(KEY, -1), ValueError, "n must be in"),
-        (lambda: philox.definitions(["@tsk.philox"]), ValueError, "symbol must look like"),
+        (lambda: philox_ir.definitions(["@tsk.philox"]), ValueError, "symbol must look like"),
     ],
 )
 def test_errors_name_the_rule(call, error, message):

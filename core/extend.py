@@ -1,4 +1,4 @@
-"""What one builds on the core with: compiled kernels, vectors, threads, operators, generated code, and files.
+"""Tools to build on the core: compiled kernels, vectors, threads, operators, generated code and files.
 
 Applications import `triskele.core`, this module, `core.random`, `core.nn`, `core.optim` and `core.tree`, and nothing
 deeper.

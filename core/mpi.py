@@ -1,4 +1,4 @@
-"""What this process is part of under mpiexec. Needs mpi4py, but only there."""
+"""The MPI world of this process. Needs mpi4py, but only under mpiexec."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def world(who: str) -> Any:
 
 
 def location() -> tuple[str, tuple[int, ...]]:
-    """What processes that share processors have in common: the machine's name, and the processors that they may use."""
+    """Return a key shared by processes on the same processors: the machine's name and the allowed processors."""
     return socket.gethostname(), tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()

@@ -318,7 +318,7 @@ def _check_derivatives(primitive, args, params, what, order, compiled):
 
 
 def _refuses(f, moving, i, args):
-    """Whether there is, by intention, no derivative with respect to argument `i`."""
+    """Return True if the derivative with respect to argument `i` is missing by intention."""
     kept = list(moving)
     moving[:] = [i]
     try:

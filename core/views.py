@@ -22,7 +22,7 @@ from .errors import TracerError
 
 
 class Link:
-    """What a Tensor knows of the memory it shares: nothing but `family` at the top of a chain of views.
+    """The memory that a Tensor shares with others: nothing but `family` at the top of a chain of views.
 
     Attributes
     ----------

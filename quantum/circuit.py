@@ -158,11 +158,11 @@ class Circuit:
 
     @property
     def is_unitary(self) -> bool:
-        """Whether it consists of gates (and barriers) alone."""
+        """True if the circuit consists of gates (and barriers) alone."""
         return all(i.is_unitary or i.gate is BARRIER for i in self._instructions)
 
     def counts(self) -> dict[str, int]:
-        """How often each gate occurs, controls written as leading `c`."""
+        """Return the count of each gate, controls written as leading `c`."""
         found: dict[str, int] = {}
         for i in self._instructions:
             name = "c" * len(i.controls) + i.gate.name
@@ -599,7 +599,7 @@ def _controls_method(name: str, gate: Gate) -> Any:
 
 
 def _hint(gate: Any, qubit: Any) -> str:
-    """What was probably meant by something that is no qubit."""
+    """Return a hint for an argument that is not a qubit."""
     if isinstance(qubit, (list, tuple, range, set, np.ndarray)):
         return " (one call for each qubit)"
     return " (parameters come before qubits)" if isinstance(qubit, float) and gate.num_params else ""

@@ -15,7 +15,7 @@ __all__ = ["BARRIER", "MEASURE", "RESET", "Condition", "Instruction", "Operation
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """What is no gate: a measurement, a reset, a barrier. `num_qubits` None: any number."""
+    """An operation other than a gate: measurement, reset or barrier. `num_qubits` None: any number."""
 
     name: str
     num_qubits: int | None = 1
@@ -63,7 +63,7 @@ class Instruction(NamedTuple):
 
     @property
     def is_unitary(self) -> bool:
-        """Whether it is a gate without a classical condition."""
+        """True if the instruction is a gate without a classical condition."""
         return isinstance(self.gate, Gate) and self.condition is None
 
     @property

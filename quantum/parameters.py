@@ -108,7 +108,7 @@ def Parameter(name: str) -> Linear:
 
 
 def angle(value: Any, where: str = "angle") -> float | Linear:
-    """What a user gave as an angle, as a float or a `Linear`.
+    """Convert an angle given by the user to a float or a `Linear`.
 
     Parameters
     ----------

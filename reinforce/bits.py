@@ -24,7 +24,7 @@ def _bit_function(name, *constants):
 
 @intrinsic
 def count(typingctx, cells):
-    """How many cells a set has (int64)."""
+    """Return the number of cells in a set (int64)."""
     return _bit_function("llvm.ctpop")
 
 

@@ -109,7 +109,7 @@ class Environment:
 
     @functools.cached_property
     def dtype(self) -> np.dtype:
-        """Of a state record."""
+        """NumPy dtype of a state record."""
         return record_dtype(self.name, self.state, EnvError)
 
     @functools.cached_property
@@ -121,7 +121,7 @@ class Environment:
 
     @property
     def has_masks(self) -> bool:
-        """Whether it says which actions are allowed."""
+        """True if the environment has an action mask."""
         return self._functions.action_mask is not None
 
     def new_data(self, count: int) -> np.ndarray:
@@ -132,7 +132,7 @@ class Environment:
 
     @property
     def state_key(self) -> Any:
-        """What compiled code must know of states."""
+        """Return the layout of states for compiled code."""
         return self.dtype
 
     @functools.cached_property
@@ -182,7 +182,7 @@ class LaneEnvironment(Environment):
 
     @property
     def dtype(self) -> np.dtype:  # type: ignore[override]
-        """Of all fields."""
+        """Floating-point type of all fields."""
         return np.dtype(np.float64)
 
     def new_data(self, count: int) -> np.ndarray:

@@ -34,7 +34,7 @@ def plain(function: Any) -> Callable:
 
 
 def required(function: Callable) -> int:
-    """How many arguments a function must be given: those with a default hold what was bound to them, as in ``lambda x,
+    """Return the number of required arguments: those with a default hold what was bound to them, as in ``lambda x,
     k=k: ...``.
     """
     positional = (

@@ -155,7 +155,7 @@ class Game:
 
     @functools.cached_property
     def dtype(self) -> np.dtype:
-        """Of a state record."""
+        """NumPy dtype of a state record."""
         return _without_gaps(record_dtype(self.name, self.state, GameError))
 
     @functools.cached_property
@@ -229,12 +229,12 @@ class State:
 
     @property
     def player(self) -> int:
-        """Who is to move, or CHANCE."""
+        """The player to move, or CHANCE."""
         return self._look()[0]
 
     @property
     def terminal(self) -> bool:
-        """Whether the game is over."""
+        """Return True if the game is over."""
         return self._look()[1]
 
     @property
@@ -244,7 +244,7 @@ class State:
 
     @property
     def legal_actions(self) -> list[int]:
-        """What can be played; at chance, the outcomes that can happen."""
+        """Legal actions; at chance nodes, the possible outcomes."""
         return np.flatnonzero(self._look()[2] if self.player != CHANCE else self._look()[3] > 0).tolist()
 
     @property
@@ -267,7 +267,7 @@ class State:
         return out[0]
 
     def observation(self, player: int | None = None) -> np.ndarray:
-        """What a network is given: float32 array of `observation_shape`, as the player to move (or `player`) sees it.
+        """Return the network input: float32 array of `observation_shape`, as the player to move (or `player`) sees it.
 
         Raises
         ------
@@ -328,7 +328,7 @@ class State:
 
 
 def look(game: Any, records: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of (N,) records: who is to move (or CHANCE), whether they are over, legal masks (N, actions), probabilities of
+    """Evaluate (N,) records: player to move (or CHANCE), end of the game, legal masks (N, actions), probabilities of
     outcomes (N, outcomes).
     """
     n = len(records)

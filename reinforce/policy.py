@@ -74,7 +74,7 @@ class Categorical:
         return np.argmax(self.logits(x, mask), axis=-1)
 
     def noise(self, rng, shape, size):
-        """What `sample` wants: float32 [*shape, actions], from a NumPy generator or a key of `core.random`."""
+        """Draw the noise for `sample`, (*shape, actions) float32, from a NumPy generator or a key of `core.random`."""
         if not isinstance(rng, np.random.Generator):
             return random.gumbel(rng, (*shape, size), dtype=np.float32)
         drawn = rng.standard_exponential((*shape, size), np.float32)
@@ -147,7 +147,7 @@ class Gaussian:
         return self._cut(self.network(x))
 
     def noise(self, rng, shape, size):
-        """What `sample` wants: float32 [*shape, k], from a NumPy generator or a key of `core.random`."""
+        """Draw the noise for `sample`, (*shape, k) float32, from a NumPy generator or a key of `core.random`."""
         return _normal(rng, (*shape, size))
 
     def sample(self, x, noise, mask=None):
@@ -194,7 +194,7 @@ class SquashedGaussian:
         return np.tanh(self._parameters(x)[0]) * scale + shift
 
     def noise(self, rng, shape, size):
-        """What `sample` wants: float32 [*shape, k], from a NumPy generator or a key of `core.random`."""
+        """Draw the noise for `sample`, (*shape, k) float32, from a NumPy generator or a key of `core.random`."""
         return _normal(rng, (*shape, size))
 
     def sample(self, x, noise, mask=None):
@@ -230,7 +230,7 @@ class Normaliser:
 
 @dataclass(frozen=True)
 class Policy:
-    """What an agent has learned: a function from observations to actions.
+    """A trained policy: a function from observations to actions.
 
     Attributes
     ----------

@@ -244,7 +244,7 @@ def n_step(rewards: Any, next_values: Any, terminated: Any, truncated: Any = Non
 
 
 class VTrace(NamedTuple):
-    """What `v_trace` gives, each [T, ...].
+    """Result of `v_trace`; each array has shape (T, ...).
 
     Attributes
     ----------

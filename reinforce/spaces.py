@@ -1,4 +1,4 @@
-"""What actions and observations may be: `Box` and `Discrete`, as Gymnasium defines them."""
+"""Spaces of actions and observations: `Box` and `Discrete`, as Gymnasium defines them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Space:
     dtype: np.dtype
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is one element."""
+        """Return True if `x` is an element of the space."""
         raise NotImplementedError
 
     def sample(self, seed: int, count: int | None = None) -> np.ndarray:
@@ -79,7 +79,7 @@ class Discrete(Space):
         self.n, self.shape, self.dtype = int(n), (), np.dtype(np.int64)
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is an integer in range."""
+        """Return True if `x` is an integer in range."""
         if isinstance(x, (bool, np.bool_)):
             return False
         try:
@@ -142,7 +142,7 @@ class Box(Space):
             raise EnvError(f"Box: low must be <= high everywhere, got {low!r:.60} and {high!r:.60}")
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is an array of this shape within the bounds."""
+        """Return True if `x` is an array of this shape within the bounds."""
         x = np.asarray(x)
         return x.shape == self.shape and x.dtype.kind in "fiub" and bool(np.all((self.low <= x) & (x <= self.high)))
 

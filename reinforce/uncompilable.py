@@ -1,4 +1,4 @@
-"""What Numba says of functions that it cannot compile, in a line."""
+"""One-line summaries of Numba's compile errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOISE = ("Failed in nopython", "During:", "There are", "- Of which", "Overload"
 
 
 def essence(error: Any, fields: Sequence[str] = ()) -> str:
-    """What a message of Numba says, without its frame, and the first line of the user's code that it names.
+    """Return the core of a Numba error message, and the first line of the user's code that it names.
 
     Parameters
     ----------

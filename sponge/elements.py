@@ -19,5 +19,5 @@ _NONMETALS = frozenset(NUMBERS[s.upper()] for s in
 
 
 def is_metal(number: int) -> bool:
-    """Whether an element is a metal: its bonds in structure files are coordination, not covalent."""
+    """Return True if an element is a metal, whose bonds in structure files are coordination, not covalent."""
     return number > 0 and number not in _NONMETALS

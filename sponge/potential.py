@@ -1,4 +1,4 @@
-"""What a potential is: parameters, a pure energy, and a plan of compiled tasks.
+"""The contract of a potential: parameters, a pure energy, and a plan of compiled tasks.
 
 A potential needs no more than `params` and `energy`: NumPy code, from which the core derives forces, virial and all
 other derivatives, compiled into the step loop. Hot ones override `plan` with kernels.

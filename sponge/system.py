@@ -52,7 +52,7 @@ class Constraints:
 
 
 class System(Sealed):
-    """What is simulated: who the atoms are, where they are, and which potentials act on them.
+    """A molecular system: atoms, positions, box, constraints and the potentials that act on them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Who the atoms are: names, elements, residues, chains and chemical bonds."""
+"""Topology of a system: names, elements, residues, chains and chemical bonds."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ class Arithmetic:
         return self.select(keep, x, y)
 
     def _decide(self, op, d):
-        """Whether ``d op 0`` is known from the range of the affine form `d`; else where it changes is noted."""
+        """Return ``d op 0`` if it is known from the range of the affine form `d`; else where it changes is noted."""
         if d.low is None:
             return None
         lo, hi = d.low, d.high

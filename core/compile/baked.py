@@ -44,7 +44,7 @@ def _outside(f: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _states(outside: dict[str, Any]) -> dict[str, bytes]:
-    """Where each source of random numbers stands."""
+    """Return the state of each source of random numbers."""
     # the first is the generator that legacy code shares
     found = {"np.random": np.random.get_state(legacy=False), "random": random.getstate()}  # noqa: NPY002
     found.update({n: v.bit_generator.state for n, v in outside.items() if isinstance(v, np.random.Generator)})

@@ -81,7 +81,7 @@ def _joined(fusion, members, step) -> int:
 
 
 def _by_rows(fusion, group, groups, lead) -> bool:
-    """Whether a block of rows of `group` needs that block only of what the band computes."""
+    """Return True if a block of rows of `group` needs only the same block of the band's results."""
     made = {r.var: r for g in groups for r in g.roots}
     for r in group.roots:
         inside = [a in r.axes for a in range(lead)] if r.axes is not None else [False]

@@ -52,7 +52,7 @@ class _Interrupts:
         unit.line(f"store i64 {unit.ins(f'call i64 @{self.CLOCK}()')}, ptr {self.since}")
 
     def look(self, k: str) -> None:
-        """What the round number `k` begins with."""
+        """Emit the checks at the start of round `k`."""
         if not self.wanted:
             return
         unit = self.unit

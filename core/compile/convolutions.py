@@ -63,7 +63,7 @@ class _Pass(NamedTuple):
 
 
 class _Convolution:
-    """What the three primitives have in common: a pair of axes, and the chunk function."""
+    """Shared parts of the three primitives: a pair of axes, and the chunk function."""
 
     def accepts(self, eqn: Equation) -> bool:
         x, _ = (a.spec for a in eqn.inputs)

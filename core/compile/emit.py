@@ -64,7 +64,7 @@ and `updates`, the operand whose place the result may take."""
 
 
 class Module:
-    """What all functions of a program share.
+    """State shared by all functions of a program.
 
     Attributes
     ----------
@@ -468,13 +468,13 @@ def updated_operand(step: Step) -> Any:
 
 
 def native_kind(eqn: Equation) -> str:
-    """How an equation that is no formula is carried out."""
+    """Return how an equation that is not elementwise runs: "native" or "call"."""
     emitter = NATIVE.get(eqn.primitive.name)
     return "native" if emitter is not None and emitter.accepts(eqn) else "call"
 
 
 def combine_body(op: str, dtype: np.dtype, size: int, chunks: int, module: Module) -> list[str]:
-    """Of ``void sum(ptr out, ptr partials)``: out[i] = the chunks' results for i, one after the other."""
+    """Emit ``void sum(ptr out, ptr partials)``: out[i] = the chunks' results for i, one after the other."""
     from .builder import Builder
     from .fuse import REDUCERS
 

@@ -130,7 +130,7 @@ class NativeModule:
 
 
     def _interrupt(self) -> BaseException | None:
-        """What a signal handler raised while a loop of the program ran."""
+        """Return the exception that a signal handler raised while a loop of the program ran."""
         if "tsk_interrupt" not in self.names.exports:
             return None
         slots = (ctypes.c_void_p * 3).from_address(self.address("tsk_interrupt"))

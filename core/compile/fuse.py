@@ -69,7 +69,7 @@ class Step:
 
 
 def depends(step, others) -> bool:
-    """Whether `step` is one of `others` or needs a result of theirs, directly or through more steps."""
+    """Return True if `step` is one of `others` or depends on one of their results."""
     others, seen, stack = set(others), set(), [step]
     while stack:
         n = stack.pop()
@@ -120,7 +120,7 @@ _emittable: weakref.WeakKeyDictionary[Primitive, dict[Any, bool]] = weakref.Weak
 
 
 def _has_native_form(eqn) -> bool:
-    """Whether the rule of the primitive gives code for these dtypes (tried once, on a scratch builder)."""
+    """Return True if the primitive can be emitted as native code for these dtypes. The result is cached."""
     p = eqn.primitive
     known = _emittable.setdefault(p, {}) if p.kind == "elementwise" else {}
     key: Any = (tuple([(a.spec.dtype, a.spec.weak) for a in eqn.inputs]), tuple(eqn.params.items()))
@@ -415,7 +415,7 @@ class Fusion:
         return reads, formulas
 
     def merges(self, group: Group, lead: int) -> bool:
-        """Whether the first `lead` axes of a nest can be one loop: each operand has all of them or none."""
+        """Return True if the first `lead` axes of a nest can be one loop: each operand has all of them or none."""
         roots = group.roots
         rank = len(roots[0].space)
         reducing = {r.eqn for r in roots if r.axes is not None}

@@ -309,7 +309,7 @@ class Jitted:
             return self._entries.get(key) or self._compile(key, leaves, structure, static, len(args))
 
     def lower(self, *args, **kwargs):
-        """What is compiled for these arguments: graph, loop nests, memory, LLVM IR and the time it takes.
+        """Return the program compiled for these arguments: graph, loop nests, memory, LLVM IR and compile time.
 
         Returns
         -------
@@ -347,7 +347,7 @@ def _where(structure, k):
 
 
 def _difference(key, history):
-    """What of `key` the nearest earlier one has not."""
+    """Describe the difference between `key` and the nearest earlier one."""
     if not history:
         return "first call"
     best = None

@@ -1,4 +1,4 @@
-"""What a loop's body does the same in every step is done once, before the loop.
+"""Hoisting: computations of a loop's body that are equal in every step are done once, before the loop.
 
 A carry that the body hands on unchanged becomes a constant of the loop. Equations of constants alone go in front of it
 when they are dear; cheap ones (a stretched scalar, a sum of two arrays) stay, where they fuse with what reads them. A

@@ -176,7 +176,7 @@ class _Lowering(Rewriter):
         return super().equation(product, [l, r], p, [spec], source)[0]
 
     def _views(self, x):
-        """What `x` is a view of, the farthest first and `x` itself last."""
+        """Return the chain of views that ends in `x`, from the base to `x` itself."""
         found = [whole(x)]
         made = self.made_by(x, "transpose", "reshape", "slice")
         if made is not None and (made.primitive.name != "slice" or self._lies_in_memory(made.inputs[0])):
@@ -190,7 +190,7 @@ class _Lowering(Rewriter):
         return [v for v in found[::-1] if v is not None]
 
     def _lies_in_memory(self, x):
-        """Whether all of `x` is stored, whoever reads it."""
+        """Return True if all of `x` is stored for every reader."""
         made = self.made_by(x, "transpose", "reshape", "slice")
         if made is not None:
             return self._lies_in_memory(made.inputs[0])

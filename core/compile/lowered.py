@@ -1,4 +1,4 @@
-"""What a function became: the result of ``jit(f).lower(*args)``."""
+"""The lowered form of a function: the result of ``jit(f).lower(*args)``."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class _Lines:
             n = m
 
     def _places(self, group, lane, width):
-        """Where the lane's line begins, in an array with `width` elements along the axis."""
+        """Return the start of the lane's line in an array with `width` elements along the axis."""
         b = self.b
         line = b.add(b.mul(group, b.index(self.beside)), lane)
         if self.lines % self.beside:

@@ -29,7 +29,7 @@ def local(r: Routine, dtype: np.dtype, size: int) -> str:
 
 
 class _OfMatrices:
-    """What has a stack of matrices as its first operand."""
+    """A routine whose first operand is a stack of matrices."""
 
     def accepts(self, eqn: Equation) -> bool:
         return all(a.spec.size > 0 and a.spec.dtype.char in "fdFD" for a in (*eqn.inputs, *eqn.outputs))

@@ -61,7 +61,7 @@ class _Sort:
 
     @staticmethod
     def _before(b, x, y, or_equal: bool):
-        """Whether the keys `x` come before the keys `y` (or are equal to them)."""
+        """Return True where the keys `x` sort before the keys `y` (or are equal to them)."""
         out = b.cmp("<=" if or_equal else "<", x[-1], y[-1])
         for u, v in zip(x[-2::-1], y[-2::-1], strict=True):
             out = b.or_(b.cmp("<", u, v), b.and_(b.cmp("==", u, v), out))

@@ -18,7 +18,7 @@ ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
 
 class Place(NamedTuple):
-    """Where a value lives: `kind` is "input", "output" or "arena"; `at` its number, or its offset in bytes."""
+    """The storage of a value: `kind` is "input", "output" or "arena"; `at` its number, or its offset in bytes."""
 
     kind: str
     at: int
@@ -84,7 +84,7 @@ class Plan:
                 self.sizes[key] = size
 
     def _can_overwrite(self, new: Var, old: Var) -> bool:
-        """Whether `new` may be computed in the buffer of `old`, which dies at that step."""
+        """Return True if `new` may be computed in the buffer of `old`, which dies at that step."""
         t = self.first[new]
         if (
             self.last.get(old, -1) != t

@@ -58,7 +58,7 @@ product_add = Primitive("product_add", _product, _spec, kind="contract", differe
 
 
 def has_product(dtype: np.dtype) -> bool:
-    """Whether there are products of this type."""
+    """Return True if there are products of this type."""
     return f"{dtype.kind}{dtype.itemsize}" in NAMES
 
 

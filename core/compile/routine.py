@@ -126,7 +126,7 @@ class Routine:
 
 
 def sides(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
-    """How many elements lie before, along and behind an axis."""
+    """Return the numbers of elements before, along and behind an axis."""
     outer = inner = 1
     for n in shape[:axis]:
         outer *= n

@@ -85,11 +85,11 @@ class _Update:
             unit.report([eqn], failed)
 
     def shape(self, eqn) -> tuple[int, ...]:
-        """Of the updates."""
+        """The dtype of the updates."""
         raise NotImplementedError
 
     def places(self, b, eqn, index, read) -> list:
-        """Where the update `index` goes."""
+        """Return the position of the update `index`."""
         raise NotImplementedError
 
 

@@ -17,7 +17,7 @@ class NotEmittable(Exception):
 
 
 def supported(dtype: np.dtype) -> bool:
-    """Whether values of `dtype` can live in native code."""
+    """Return True if values of `dtype` can live in native code."""
     return dtype.kind in "biu" or (dtype.kind == "f"
                                    and dtype.itemsize in (4, 8)) or (dtype.kind == "c" and dtype.itemsize in (8, 16))
 

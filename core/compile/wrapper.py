@@ -35,7 +35,7 @@ class _Miss:
 
 
 MISS = _Miss()
-"""What a caller returns when its arguments are not exactly what the program was compiled for."""
+"""Sentinel that a caller returns when its arguments are not exactly those the program was compiled for."""
 
 _PYTHON_SCALARS = {
     np.dtype(np.float64): float,
@@ -48,7 +48,7 @@ _NUMPY_SCALAR = 5
 
 
 class InputSpec(NamedTuple):
-    """What one argument must be, exactly.
+    """The exact requirements on one argument.
 
     Attributes
     ----------
@@ -311,7 +311,7 @@ def _numpy_api() -> int:
 
 @cache
 def _layout_is_known() -> bool:
-    """Whether objects of this interpreter and this NumPy lie in memory as `CALL` assumes."""
+    """Return True if objects of this interpreter and this NumPy have the memory layout that `CALL` assumes."""
     if sys.implementation.name != "cpython" or sys.platform == "win32" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     if sysconfig.get_config_var("Py_GIL_DISABLED") or hasattr(sys, "gettotalrefcount"):

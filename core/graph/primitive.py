@@ -1,4 +1,4 @@
-"""What a primitive is: one name with all its rules. `PRIMITIVES` is the registry everything else reads."""
+"""Primitives: one name with all its rules each. `PRIMITIVES` is the registry."""
 
 from __future__ import annotations
 

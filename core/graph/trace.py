@@ -1,4 +1,4 @@
-"""How operations find the transform that is at work: `bind`, levels, and recording into a graph.
+"""Dispatch of operations to the active transform: `bind`, levels, and recording into a graph.
 
 Each running transform is a `Trace` with a level; the Tensor of the highest level among the arguments decides who
 processes an operation. A trace processes it in terms of operations on the values beneath, one level down, until only

@@ -54,7 +54,7 @@ def definitions() -> str:
 
 
 def packed(name: str, n: int, k: int) -> tuple[int, int] | None:
-    """How op(B)[k, n] is kept for many products, or None where that gains nothing: (columns, elements in all).
+    """Return the packed layout of op(B)[k, n] for many products, or None if it gains nothing: (columns, elements).
 
     ``tsk.pack.f64(i64 n, i64 k, ptr B, i64 ldb, i1 transB, ptr out)`` writes it; ``tsk.gemm.f64`` takes it in place of
     B with -columns for ldb.

@@ -26,7 +26,7 @@ I64 = ir.IntType(64)
 
 
 def constants() -> list[float]:
-    """What the butterflies load: sqrt(1/2), then cosines and sines of 2 pi k / r, k <= r / 2, of the odd radices."""
+    """Return the butterflies' constants: sqrt(1/2), then cos and sin of 2 pi k / r, k <= r / 2, of odd radices."""
     found = [math.sqrt(0.5)]
     for r in RADICES:
         if r % 2:

@@ -36,7 +36,7 @@ _FEATURES_OF_LEVEL = {
 
 
 class Target(NamedTuple):
-    """What code is generated for: part of every cache key."""
+    """The target processor, which is part of every cache key."""
 
     triple: str
     cpu: str
@@ -84,7 +84,7 @@ def _target(requested: str) -> Target:
 
 
 def has_feature(name: str) -> bool:
-    """Whether the processor to compile for has the feature that LLVM calls `name` (`avx512f`, `neon`, ...)."""
+    """Return True if the target processor has the feature that LLVM calls `name` (`avx512f`, `neon`, ...)."""
     target = host_target()
     if target.features:
         return f"+{name}" in target.features.split(",")

@@ -110,13 +110,13 @@ def _homes(place: Path, name: str) -> tuple[set[Path], str]:
 
 
 def _package(place: Path) -> set[Path]:
-    """Where a name that is no module may come from: any file of a package of the suite."""
+    """Return the files that may define a name that is not a module: all files of a package of the suite."""
     return set(place.rglob("*.py")) if place.is_relative_to(_SUITE) else {place / "__init__.py"}
 
 
 @cache
 def _face(path: Path) -> dict[str, tuple[Path, str]]:
-    """Where the names come from that `path` only passes on; nothing of a file that does more than import.
+    """Return the origins of the names that `path` re-exports; empty for a file that does more than import.
 
     A kernel that takes `simd` from `core.extend` depends on `simd`, not on the whole core.
     """
@@ -150,7 +150,7 @@ def _warn(place):
 
 
 def _owner(path):
-    """Who owns a source file: he can have his code run anyway."""
+    """Return the owner of a source file, who can run code anyway."""
     try:
         return os.stat(path).st_uid
     except OSError:

@@ -27,7 +27,7 @@ def _free(rank, *taken):
 
 @lru_cache(maxsize=4096)
 def _plan(l_rank, r_rank, contract, batch):
-    """How to bring the operands to ``np.matmul``: orders of dimensions and where each group ends."""
+    """Layout of the operands of ``np.matmul``: orders of dimensions and where each group ends."""
     (cl, cr), (bl, br) = contract, batch
     fl, fr = _free(l_rank, cl, bl), _free(r_rank, cr, br)
     if not batch[0] and len(cl) == 1 and l_rank <= 2 and r_rank <= 2:
@@ -409,7 +409,7 @@ def multi_dot(arrays, *, out=None):
 
 @lru_cache(maxsize=256)
 def _chain(sizes):
-    """Where to split each part of a matrix chain so that the multiplications are fewest (Cormen et al., ch. 15.2)."""
+    """Find the splits of a matrix chain with the fewest multiplications (Cormen et al., ch. 15.2)."""
     n = len(sizes) - 1
     cost = {(i, i): 0 for i in range(n)}
     split = {}

@@ -1,4 +1,4 @@
-"""How an elementwise primitive is defined: a ufunc, its partial derivatives and how a scalar of it is emitted."""
+"""Definition of elementwise primitives: a ufunc, its partial derivatives and the code of one element."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def scalar_or_array(x: Any) -> Any:
 
 
 def has_tensor(x: Any) -> bool:
-    """Whether a Tensor is somewhere in nested lists and tuples."""
+    """Return True if nested lists and tuples contain a Tensor."""
     if isinstance(x, (list, tuple)):
         return any(has_tensor(i) for i in x)
     return isinstance(x, Tensor)

@@ -104,7 +104,7 @@ def _irfft_spec(x, *, axes, n, norm):
 
 
 def _weights(n, axis, rank, dtype):
-    """How often each frequency of the half spectrum of length-`n` data occurs in the whole one."""
+    """Return the multiplicity of each frequency of the half spectrum of length-`n` data in the full spectrum."""
     w = np.full(n // 2 + 1, 2, real_dtype(dtype))
     w[0] = 1
     if n % 2 == 0:

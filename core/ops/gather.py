@@ -70,7 +70,7 @@ def _(ct, out, args, needed, *, in_range):
 
 
 def _few(indices):
-    """Whether the positions are surely distinct because there is only one."""
+    """Return True if the positions are distinct because there is only one."""
     return all(math.prod(np.shape(i)) == 1 for i in indices)
 
 
@@ -194,7 +194,7 @@ def _last(x, u, indices, params):
 
 
 def _chosen(out, x, u, indices, params):
-    """Which old elements and which updates became the minimum or maximum, and how many share each place."""
+    """Return which old elements and updates became the minimum or maximum, and how many share each place."""
     one, zero = spec_of(out).dtype.type(1), spec_of(out).dtype.type(0)
     chosen_x, chosen_u = np.equal(x, out), np.equal(u, _read(out, indices, params))
     many = bind(scatter_p, np.where(chosen_x, one, zero), np.where(chosen_u, one, zero), *indices,

@@ -28,7 +28,7 @@ _FULL = slice(None)
 
 
 class Plan(NamedTuple):
-    """How to read an index expression; see `read`."""
+    """A parsed index expression; see `read`."""
 
     index: tuple | None  # of the slice primitive; None: everything
     shape: tuple[int, ...] | None  # then reshape to this (new axes); None: none
@@ -174,7 +174,7 @@ def plan(shape: tuple[int, ...], idx: Any) -> Plan:
 
 
 def _distinct(arrays):
-    """Whether the index arrays surely name no position twice."""
+    """Return True if the index arrays are known to be free of duplicates."""
     if any(isinstance(a, Tensor) for a in arrays):
         return all(np.size(a) == 1 for a in arrays)
     arrays = np.broadcast_arrays(*arrays)

@@ -1,4 +1,4 @@
-"""What scipy.linalg adds: functions of matrices, Sylvester's equation, LU factors, structured matrices.
+"""Functions of scipy.linalg: matrix functions, Sylvester's equation, LU factors, structured matrices.
 
 The derivative of a function of a matrix is read off a block matrix: f([[A, E], [0, A]]) has f(A) on the diagonal and
 the derivative of f at A along E above it (N. J. Higham, Functions of Matrices, 2008, eq. 3.16).

@@ -1,4 +1,4 @@
-"""What an ndarray offers beyond functions: item, tolist, fill, flat, in, round() … on `Tensor`."""
+"""Methods of ndarray on `Tensor`: item, tolist, fill, flat, in, round() …"""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ all_p = _reduction("all", np.logical_and, _to_bool, differentiable=False)
 
 
 def _share(out, x, axes):
-    """Where the extreme value is, divided by how often it occurs (as JAX)."""
+    """Return a mask of the extreme value, divided by the number of its occurrences (as JAX)."""
     dtype = spec_of(x).dtype
     where = np.where(np.equal(x, expanded(out, np.shape(x), axes)), dtype.type(1), dtype.type(0))
     return where / expanded(bind(sum_p, where, axes=axes, dtype=dtype), np.shape(x), axes)
@@ -292,7 +292,7 @@ all = _truth(all_p, np.all)
 
 
 def count(shape, axis, where):
-    """How many elements each result of a reduction comes from."""
+    """Return the number of elements that each result of a reduction combines."""
     axes = normal_axes(axis, len(shape))
     if where is True:
         n = 1

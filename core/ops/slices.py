@@ -110,7 +110,7 @@ def _slice_shape(index):
 
 
 def _source_index(b, place, index):
-    """Where the element at `place` of a slice lies in the array."""
+    """Return the position in the array of the element at `place` of a slice."""
     place = iter(place)
     out = []
     for e in index:

@@ -14,7 +14,7 @@ from ..transforms.grad import check_inexact, value_and_grad
 
 
 class Result(NamedTuple):
-    """What a minimisation found."""
+    """Result of a minimisation."""
 
     params: Any
     value: float

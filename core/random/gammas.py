@@ -92,7 +92,7 @@ def _slope(log_x, a):
 
 
 def _cut(x, a, side):
-    """Where phi has fallen by `_SPAN`, a little generously."""
+    """Return an upper bound of the point where phi has fallen by `_SPAN`."""
     rate = np.abs(x - a) + 1e-300
     linear = _SPAN / rate
     curved = np.sqrt(2 * _SPAN / np.maximum(x, 1e-300))

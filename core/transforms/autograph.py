@@ -101,7 +101,7 @@ def converted(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def call(f: Callable[..., Any]) -> Callable[..., Any]:
-    """What a converted function calls where its source calls `f`."""
+    """Return the function that a converted function calls where its source calls `f`."""
     library = library_function(f)
     if library is not None:
         return library
@@ -314,7 +314,7 @@ def _argument_names(args):
 
 
 def _covers(body, code):
-    """Whether the instructions of `code` lie within the expression `body`."""
+    """Return True if the instructions of `code` lie within the expression `body`."""
     if not hasattr(code, "co_positions"):
         return True
     places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None

@@ -38,7 +38,7 @@ def item(x: Any, index: Any) -> Any:
 
 
 def assign(value: Any, get: Callable[[], Any], index: Any) -> Any:
-    """What the variable read by `get` is after ``x[index] = value``."""
+    """Return the new value of the variable read by `get` after ``x[index] = value``."""
     if type(get()) is np.ndarray and (has_tensor(value) or has_tensor(index)):
         _check_alone(get, "x[i] = v")
         return _own(setitem(get(), index, value))
@@ -49,7 +49,7 @@ def assign(value: Any, get: Callable[[], Any], index: Any) -> Any:
 
 
 def update_at(kind: str, get: Callable[[], Any], index: Any, value: Callable[[], Any]) -> Any:
-    """What the variable is after ``x[index] += value()`` (or another operator)."""
+    """Return the new value of the variable after ``x[index] += value()`` (or another operator)."""
     if isinstance(index, Tensor) and is_mask(index) and isinstance(get(), Tensor):
         x = get()
         x[...] = _where_masked(kind, x, index, value())
@@ -70,7 +70,7 @@ def update_at(kind: str, get: Callable[[], Any], index: Any, value: Callable[[],
 
 
 def update(kind: str, get: Callable[[], Any], value: Callable[[], Any]) -> Any:
-    """What the variable is after ``x += value()`` (or another operator)."""
+    """Return the new value of the variable after ``x += value()`` (or another operator)."""
     if type(get()) is not np.ndarray:
         check_target(type(get()))
         return _IN_PLACE[kind](get(), value())

@@ -146,7 +146,7 @@ def _keep(code):
 
 
 def call(f: Callable[..., Any]) -> Callable[..., Any]:
-    """What a rewritten function calls, or passes on, where its source says `f`."""
+    """Return the function that a rewritten function calls, or passes on, where its source says `f`."""
     if trace.is_recording():
         return autograph.call(f)
     if type(f) is types.FunctionType and (found := _codes.get(id(f.__code__))) is not None and found[1] is None:

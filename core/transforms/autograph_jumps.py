@@ -26,14 +26,14 @@ def has_return(nodes: ast.AST | Sequence[ast.stmt]) -> bool:
 
 
 def has_jump(nodes: ast.AST | Sequence[ast.stmt]) -> bool:
-    """Whether a return, or a break or continue of the loop these statements are in, is among them."""
+    """Return True if the statements contain a return, or a break or continue of the enclosing loop."""
     if isinstance(nodes, LOOPS):
         return has_return(nodes) or any(has_jump(s) for s in nodes.orelse)
     return has_return(nodes) or any(isinstance(n, (ast.Break, ast.Continue)) for n in walk(nodes, into_loops=False))
 
 
 def falls_through(stmts: Sequence[ast.stmt]) -> bool:
-    """Whether what follows `stmts` may be reached."""
+    """Return True if the code after `stmts` may be reached."""
     for s in stmts:
         if isinstance(s, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
             return False
@@ -98,7 +98,7 @@ class Jumps:
         return s
 
     def liftable(self, s: ast.stmt) -> bool:
-        """Whether no jump is inside with, try or match."""
+        """Return True if no jump is inside with, try or match."""
         return not any(isinstance(n, (ast.With, ast.Try, ast.Match, ast.AsyncWith,
                                       ast.AsyncFor)) and has_jump([n]) for n in walk(s))
 

@@ -30,7 +30,7 @@ _COLLECT = {"append", "extend", "insert", "add", "update", "setdefault"}  # meth
 
 
 def _is_fixed(index: ast.expr) -> bool:
-    """Whether an index cannot be a traced value: a number or string as written, or a slice."""
+    """Return True if an index cannot be a traced value: a literal number or string, or a slice."""
     return isinstance(index, (ast.Constant, ast.Slice)) or (
         isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant)
     )
@@ -250,7 +250,7 @@ class Control(ast.NodeTransformer):
         return assign(x, self.call("assign", [value, self.later(name(x, target), target), index], target), target)
 
     def index(self, node):
-        """What stands between brackets, as an expression."""
+        """Return the content of the brackets as an expression."""
         if isinstance(node, ast.Slice):
             parts = [constant(None, node) if p is None else self.visit(p) for p in (node.lower, node.upper, node.step)]
             return self.call("slice", parts, node)

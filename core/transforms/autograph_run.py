@@ -1,4 +1,4 @@
-"""What Python's control flow does in converted functions: Python as long as values are concrete, graph control flow
+"""Control flow of converted functions at run time: Python as long as values are concrete, graph control flow
 when not.
 """
 
@@ -58,7 +58,7 @@ _undecided = _Undecided()
 
 
 def raise_(line: int) -> None:
-    """What a ``raise`` statement does first."""
+    """Refuse a ``raise`` statement that only a traced condition can reach."""
     if _undecided.branches:
         raise TracerError(
             f"raise: whether it is reached depends on a traced condition, which has no value when a function is "
@@ -150,7 +150,7 @@ def _is_light(graph):
 
 
 def _merge(ends, graphs, test, place):
-    """How the variables after two branches follow from both: (build(outs) -> values, pairs of atoms to choose from,
+    """Merge the variables of two branches: (build(outs) -> values, pairs of atoms to choose from,
     their specs).
     """
     old, new = ends

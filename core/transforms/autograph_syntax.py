@@ -28,7 +28,7 @@ def walk(nodes: ast.AST | Iterable[ast.AST], into_loops: bool = True) -> Iterabl
 
 
 def symbol(node: ast.AST) -> str | None:
-    """What an assignment to `node` changes: a name or a dotted path from one."""
+    """Return the variable that an assignment to `node` changes: a name or a dotted path."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):

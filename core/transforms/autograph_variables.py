@@ -1,4 +1,4 @@
-"""What the operators of converted functions know of variables: whether Python can decide on a value, and trees of
+"""Variables in the operators of converted functions: whether Python can decide on a value, and trees of
 arrays.
 """
 
@@ -107,7 +107,7 @@ class Variables:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values of a variable are surely one: the same object, or equal numbers or strings."""
+    """Return True if two values of a variable are known to be the same: one object, or equal numbers or strings."""
     if a is b:
         return True
     return type(a) is type(b) and isinstance(a, (str, bytes, *NUMBERS)) and not isinstance(a, np.ndarray) and a == b

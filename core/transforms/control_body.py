@@ -1,4 +1,4 @@
-"""What all control flow shares: user functions become graphs with checked, matching types."""
+"""Shared parts of control flow: user functions become graphs with checked, matching types."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def function_name(f: Callable[..., Any]) -> str:
 
 
 def eager(leaves: Sequence[Any]) -> bool:
-    """Whether plain Python can run: no transform is at work and nothing is traced."""
+    """Return True if plain Python can run: no transform is active and nothing is traced."""
     return tracing._state.depth == 0 and not any(isinstance(x, Tensor) for x in leaves)
 
 
@@ -46,7 +46,7 @@ def concrete(x: Any) -> Any:
 
 
 def leaf_names(t: Any, prefix: str = "") -> list[str]:
-    """How one would write each leaf of a tree, in the order of `tree.flatten`."""
+    """Return the path of each leaf of a tree as source text, in the order of `tree.flatten`."""
     node = None if t is None else tree._children(t)
     if t is None:
         return []

@@ -231,7 +231,7 @@ def _(args, axes, size, *, branches):
 
 
 def hides_zeros(graph: Graph) -> bool:
-    """Whether reverse mode may make NaN of zero cotangents in there (elsewhere it sees to it that zeros stay zero)."""
+    """Return True if reverse mode may turn zero cotangents into NaN there (elsewhere zeros stay zero)."""
     return any(e.primitive.taped is not None or e.primitive.vjp_all is not None for e in graph.equations)
 
 

@@ -31,7 +31,7 @@ def reversible_steps(slots: int) -> np.ndarray:
 
 
 def advance(table: np.ndarray, slots: Any, steps: Any) -> Any:
-    """How many steps to run before the next state is kept, to reverse `steps` with `slots` (the one at hand
+    """Return the number of steps before the next state is kept, to reverse `steps` with `slots` (the one at hand
     included).
     """
 

@@ -255,7 +255,7 @@ scan_p = Primitive("scan", _impl, _spec, multiple=True, kind="control", flops=0)
 
 
 def moving_carry(body: Graph, consts: list[bool], carry: list[bool], xs: list[bool]) -> list[bool]:
-    """Which carries depend on marked inputs, in some iteration."""
+    """Return which carries depend on marked inputs, in some iteration."""
     while True:
         found = [a or b for a, b in zip(carry, depends(body, [*consts, *carry, *xs]), strict=False)]
         if found == carry:

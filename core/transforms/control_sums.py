@@ -115,7 +115,7 @@ def _leads_to(v, total, producer):
 
 
 def _is_small(eqn, constant):
-    """Whether an equation is a product with factors that differ from step to step and are smaller than it."""
+    """Return True if an equation is a product whose factors differ from step to step and are smaller than it."""
     if eqn is None or eqn.primitive is not dot_general or any(type(a) is not Var or a in constant for a in eqn.inputs):
         return False
     return sum(a.spec.nbytes for a in eqn.inputs) <= eqn.outputs[0].spec.nbytes

@@ -25,7 +25,7 @@ MODES = ("numba", "python", "cfunc")
 
 
 def spec(shape: int | Sequence[int], dtype: Any = float) -> Spec:
-    """What is known of an array before it exists, for the `out` of `custom_op`.
+    """Shape and dtype of an array before it exists, for the `out` of `custom_op`.
 
     Examples
     --------

@@ -90,7 +90,7 @@ class TapeTensor(Tensor):
 
 
 def inexact(x: Any) -> bool:
-    """Whether `x` can carry a derivative (floating point or complex)."""
+    """Return True if `x` can carry a derivative (floating point or complex)."""
     t = type(x)
     if t is float or t is complex:
         return True

@@ -14,7 +14,7 @@ SMALL = 1 << 14  # bytes; copying this much costs less than NumPy's call for an 
 
 
 def keep(a: np.ndarray) -> tuple[np.ndarray, Any]:
-    """What to keep of a plain operand: (the array or a copy of it, its fingerprint or None)."""
+    """Return (the array or a copy, its fingerprint or None) to keep for a plain operand."""
     if not a.flags.writeable:
         return a, None
     return (a, fingerprint(a)) if a.nbytes > SMALL and a.dtype.char != "g" else (a.copy(), None)

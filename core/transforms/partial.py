@@ -26,7 +26,7 @@ def tangent_spec(spec: Spec) -> Spec:
 
 
 def depends(graph: Graph, marked: Sequence[bool]) -> list[bool]:
-    """Which outputs may carry a derivative with respect to the `marked` inputs."""
+    """Return which outputs may carry a derivative with respect to the `marked` inputs."""
     reached = {v for v, m in zip(graph.inputs, marked, strict=True) if m and v.spec.dtype.kind in "fc"}
     for eqn in graph.equations:
         if not eqn.primitive.differentiable:

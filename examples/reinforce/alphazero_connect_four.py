@@ -34,7 +34,7 @@ def solved_positions(game):
 
 
 class Lesson:
-    """What happens after each iteration of the training: the clock, and now and then an examination."""
+    """Called after each iteration of the training: keeps the time, and examines the agent now and then."""
 
     def __init__(self, agent, minutes, examinations=6):
         self.agent, self.seconds, self.gap = agent, 60 * minutes, 60 * minutes / examinations

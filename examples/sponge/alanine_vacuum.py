@@ -111,7 +111,7 @@ def from_states(phi, psi, reduced, paths=None, parts=8):
 
 
 def visits(inside, weights):
-    """How many visits to a region decide its population: (sum w)^2 / sum w^2 over the weights w of whole visits.
+    """Return the effective number of visits to a region: (sum w)^2 / sum w^2 over the weights w of whole visits.
 
     inside, weights: [m, runs], along continuous paths.
     """

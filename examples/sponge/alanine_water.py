@@ -44,7 +44,7 @@ def tempered(ns, cross, plain, seed, highest, folder):
 
 
 def lifetimes(ns, runs, seed, folder):
-    """How long plain dynamics stays at phi > 0: runs that begin there, of `ns` at most."""
+    """Measure how long plain dynamics stays at phi > 0: runs that begin there, of `ns` at most."""
     for run in range(seed, seed + runs):
         path = folder / f"lifetime-{run}.npz"
         if path.exists() and (np.load(path)["left"] or np.load(path)["ns"] >= ns):

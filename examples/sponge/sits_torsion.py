@@ -73,7 +73,7 @@ def profile(phi, weights, bins=72):
 
 
 def crossings(phi):
-    """How often the angle went from one well to the other."""
+    """Count the transitions of the angle between the wells."""
     well = np.where(np.abs(phi + 1.32) < 0.4, 1, np.where(np.abs(phi - 1.55) < 0.4, 2, 0))
     return np.count_nonzero(np.diff(well[well > 0]))
 

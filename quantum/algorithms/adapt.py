@@ -22,7 +22,7 @@ __all__ = ["AdaptResult", "AdaptVQE"]
 
 @dataclass(frozen=True)
 class AdaptResult:
-    """What an `AdaptVQE` found.
+    """Result of an `AdaptVQE`.
 
     Attributes
     ----------

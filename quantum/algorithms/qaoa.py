@@ -23,7 +23,7 @@ __all__ = ["QAOA", "QAOAResult", "check_cost", "cost_values", "qaoa_ansatz"]
 
 @dataclass(frozen=True)
 class QAOAResult:
-    """What a `QAOA` found.
+    """Result of a `QAOA`.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ Terms = dict[frozenset[int], float]  # qubits of a product of Z: its coefficient
 
 @dataclass(frozen=True)
 class RecursiveQAOAResult:
-    """What a `RecursiveQAOA` found.
+    """Result of a `RecursiveQAOA`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What variational algorithms are given, checked; and where they start."""
+"""Checked arguments of variational algorithms, and their initial angles."""
 
 from __future__ import annotations
 

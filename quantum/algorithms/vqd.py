@@ -23,7 +23,7 @@ __all__ = ["VQD", "VQDResult"]
 
 @dataclass(frozen=True)
 class VQDResult:
-    """What a `VQD` found, state by state in the order in which they were found, which is that of their energies if all
+    """Result of a `VQD`, state by state in the order in which they were found, which is that of their energies if all
     went well.
 
     Attributes

@@ -20,7 +20,7 @@ __all__ = ["VQE", "VQEResult"]
 
 @dataclass(frozen=True)
 class VQEResult:
-    """What a `VQE` found.
+    """Result of a `VQE`.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = 
 
 
 def _angles(name: str, qubits: int) -> int:
-    """How many angles (0 or 1) a gate on that many qubits has."""
+    """Return the number of angles (0 or 1) of a gate on that many qubits."""
     controls, inner = CONTROLLED.get(name, (0, name))
     gate = gates.find(inner)
     if gate.num_qubits is None or controls + gate.num_qubits != qubits or gate.num_params > 1:

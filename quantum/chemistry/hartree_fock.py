@@ -18,7 +18,7 @@ _TOLERANCE = 1e-12  # hartree: integrals then agree between runs to about 1e-7
 
 
 class HartreeFock(NamedTuple):
-    """What a calculation gives."""
+    """Result of a calculation."""
 
     one_body: np.ndarray
     two_body: np.ndarray

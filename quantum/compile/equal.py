@@ -1,4 +1,4 @@
-"""Whether two circuits do the same."""
+"""Equality of circuits as unitaries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["equal"]
 
 
 def equal(circuit: Circuit, other: Circuit, *, up_to_phase: bool = True, atol: float = 1e-9, seed: int = 0) -> bool:
-    """Whether two circuits of gates are the same unitary.
+    """Return True if two circuits of gates are the same unitary.
 
     Both act on random states, with random values for parameters, which have to have the same names. A state that both
     change alike by chance would be an eigenvector of the difference, which a random one is with probability 0.

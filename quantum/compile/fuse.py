@@ -247,7 +247,7 @@ def _cost(ops, which, stop, c, real):
 
 @inner
 def _same(ops, a, b):
-    """Whether two ops have the same masks."""
+    """Return True if two ops have the same masks."""
     return ops[a, 3] == ops[b, 3] and ops[a, 4] == ops[b, 4] and ops[a, 5] == ops[b, 5]
 
 

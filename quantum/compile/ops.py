@@ -33,7 +33,7 @@ class Kind(IntEnum):
 
 
 class Form(IntEnum):
-    """What is known of the coefficients of a PAIR, whatever the angles: cheaper kernels use it."""
+    """Structure of the coefficients of a PAIR for all angles; selects cheaper kernels."""
 
     GENERAL = 0
     REAL = 1  # a, b, c, d real
@@ -59,7 +59,7 @@ OP_COLUMNS = OpColumn.BITS + MAX_DENSE
 
 
 class Recipe(IntEnum):
-    """How coefficients come from angles; columns as in `RecipeColumn`. t = angles[SOURCE], sign = SIGN (1 or -1)."""
+    """Recipes from angles to coefficients; columns as in `RecipeColumn`. t = angles[SOURCE], sign = SIGN (1 or -1)."""
 
     PAIR_REAL = 0  # a = d = cos t/2; b = -sign sin t/2; c = sign sin t/2
     PAIR_IMAGINARY = 1  # a = d = cos t/2; b = c = -i sign sin t/2

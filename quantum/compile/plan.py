@@ -1,4 +1,4 @@
-"""What running a circuit will cost: passes over memory, arithmetic, bytes."""
+"""The cost of running a circuit: passes over memory, arithmetic, bytes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Plan:
 
 
 def plan(circuit: Circuit, dtype: Any = np.complex128) -> Plan:
-    """How a circuit will be run as a state vector.
+    """The execution plan of a circuit as a state vector.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def split(circuit: Any) -> tuple[list[Instruction], list[Reading]]:
 
 
 def read(probabilities: np.ndarray, readings: Sequence[Reading]) -> np.ndarray:
-    """What is read (2**k,) when the readings' qubits, bit j being that of reading j, have these probabilities."""
+    """Return the probabilities (2**k,) of readings, given those of the qubits; bit j belongs to reading j."""
     for j, reading in enumerate(readings):
         if reading.matrix is not None:
             probabilities = np.einsum("ab,hbl->hal", reading.matrix, probabilities.reshape(-1, 2, 1 << j)).reshape(-1)

@@ -50,5 +50,5 @@ def params_text(params: Any) -> str:
 
 
 def gate_label(gate: Any) -> str:
-    """What the box of a gate, measurement or channel shows."""
+    """Return the label of a gate, measurement or channel."""
     return gate.label or gate.name

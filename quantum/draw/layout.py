@@ -1,4 +1,4 @@
-"""Where the parts of a circuit's drawing go: shared by text and matplotlib."""
+"""Layout of circuit drawings, shared by text and matplotlib."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What computes an expectation value and its derivatives, for one simulator."""
+"""Base class of engines, which compute expectation values and their derivatives with one simulator."""
 
 from __future__ import annotations
 

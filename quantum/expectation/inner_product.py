@@ -51,7 +51,7 @@ def inner_product(bra: Circuit, operator: PauliSum | str, ket: Circuit, *, dtype
 
 
 class InnerProduct:
-    """What `inner_product` returns.
+    """The function that `inner_product` returns.
 
     With a qubit more, s = (|0>U|phi> + |1>V|psi>) / sqrt 2 has <s|X A|s> = Re <phi|U^dagger A V|psi> and <s|Y A|s> = Im
     for Hermitian A: an expectation value of circuits under control, each of which walks its own half of the amplitudes.

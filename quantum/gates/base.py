@@ -1,4 +1,4 @@
-"""What a gate is: a constant matrix, or a product of one-angle factors.
+"""The definition of gates: constant matrices, or products of one-angle factors.
 
 A parameterised gate is a product of *factors*, each exp(-i t G) for one angle t that is linear in the gate's
 parameters. There are three kinds, and every simulator, gradient rule and drawing needs to know these three only:
@@ -147,7 +147,7 @@ class Gate:
             object.__setattr__(self, "constant", constant)
 
     def kept(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` gives, made once and kept as long as the gate is: what compilers derive from it."""
+        """Return ``make()``, cached for the life of the gate; holds what compilers derive from it."""
         found = self.__dict__.get("_kept")
         if found is None:
             found = self.__dict__["_kept"] = {}
@@ -202,7 +202,7 @@ class Gate:
         return f"Gate({self.name!r})"
 
     def __eq__(self, other: object) -> bool:
-        """Whether both do the same by the same definition, so that circuits read back from a file equal those
+        """Return True if both have the same definition, so that circuits read back from a file equal those
         written.
         """
         if self is other or not isinstance(other, Gate):

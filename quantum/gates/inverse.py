@@ -42,7 +42,7 @@ def inverse(instruction: Instruction) -> Instruction:
 
 @functools.lru_cache(1024)
 def _negates(gate: Gate) -> bool:
-    """Whether the inverse is the gate with negated parameters: factors without constants that commute."""
+    """Return True if negated parameters give the inverse: all factors commute and have no constants."""
     if any(f.constant for f in gate.factors):
         return False
     if all(set(getattr(f.primitive, "paulis", "Z")) == {"Z"} or not f.qubits for f in gate.factors):

@@ -107,7 +107,7 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
         return program
 
     def supports_derivatives(self, execution_config: Any = None, circuit: Any = None) -> bool:
-        """Whether the adjoint method can be used: expectation values of Pauli observables, no shots."""
+        """Return True if the adjoint method applies: expectation values of Pauli observables, no shots."""
         method = None if execution_config is None else execution_config.gradient_method
         if method not in (None, "best", "adjoint", "device"):
             return False
@@ -152,7 +152,7 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
         return tuple(_shaped(values) for values, _ in both), products
 
     def _batched(self, tapes: Sequence[Any], compute: Callable[[Expectation, np.ndarray], Any]) -> list[Any]:
-        """What `compute` gives for each tape; those of one structure, as of a batch or of shifted parameters, are
+        """Return ``compute(tape)`` for each tape; those of one structure, as of a batch or of shifted parameters, are
         computed together.
         """
         groups: dict[int, list[int]] = {}

@@ -77,7 +77,7 @@ def _gates(op: Any, qubit: Callable[[Any], int]) -> list[_Gate] | None:
 
 
 def _is_constant(op: Any) -> bool:
-    """Whether its parameters are matrices or vectors and not angles."""
+    """Return True if its parameters are matrices or vectors and not angles."""
     return any(qml.math.ndim(p) for p in op.parameters)
 
 
@@ -115,7 +115,7 @@ def _adjoint(op: Any, qubit: Callable[[Any], int]) -> list[_Gate] | None:
 
 
 def can_run(op: Any) -> bool:
-    """Whether the simulator knows the operator. (A preparation at the beginning is taken without asking.)"""
+    """Return True if the simulator supports the operator. (Preparations at the beginning are always accepted.)"""
     if isinstance(op, _Preparation):
         return False
     return op.name in _SAME or op.name in _SEQUENCES or _gates(
@@ -124,7 +124,7 @@ def can_run(op: Any) -> bool:
 
 
 def can_differentiate(op: Any) -> bool:
-    """Whether its parameters are angles, or there are none to be differentiated."""
+    """Return True if its parameters are angles, or none of them is differentiated."""
     return can_run(op) and not any(qml.math.ndim(p) and qml.math.requires_grad(p) for p in op.parameters)
 
 
@@ -181,7 +181,7 @@ def template(tape: Any, known: dict[Any, Template]) -> Template:
 
 
 def _structure(op: Any) -> Any:
-    """What distinguishes operators of one name on the same wires."""
+    """Return a key that distinguishes operators of one name on the same wires."""
     base = getattr(op, "base", None)
     if base is not None:
         return (base.name, base.wires.labels, tuple(getattr(op, "control_values", ())),

@@ -138,7 +138,7 @@ def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
 
 
 def _controlled_u(op: Any, targets: list[int], num_qubits: int) -> list[Instruction]:
-    """What a CU gate controls: its base gate is a U, which lacks the phase."""
+    """Return the gate that a CU gate controls: its base gate is a U, which lacks the phase."""
     theta, phi, lam, phase = (_angle(p) for p in op.params)
     return Circuit(num_qubits).u(theta, phi, lam, *targets).global_phase(phase)._instructions
 

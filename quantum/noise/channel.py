@@ -1,4 +1,4 @@
-"""What a noise channel is: Kraus operators, and every other form made of them."""
+"""Noise channels: Kraus operators, and all other forms derived from them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Channel:
 
     @property
     def is_pauli(self) -> bool:
-        """Whether it was made from probabilities of Pauli strings."""
+        """True if the channel was made from probabilities of Pauli strings."""
         return self._pauli is not None
 
     @property

@@ -1,4 +1,4 @@
-"""Where in a circuit noise acts."""
+"""Noise models: rules that insert channels into circuits."""
 
 from __future__ import annotations
 

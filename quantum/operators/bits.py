@@ -41,7 +41,7 @@ def count(bits: np.ndarray) -> np.ndarray:
 
 
 def anticommute(x1: np.ndarray, z1: np.ndarray, x2: np.ndarray, z2: np.ndarray) -> np.ndarray:
-    """Whether strings anticommute; broadcasts over all but the last axis."""
+    """Return True where strings anticommute; broadcasts over all but the last axis."""
     return (count(x1 & z2) + count(z1 & x2)) & 1 == 1
 
 

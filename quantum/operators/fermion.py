@@ -128,7 +128,7 @@ class FermionOperator:
 
     @property
     def is_hermitian(self) -> bool:
-        """Whether it is its own adjoint, up to 1e-12 of its largest coefficient."""
+        """True if the operator is its own adjoint, up to 1e-12 of its largest coefficient."""
         scale = max((abs(c) for c in self.terms.values()), default=0.0)
         return all(abs(c) <= 1e-12 * scale for c in (self - self.adjoint()).normal_ordered().terms.values())
 
@@ -169,7 +169,7 @@ class FermionOperator:
     __radd__ = __add__
 
     def __eq__(self, other: Any) -> bool:
-        """Whether the same products, as written, have the same coefficients."""
+        """Return True if the same products, as written, have the same coefficients."""
         other = _operand(other)
         return NotImplemented if other is NotImplemented else self.terms == other.terms
 

@@ -153,13 +153,13 @@ class PauliSum:
 
     @property
     def is_hermitian(self) -> bool:
-        """Whether all coefficients are real, up to 1e-12 of the largest."""
+        """True if all coefficients are real, up to 1e-12 of the largest."""
         c = self.coefficients
         return bool((abs(c.imag) <= 1e-12 * np.max(abs(c), initial=0.0)).all())
 
     @property
     def weights(self) -> np.ndarray:
-        """How many qubits each term acts on, (terms,) int."""
+        """Number of qubits each term acts on, (terms,) int."""
         return np.asarray(bits.count(self.x | self.z), int)
 
     # -- arithmetic -------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class PauliSum:
     __hash__ = None
 
     def isclose(self, other: Any, tol: float = 1e-12) -> bool:
-        """Whether no coefficient differs by more than `tol`."""
+        """Return True if no coefficient differs by more than `tol`."""
         return bool((abs((self - other).coefficients) <= tol).all())
 
     def adjoint(self) -> PauliSum:
@@ -259,7 +259,7 @@ class PauliSum:
         return self._times(_sum(other, "anticommutator"), _COMMUTING) * 2
 
     def commutes_with(self, other: PauliSum, tol: float = 1e-12) -> bool:
-        """Whether no coefficient of the commutator is above `tol`."""
+        """Return True if no coefficient of the commutator exceeds `tol`."""
         return self.commutator(other).isclose(0, tol)
 
     def groups(self, qubit_wise: bool = True) -> list[PauliSum]:

@@ -33,7 +33,7 @@ _NAMED: dict[str, Callable[[], Any]] = {
 
 
 class Optimizer(Protocol):
-    """What `minimize` takes: a frozen dataclass with a field `max_steps` and this method."""
+    """Protocol of optimisers: a frozen dataclass with a field `max_steps` and this method."""
 
     max_steps: int
 
@@ -45,7 +45,7 @@ class Optimizer(Protocol):
 
 @dataclass(frozen=True)
 class Minimum:
-    """What a minimisation found.
+    """Result of a minimisation.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What optimisers are given: a real function of an angle vector, counted and checked."""
+"""Objectives of optimisers: real functions of an angle vector, counted and checked."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class SciPy:
 
     @property
     def gradient_free(self) -> bool:
-        """Whether the method asks for values only."""
+        """True if the method uses values only."""
         return not METHODS[self.method.lower()][1]
 
     def minimize(self, objective: Objective, theta: np.ndarray,

@@ -131,7 +131,7 @@ def exponential(scales: Sequence[float], values: Sequence[float], asymptote: flo
 
 def zero_noise(circuit: Any, evaluate: Callable[[Any], Any], scales: Sequence[float] = (1, 3, 5),
                extrapolate: Callable[[Sequence[float], Sequence[float]], float] = richardson) -> float:
-    """What `evaluate` would give without noise, from its values where noise is stronger.
+    """Extrapolate `evaluate` to zero noise, from its values at stronger noise.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class Readout:
         return cls(np.stack(columns, 2))
 
     def apply(self, probabilities: np.ndarray) -> np.ndarray:
-        """What is read (2**n,) where these are the probabilities; bit k of an index is bit k."""
+        """Return the probabilities (2**n,) of the readings for these true probabilities; bit k of an index is bit k."""
         return _each(self.matrices, self._checked(probabilities))
 
     def inverse(self, probabilities: np.ndarray) -> np.ndarray:

@@ -91,7 +91,7 @@ class Samples:
         return f"Samples({len(self)} shots, {self.num_bits} bits)"
 
     def counts(self) -> dict[str, int]:
-        """How often each outcome came, by bit string with bit 0 rightmost, in ascending order."""
+        """Return the count of each outcome, by bit string with bit 0 rightmost, in ascending order."""
         if self.num_bits > 63:
             rows = np.packbits(self.array[:, ::-1], axis=1)  # most significant first, so that bytes sort as numbers do
             values, numbers = np.unique(rows.view(f"V{rows.shape[1]}").ravel(), return_counts=True)

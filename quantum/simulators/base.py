@@ -1,4 +1,4 @@
-"""What a simulator is: a function that runs a circuit, found under its name."""
+"""The registry of simulators: functions that run a circuit, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a simulation gives: the state and everything that can be asked of it."""
+"""Results of simulations: the state, and the quantities derived from it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Result(ABC):
         return sampling.check_shots(self.shots if shots is None else shots, where)
 
     def counts(self) -> dict[str, int]:
-        """How often each outcome of all qubits came in the shots given to `run`."""
+        """Return the count of each outcome of all qubits in the shots given to `run`."""
         return self.sample(self._shots(None, "counts")).counts()
 
     def expectation(self, h: Any, shots: int | None = None, seed: int | None = None) -> float | Estimate:
@@ -258,7 +258,7 @@ class CountsResult:
         return f"CountsResult({self.shots} shots, {self.samples.num_bits} classical bits)"
 
     def counts(self) -> dict[str, int]:
-        """How often each value of the classical bits came, by bit string with bit 0 rightmost."""
+        """Return the count of each value of the classical bits, by bit string with bit 0 rightmost."""
         return self.samples.counts()
 
     def sample(self, shots: int | None = None) -> Samples:

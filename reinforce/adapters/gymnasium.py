@@ -144,7 +144,7 @@ class GymnasiumGame(PythonGame):
         return CHANCE if position.action >= 0 else 0
 
     def legal_actions(self, position: _Position) -> list[int]:
-        """What the mask allows, or all actions."""
+        """Return the actions that the mask allows, or all actions."""
         return list(range(self.num_actions)) if position.mask is None else np.flatnonzero(position.mask).tolist()
 
     def chance(self, position: _Position) -> list[tuple[int, float]]:
@@ -152,7 +152,7 @@ class GymnasiumGame(PythonGame):
         return [(k, 1 / self._samples) for k in range(self._samples)]
 
     def terminal(self, position: _Position) -> bool:
-        """Whether the episode has ended, or the horizon is reached."""
+        """Return True if the episode has ended or the horizon is reached."""
         return position.over
 
     def returns(self, position: _Position) -> list[float]:
@@ -160,11 +160,11 @@ class GymnasiumGame(PythonGame):
         return [position.total]
 
     def observe(self, position: _Position, player: int) -> np.ndarray:
-        """The observation; what is no array is flattened (an integer becomes a unit vector)."""
+        """The observation; anything that is not an array is flattened (an integer becomes one-hot)."""
         return np.asarray(position.seen if self._flatten is None else self._flatten(position.seen), np.float32)
 
     def draw(self, position: _Position) -> str:
-        """What the environment draws as text, if it was made with render_mode "ansi"."""
+        """Return the environment's text rendering, if it was made with render_mode "ansi"."""
         env = position.env
         return (
             str(env.render())

@@ -102,11 +102,11 @@ class OpenSpielGame(PythonGame):
         position.apply_action(action)
 
     def player(self, position: Any) -> int:
-        """Who is to move, or CHANCE."""
+        """The player to move, or CHANCE."""
         return CHANCE if position.is_chance_node() else position.current_player()
 
     def legal_actions(self, position: Any) -> list[int]:
-        """What can be played."""
+        """Return the legal actions."""
         return position.legal_actions()
 
     def chance(self, position: Any) -> list[tuple[int, float]]:
@@ -114,11 +114,11 @@ class OpenSpielGame(PythonGame):
         return position.chance_outcomes()
 
     def terminal(self, position: Any) -> bool:
-        """Whether the game is over."""
+        """Return True if the game is over."""
         return position.is_terminal()
 
     def returns(self, position: Any) -> list[float]:
-        """What each player has got."""
+        """Return the score of each player."""
         return position.returns()
 
     def observe(self, position: Any, player: int) -> np.ndarray:

@@ -111,11 +111,11 @@ class PettingZooGame(PythonGame):
         return env.terminations[agent] or env.truncations[agent]
 
     def player(self, position: _Position) -> int:
-        """Who is to act."""
+        """The agent to act."""
         return self.agents.index(position.env.agent_selection)
 
     def legal_actions(self, position: _Position) -> list[int]:
-        """What the mask allows, or all actions."""
+        """Return the actions that the mask allows, or all actions."""
         env = position.env
         agent = env.agent_selection
         seen = env.observe(agent)
@@ -125,7 +125,7 @@ class PettingZooGame(PythonGame):
         return list(range(env.action_space(agent).n)) if mask is None else np.flatnonzero(mask).tolist()
 
     def terminal(self, position: _Position) -> bool:
-        """Whether all agents are out."""
+        """Return True if all agents are done."""
         return all(self._out(position.env, agent) for agent in position.env.agents)
 
     def returns(self, position: _Position) -> np.ndarray:
@@ -133,13 +133,13 @@ class PettingZooGame(PythonGame):
         return position.totals
 
     def observe(self, position: _Position, player: int) -> np.ndarray:
-        """What the environment shows that agent; what is no array is flattened (an integer becomes a unit vector)."""
+        """Return the observation of that agent; other values than arrays are flattened (an integer becomes one-hot)."""
         seen, flatten = position.env.observe(self.agents[player]), self._flatten[player]
         seen = seen["observation"] if isinstance(seen, dict) and "observation" in seen else seen
         return np.asarray(seen if flatten is None else flatten(seen), np.float32)
 
     def draw(self, position: _Position) -> str:
-        """What the environment draws as text, if it was made with render_mode "ansi"."""
+        """Return the environment's text rendering, if it was made with render_mode "ansi"."""
         env = position.env
         return str(env.render()) if getattr(
             env, "render_mode", None

@@ -57,11 +57,11 @@ class PythonGame:
         raise NotImplementedError
 
     def player(self, position: Any) -> int:
-        """Who is to move, 0 ... num_players - 1, or CHANCE. Not asked in terminal positions."""
+        """Return the player to move, 0 ... num_players - 1, or CHANCE. Not called in terminal positions."""
         raise NotImplementedError
 
     def legal_actions(self, position: Any) -> list[int]:
-        """What can be played. Not asked in terminal positions and at chance."""
+        """Return the legal actions. Not called in terminal positions and at chance nodes."""
         raise NotImplementedError
 
     def chance(self, position: Any) -> list[tuple[int, float]]:
@@ -69,11 +69,11 @@ class PythonGame:
         raise NotImplementedError
 
     def terminal(self, position: Any) -> bool:
-        """Whether the game is over."""
+        """Return True if the game is over."""
         raise NotImplementedError
 
     def returns(self, position: Any) -> Sequence[float] | np.ndarray:
-        """What each player has got when the game is over."""
+        """Return the score of each player when the game is over."""
         raise NotImplementedError
 
     def observe(self, position: Any, player: int) -> Any:
@@ -172,17 +172,17 @@ class PythonState(State):
 
     @property
     def player(self) -> int:
-        """Who is to move, or CHANCE; 0 when the game is over."""
+        """Return the player to move, or CHANCE; 0 when the game is over."""
         return 0 if self.terminal else self.game.player(self.position)
 
     @property
     def terminal(self) -> bool:
-        """Whether the game is over."""
+        """Return True if the game is over."""
         return self.game.terminal(self.position)
 
     @property
     def legal_actions(self) -> list[int]:
-        """What can be played; at chance, the outcomes that can happen."""
+        """Legal actions; at chance nodes, the possible outcomes."""
         if self.terminal:
             return []
         if self.player == CHANCE:

@@ -367,7 +367,7 @@ def _network(key, game, net):
 
 
 def _memory():
-    """Of the machine, in bytes; infinite where it does not tell."""
+    """Return the physical memory of the machine in bytes, or infinity if it is unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -375,7 +375,7 @@ def _memory():
 
 
 def _places(game, symmetry):
-    """Where entries of (flat observation, policy) come from under a symmetry."""
+    """Return the permutations of (flat observation, policy) under a symmetry."""
     name, shape = getattr(symmetry, "__name__", repr(symmetry)), tuple(game.observation_shape)
     size = int(np.prod(shape))
     x, policy = symmetry(np.arange(size).reshape(1, *shape), np.arange(game.num_actions)[None])

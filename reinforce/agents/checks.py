@@ -1,4 +1,4 @@
-"""What hyper-parameters of several agents must be."""
+"""Checks of hyper-parameters shared by several agents."""
 
 from __future__ import annotations
 

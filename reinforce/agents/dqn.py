@@ -227,12 +227,12 @@ class DQN(Agent):
 
     @property
     def policy(self) -> Policy:
-        """What was learned so far; see `Agent`."""
+        """Return the learned state; see `Agent`."""
         return Policy(Greedy(self.network), self.env.observation_space.shape, None, int(self.env.action_space.n))
 
 
 def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:
-    """What the values of the actions taken should be, [N].
+    """Return the target values of the actions taken, (N,).
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:
 
 
 def act(model, x, noise, mask=None):
-    """What `Rollout` runs in every step: the best action, or with probability epsilon any; noise [N, 1 + actions] is
+    """Epsilon-greedy policy that `Rollout` runs in every step; noise [N, 1 + actions] is
     uniform.
     """
     network, epsilon = model

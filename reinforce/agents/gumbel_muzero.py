@@ -222,7 +222,7 @@ class GumbelMuZero(Agent):
                       self.env.observation_space.shape, None, n.num_actions)
 
     def planner(self, simulations: int | None = None, *, deterministic: bool = True, seed: int = 0) -> Planner:
-        """What searches for each action with the model as it is now: a function of observations as `policy` is.
+        """Return a policy that searches with the current model for each action.
 
         Parameters
         ----------
@@ -256,14 +256,14 @@ def length(settings: Any) -> int:
 
 
 def values_of(network: MuZeroNetwork, observations: Any) -> Any:
-    """What the network says of observations [T, B, ...], [T, B]: newer than what searches said when these were made."""
+    """Return the network's values (T, B) of observations (T, B, ...), newer than those stored by searches."""
     rows = np.reshape(observations, (-1, *np.shape(observations)[2:])).astype(np.float32)
     values = network.support.mean(network.predict(network.represent(rows))[1])
     return core.stop_gradient(np.reshape(values, np.shape(observations)[:2]))
 
 
 def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, discount: float) -> dict[str, Any]:
-    r"""What the unrolled networks should say.
+    r"""Return the targets of the unrolled networks.
 
     Values are :math:`z_t = \sum_{k<n} \gamma^k r_{t+k} + \gamma^n v_{t+n}`. After a terminated step the model is to
     stay where rewards and values are 0, whatever is done (absorbing states); after a truncated one nothing is known.

@@ -24,7 +24,7 @@ _EPSILON = 1e-5  # what embeddings are divided by at least
 
 @dataclass(frozen=True)
 class Support:
-    """How networks give values and rewards: squashed by `signed_hyperbolic`, and then as weights of evenly spaced
+    """Categorical representation of values and rewards: squashed by `signed_hyperbolic`, then weights of evenly spaced
     numbers, or as they are.
 
     Attributes
@@ -61,7 +61,7 @@ class Support:
                              f"{self.low} to {self.high}")
 
     def mean(self, outputs: Any) -> Any:
-        """What outputs [..., bins] stand for, [...]."""
+        """Return the values (...) that outputs (..., bins) represent."""
         squashed = outputs[..., 0] if self.bins == 1 else from_two_hot(nn.softmax(outputs), self.low, self.high)
         return signed_parabolic(squashed)
 
@@ -146,7 +146,7 @@ class MuZeroNetwork:
 
 @dataclass(frozen=True)
 class PolicyNetwork:
-    """What is left of the networks in a saved policy: observations [N, ...] to logits [N, actions]."""
+    """The networks of a saved policy: observations (N, ...) to logits (N, actions)."""
 
     representation: Any
     prediction: Any

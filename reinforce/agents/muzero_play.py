@@ -1,4 +1,4 @@
-"""How Gumbel MuZero acts: one search over the learned model for all environments in each step."""
+"""Acting of Gumbel MuZero: each step runs one search over the learned model for all environments."""
 
 from __future__ import annotations
 

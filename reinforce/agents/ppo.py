@@ -36,7 +36,7 @@ _ADAM_EPSILON = 1e-5
 
 @dataclass(frozen=True)
 class ActorCritic:
-    """What is trained: a policy head, and a network from observations [N, ...] to values [N, 1]."""
+    """The trained networks: a policy head, and a network from observations (N, ...) to values (N, 1)."""
 
     actor: Any
     critic: Any
@@ -177,7 +177,7 @@ class PPO(Agent):
 
     @property
     def ports(self) -> dict[str, Port]:  # type: ignore[override]
-        """What a `PPOActor` gives: time first, then its share of the environments."""
+        """Experience of a `PPOActor`: time first, then its share of the environments."""
         r, steps = self._rollout, self.settings.num_steps
         ports = {"first": Port(np.int64)}
         for name in ("observations", "values", "actions", "log_probs", "rewards", "terminated", "truncated", "masks"):
@@ -235,7 +235,7 @@ class PPO(Agent):
         return {**numbers, "learning_rate": rate}
 
     def _valued(self, x):
-        """What `ppo_loss` wants of the experience of some environments, in arrays [num_steps, environments, ...]."""
+        """Return the batch of `ppo_loss` for some environments, as arrays (num_steps, environments, ...)."""
         s = self.settings
         rewards, terminated, truncated = x["rewards"], x["terminated"], x["truncated"]
         self.check_finite("what the networks give", x["values"], x["log_probs"])
@@ -296,7 +296,7 @@ class PPO(Agent):
 
     @property
     def policy(self) -> Policy:
-        """What was learned so far; see `Agent`."""
+        """Return the learned state; see `Agent`."""
         space = self.env.action_space
         normaliser = self.observation_moments.normaliser() if self.settings.normalize else None
         return Policy(self.model.actor, self.env.observation_space.shape, normaliser, getattr(space, "n", None))
@@ -370,7 +370,7 @@ def stream(seed: int, which: int, iteration: int) -> np.random.Generator:
 
 
 def _acting(structure):
-    """What `Rollout` runs in every step."""
+    """The policy that `Rollout` runs in every step."""
     def act(weights_and_normaliser, x, noise, mask=None):
         weights, normaliser = weights_and_normaliser
         model = core.tree.unflatten(structure, weights)

@@ -40,7 +40,7 @@ class Critic:
 
 
 class Model(NamedTuple):
-    """What is trained, and the targets that follow the critics."""
+    """The trained networks, and the target networks that follow the critics."""
 
     actor: SquashedGaussian
     critics: tuple[Critic, Critic]
@@ -263,12 +263,12 @@ class SAC(Agent):
 
     @property
     def policy(self) -> Policy:
-        """What was learned so far; see `Agent`."""
+        """Return the learned state; see `Agent`."""
         return Policy(self.model.actor, self.env.observation_space.shape)
 
 
 def targets(model: Model, batch: Transitions, noise: Any) -> Any:
-    """What the values of the actions taken should be, [N]: with the smaller of the target critics, and the entropy of
+    """Return the target values of the actions taken, (N,): the smaller target critic, plus the entropy of
     the actor.
 
     Parameters
@@ -285,7 +285,7 @@ def targets(model: Model, batch: Transitions, noise: Any) -> Any:
 
 
 def act(actor, x, noise, mask=None):
-    """What `Rollout` runs in every step."""
+    """The policy that `Rollout` runs in every step."""
     action, played, log_prob = actor.sample(x, noise, mask)
     return action, played, log_prob, np.zeros_like(log_prob)
 

@@ -1,1 +1,1 @@
-"""Where the parts of an agent run: one process, threads, MPI ranks."""
+"""Distribution of an agent over one process, threads or MPI ranks."""

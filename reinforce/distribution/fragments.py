@@ -31,7 +31,7 @@ __all__ = ["Actor", "PlacedActor", "Port", "check_ports"]
 
 
 class Actor(Protocol):
-    """What turns parameters into experience."""
+    """An actor, which turns parameters into experience."""
 
     state: Any
     """A copy of everything that later experience depends on: a tree of arrays and numbers. Setting it goes back there.

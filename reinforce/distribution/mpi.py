@@ -90,7 +90,7 @@ class MPI(Distribution):
 
     @property
     def root(self) -> bool:  # type: ignore[override]
-        """Whether this is the learner's rank."""
+        """True on the learner's rank."""
         return self.rank == 0
 
     def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
@@ -125,7 +125,7 @@ class _Link:
         return self.comm.isend(message, rank, _TAG)
 
     def waiting(self) -> bool:
-        """Whether a message has come."""
+        """Return True if a message has arrived."""
         return self.comm.iprobe(tag=_TAG)
 
     def receive(self, missing: Callable[[], str], rank: int | None = None) -> tuple[int, tuple]:
@@ -154,7 +154,7 @@ class _Link:
 
 
 class _End:
-    """What both ends have."""
+    """Shared state of both ends of the connection."""
 
     def __init__(self, agent: Agent, policy: MPI, interrupted: list[int]):
         self.agent, self.actors, self.synchronous, self.interrupted = (
@@ -168,7 +168,7 @@ class _End:
 
 
 class _Learner(_End):
-    """What rank 0 does."""
+    """The role of rank 0."""
 
     def run(self, loop: Callable[[Iterate], None]) -> None:
         self.version, self.requests = 0, []
@@ -270,7 +270,7 @@ class _Learner(_End):
 
 
 class _Acting(_End):
-    """What the other ranks do."""
+    """The role of the other ranks."""
 
     def run(self, loop: Callable[[Iterate], None]) -> None:
         self.k, self.ended = self.link.comm.Get_rank() - 1, None
@@ -345,7 +345,7 @@ def _reporting_staleness(loop):
 
 
 def _description(agent):
-    """What must be equal on all ranks, as text."""
+    """Return a text that must be equal on all ranks."""
     return {"agent": agent.name, "spaces": agent._spaces,
             **{name: _text(value) for name, value in vars(agent.settings).items()}}
 

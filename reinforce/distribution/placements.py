@@ -171,7 +171,7 @@ def check_splits(agent: Agent, placement: Distribution) -> None:
 
 
 def learn(agent: Agent, experiences: Sequence[Any], states: Sequence[Any]) -> dict[str, Any]:
-    """What an iteration does with what came of all actors."""
+    """Handle the results of all actors of an iteration."""
     numbers = agent.learn(experiences)
     agent.gather(states)
     return numbers

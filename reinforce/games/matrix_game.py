@@ -86,7 +86,7 @@ class MatrixGame(Game):
         return Rules(initial, player, legal_actions, step, terminal, returns, observe)
 
     def draw(self, state: State) -> str:
-        """What was played, and what can still come out."""
+        """Describe the actions played, and the remaining payoffs."""
         record = state.data[0]
         moves = [int(m) for m in record["moves"][: record["played"]]]
         rest = self.payoffs[(slice(None), *moves)].reshape(self.num_players, -1)

@@ -45,7 +45,7 @@ class Nim(Game):
         self.observation_shape = (len(self.heaps),)
 
     def rules(self) -> Rules:
-        """What is left of the heaps."""
+        """Return the rules; a state holds the sizes of the heaps."""
         heaps, count, largest = self.heaps, len(self.heaps), max(self.heaps)
         value = -1.0 if self.misere else 1.0  # of taking the last one
 

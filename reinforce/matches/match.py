@@ -22,7 +22,7 @@ _AT_ONCE, _TREES = 4096, 128  # games played side by side; less where searches h
 
 @dataclass(frozen=True)
 class MatchResult:
-    """What came out of a match. Printed, it is a table.
+    """Result of a match; prints as a table.
 
     Attributes
     ----------

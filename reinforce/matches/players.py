@@ -1,4 +1,4 @@
-"""Who plays in a match: searches, policies, functions, chance, people."""
+"""Players of a match: searches, policies, functions, random moves, humans."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Player:
 
 
 def as_player(game: Any, player: Any, name: str | None = None) -> Player:
-    """What plays `game` in a match.
+    """Return the player for `game` in a match.
 
     Raises
     ------

@@ -18,14 +18,14 @@ def new_table(game: Any, count: int) -> Any:
 
 
 class _Table:
-    """What both have. Indices say which of the games are meant."""
+    """Interface of both tables; indices select games."""
 
     def __init__(self, game, count):
         self.game = game
         self.moves: list[tuple[int, ...]] = [()] * count
 
     def told(self, indices: Sequence[int]) -> str:
-        """Where an error happened."""
+        """Return where an error happened."""
         return f"the position of {self.game.name} after {self.moves[indices[0]]}" + (
             f", or one of {len(indices) - 1} others" if len(indices) > 1 else ""
         )
@@ -37,7 +37,7 @@ class _Records(_Table):
         self.states = game.new_states(count)
 
     def look(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Who moves, whether it is over, legal masks, probabilities of chance."""
+        """Return the player to move, whether the game is over, legal masks, and probabilities of chance."""
         return look(self.game, self.states[indices])
 
     def play(self, indices: np.ndarray, actions: np.ndarray) -> None:

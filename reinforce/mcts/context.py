@@ -1,4 +1,4 @@
-"""What a kernel of trees is called with: one int64 array of numbers and addresses, so that the pool of threads can hand
+"""Arguments of the tree kernels: one int64 array of numbers and addresses, so that the pool of threads can hand
 it on.
 """
 

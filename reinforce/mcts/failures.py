@@ -72,7 +72,7 @@ def check_backup(game: Game, backup: Any, tree: Tree, states: np.ndarray, moves:
 
 
 def _bad_player(game, node):
-    """Which player the rules named, after which of the moves below a node."""
+    """Describe which player the rules named, and after which of the moves below a node."""
     state = node.state
     for action in state.legal_actions:
         child = state.play(action)
@@ -97,7 +97,7 @@ def _again(game, evaluator, node):
 
 
 def _gave(found, legal=None):
-    """What an evaluator gave, for a message; NaN stands where it wrote nothing."""
+    """Describe the output of an evaluator for a message; NaN marks what it did not write."""
     if found is None:
         return "gave others"
     legal = np.ones(len(found), bool) if legal is None else legal

@@ -29,7 +29,7 @@ __all__ = ["LearnedModel", "LearnedSearchResult", "MuZero"]
 
 @dataclass(frozen=True)
 class LearnedModel:
-    """What MuZero searches in place of a game.
+    """A learned model, which MuZero searches in place of a game.
 
     The three functions are NumPy functions of batches, which `core.jit` compiles:
 
@@ -80,7 +80,7 @@ class LearnedModel:
 
 @dataclass(frozen=True)
 class LearnedSearchResult:
-    """What a search of B trees found.
+    """Result of a search of B trees.
 
     Attributes
     ----------

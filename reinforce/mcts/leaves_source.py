@@ -85,7 +85,7 @@ def cancel(tree, inflight, node):
 
 @lean
 def mover(tree, node):
-    """Who moved into a node; at the root, who is to move."""
+    """Return the player who moved into a node; at the root, the player to move."""
     if node == 0:
         return max(np.int64(tree.links[0].player), 0)
     node = np.int64(tree.parents[node].parent)

@@ -88,7 +88,7 @@ class Memory:
 
     @property
     def free(self) -> bool:
-        """Whether nobody holds an array of this memory: each of them refers to the block."""
+        """Return True if no array refers to this memory any more."""
         return sys.getrefcount(self.block) == self._references
 
     def begin(self, seed: int, simulations: int, temperature: float, step: int) -> None:
@@ -115,7 +115,7 @@ class Memory:
         return self._context[RESULTS : RESULTS + 4].tolist()
 
     def conclude(self) -> np.ndarray:
-        """What has been found, as `result.SearchResult` takes it."""
+        """Return the results, as `result.SearchResult` takes them."""
         call(manage, self._address, CONCLUDE)
         return self._results.copy()
 

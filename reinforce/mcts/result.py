@@ -1,4 +1,4 @@
-"""What a search has found, and a look into its trees."""
+"""Results of a search, and views of its trees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Node", "SearchResult", "SearchTree"]
 
 
 class SearchResult:
-    """Of one root; of a batch, everything has one more axis in front, and `line` and `tree` are lists.
+    """Result of a search from one root. For a batch, arrays have a leading batch axis, and `line` and `tree` are lists.
 
     Attributes
     ----------

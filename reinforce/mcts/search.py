@@ -108,7 +108,7 @@ class MCTS:
 
     @property
     def simulations(self) -> int | None:
-        """How many are run in each search. It may be changed, except for `Gumbel`, which has shared them out."""
+        """Number of simulations in each search. It may be changed, except with `Gumbel`, whose schedule is fixed."""
         return self._simulations
 
     @simulations.setter

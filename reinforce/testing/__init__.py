@@ -1,1 +1,1 @@
-"""Whether a game or an environment keeps what its users rely on."""
+"""Conformance checks of games and environments."""

@@ -81,7 +81,7 @@ def _allowed(actions, mask):
 
 
 def _steps(env, actions, info):
-    """What the steps give one after the other, masks at the end of each row, where there are some."""
+    """Return the results of consecutive steps, with masks (if any) at the end of each row."""
     rows = []
     for row in actions:
         *row, info = env.step(_allowed(row, info.get("action_mask")))

@@ -73,11 +73,11 @@ class Probe:
         self.moves.append(action)
 
     def terminal(self) -> bool:
-        """Whether the game is over."""
+        """Return True if the game is over."""
         return bool(self._number("terminal", self._call("terminal"), "True or False"))
 
     def player(self) -> int:
-        """Who is to move."""
+        """The player to move."""
         player = int(self._number("player", self._call("player"), "an integer"))
         if player == CHANCE and self.rules.chance is None:
             self.fail("player", "is CHANCE in a game without the rule chance")
@@ -104,7 +104,7 @@ class Probe:
         return self._finite("returns", self._written("returns", "out", (self.game.num_players,), np.float64))
 
     def observe(self, player: int) -> np.ndarray:
-        """What a player sees."""
+        """Return the observation of a player."""
         return self._finite("observe", self._written("observe", "seen", tuple(self.game.observation_shape), np.float32,
                                                      player=player))
 
@@ -173,7 +173,7 @@ class Probe:
         ) from error
 
     def _written(self, rule, name, shape, dtype, **given):
-        """What a rule writes, which must be everything and nothing else, and not depend on what was there."""
+        """Check that a rule writes all of its output, nothing else, and independently of the previous content."""
         found = []
         for fill in (0, 1):
             size = math.prod(shape)

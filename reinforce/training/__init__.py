@@ -1,1 +1,1 @@
-"""What all agents share: the training loop, evaluation, reports, checkpoints, running statistics."""
+"""Shared parts of all agents: training loop, evaluation, reports, checkpoints, running statistics."""

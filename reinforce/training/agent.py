@@ -108,7 +108,7 @@ class Agent:
 
     @property
     def parameters(self) -> Any:
-        """What actors want of what was learned so far, a tree of arrays."""
+        """Return the parameters that actors need, a tree of arrays."""
         raise NotImplementedError
 
     def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
@@ -131,7 +131,7 @@ class Agent:
 
     @property
     def policy(self) -> Policy:
-        """What was learned so far, which does not change when the training goes on."""
+        """Return a snapshot of the learned state, which further training does not change."""
         raise NotImplementedError
 
     # -- training ------------------------------------------------------------------------------------------------------
@@ -386,7 +386,7 @@ class Agent:
         return f"{self.env.observation_space} and {self.env.action_space}"
 
     def _check_place(self, path):
-        """Whether a checkpoint can be written, before any work is done."""
+        """Raise an error if no checkpoint can be written, before any work is done."""
         folder = os.path.dirname(os.fspath(path)) or "."
         if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
             raise CheckpointError(

@@ -93,10 +93,10 @@ class Episodes:
 
     @property
     def mean_return(self) -> float | None:
-        """Of the last 100 episodes, or as many as have ended; None before the first has."""
+        """Mean return of the last 100 finished episodes, or of all if fewer; None before the first has ended."""
         return float(self.returns[: self.finished].mean()) if self.finished else None
 
     @property
     def mean_length(self) -> float | None:
-        """Of the same episodes."""
+        """Mean length of the same episodes."""
         return float(self.steps[: self.finished].mean()) if self.finished else None

@@ -1,4 +1,4 @@
-"""How good a policy is: whole episodes, played to their end."""
+"""Evaluation of policies over complete episodes."""
 
 from __future__ import annotations
 

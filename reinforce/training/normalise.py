@@ -42,7 +42,7 @@ class RunningMoments:
 
     @classmethod
     def start(cls, shape: tuple[int, ...]) -> RunningMoments:
-        """Of nothing: mean 0, variance 1."""
+        """Return the statistics before any data: mean 0, variance 1."""
         return cls(np.zeros(shape), np.ones(shape))
 
     def add(self, batch: np.ndarray) -> None:

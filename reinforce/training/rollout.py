@@ -64,7 +64,7 @@ class Rollout:
 
     @property
     def position(self) -> dict[str, np.ndarray]:
-        """Where the next collection goes on; what a checkpoint keeps beside the environment's state."""
+        """The start of the next collection, which a checkpoint stores next to the environment's state."""
         found = {"observation": self.observations[-1].copy()}
         return found if self.masks is None else {**found, "mask": self.masks[-1].copy()}
 

@@ -1,4 +1,4 @@
-"""How an iteration that takes long is given up after Ctrl-C."""
+"""Cancellation of a long iteration after Ctrl-C."""
 
 from __future__ import annotations
 

@@ -298,7 +298,7 @@ class VectorEnv:
         self._is_reset = bool(new["reset"])
 
     def copies(self, begin: int, end: int) -> dict[str, np.ndarray]:
-        """What `state` says of some copies, for `set_copies` of this or another `VectorEnv` of the same environment."""
+        """Return the state of some copies, for `set_copies` of this or another `VectorEnv` of the same environment."""
         a = self.arrays
         found = {"data": a.data[..., begin:end], "steps": a.steps[begin:end], "done": a.done[begin:end],
                  "streams": a.streams[begin:end]}
@@ -345,7 +345,7 @@ class VectorEnv:
 
 
 def _copied(environment, num_envs, max_episode_steps, state):
-    """What `copy` and `pickle` make of a VectorEnv."""
+    """Restore a VectorEnv for `copy` and `pickle`."""
     env = VectorEnv(environment, num_envs, 0, max_episode_steps=max_episode_steps)
     env.state = state
     return env

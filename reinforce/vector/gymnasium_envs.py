@@ -53,7 +53,7 @@ def register_gymnasium() -> list[str]:
 
 def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None, options: dict[str, Any],
          ours: Sequence[str]) -> GymnasiumVectorEnv:
-    """What `triskele.reinforce.make` gives for what is not ours."""
+    """Return the vector environment of `triskele.reinforce.make` for environments other than ours."""
     if isinstance(env, GymnasiumVectorEnv):
         env, max_episode_steps, options = (
             env.given,

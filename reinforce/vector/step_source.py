@@ -154,7 +154,7 @@ def _tuple(items: Sequence[object]) -> str:
 
 
 def _lanes(fields: int, width: int, action_width: int) -> dict[str, str]:
-    """What depends on the numbers of fields, of observations and of actions (0: discrete)."""
+    """Return the source that depends on the numbers of fields, observations and actions (0: discrete)."""
     padded = 1 << (width - 1).bit_length()
     vectors = [f"v{min(k, width - 1)}" for k in range(padded)]
     while len(vectors) > 1:

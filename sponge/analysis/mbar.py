@@ -139,7 +139,7 @@ class Mbar:
         return vs @ np.linalg.pinv(inner, rcond=1e-10, hermitian=True) @ vs.T
 
     def _inefficiency(self, terms):
-        """Of terms that add up to an estimate."""
+        """Return the statistical inefficiency of an estimate that is a sum of terms."""
         some = self.counts[self.counts > 0]
         if np.all(some == some[0]):
             return statistical_inefficiency(terms.reshape(len(some), -1).sum(0))

@@ -35,7 +35,7 @@ class Rectangle:
     psi: tuple[float, float] = (-np.pi, np.pi)
 
     def __call__(self, phi: Any, psi: Any) -> np.ndarray:
-        """Whether points are inside."""
+        """Return a mask that is True for points inside the region."""
         return _between(phi, self.phi) & _between(psi, self.psi)
 
 

@@ -61,7 +61,7 @@ class Blocking:
 
 
 def statistical_inefficiency(x: Any) -> float:
-    r"""How many correlated samples are worth one independent one.
+    r"""Return the statistical inefficiency: the number of correlated samples worth one independent sample.
 
     .. math:: g = 1 + 2 \sum_{t=1}^{T} (1 - t / N) C(t)
 
@@ -163,7 +163,7 @@ def mean(x: Any, weights: Any = None) -> Mean:
 
 
 def effective_samples(x: Any, weights: Any = None, *, period: float | None = None) -> float:
-    r"""How many independent samples, drawn from the target itself, would give the mean of x with the same error.
+    r"""Return the number of independent samples from the target that would give the mean of x with the same error.
 
     .. math:: N_{eff} = \frac{\mathrm{var}_w(x)}{\sigma^2(\bar x)}
               = \frac{(\sum_t w_t)^2 \, \mathrm{var}_w(x)}{g_y \sum_t w_t^2 (x_t - \bar x)^2}

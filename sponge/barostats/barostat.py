@@ -1,4 +1,4 @@
-"""What a barostat is, and what both kinds have in common."""
+"""Base class of barostats."""
 
 from __future__ import annotations
 

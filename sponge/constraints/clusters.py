@@ -1,4 +1,4 @@
-"""Which atoms move together: clusters of constraints, with virtual sites and the atoms that place them."""
+"""Groups of atoms that move together: clusters of constraints, with virtual sites and their parent atoms."""
 
 from __future__ import annotations
 

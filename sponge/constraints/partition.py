@@ -93,7 +93,7 @@ def partition(system: Any, masses: np.ndarray | None = None) -> Partition:
 
 
 def _symmetric(pairs, lengths, start, masses):
-    """Which triangles are waters, and their two lengths; `pairs` [t, 3, 2] counted from the first atom."""
+    """Find the triangles that are waters, and their two lengths; `pairs` (t, 3, 2) count from the first atom."""
     low, high = pairs.min(2), pairs.max(2)
     key = 3 * low + high  # 0-1: 1, 0-2: 2, 1-2: 5
     in_a_row = np.all(np.sort(key, 1) == (1, 2, 5), 1) if len(key) else np.zeros(0, bool)

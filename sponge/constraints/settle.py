@@ -24,7 +24,7 @@ PARAMETERS = 12
 
 
 def water_parameters(apex_leg: float, leg_leg: float, mass: float, leg_mass: float) -> np.ndarray:
-    """What the kernels know of a kind of water, [PARAMETERS]."""
+    """Return the parameters of a water model for the kernels, (PARAMETERS,)."""
     total = mass + 2 * leg_mass
     half = leg_leg / 2
     height = np.sqrt(apex_leg**2 - half**2)

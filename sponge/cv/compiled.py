@@ -90,7 +90,7 @@ class Evaluation:
         return Plan(stages=stages, reduce=[reduce], rows=self.rows)
 
     def at_step(self) -> str:
-        """Where the run stands, in words."""
+        """Describe the position in the run."""
         return f"at step {self.engine.flags[STEP]}"
 
     def _explain(self, engine) -> bool:
@@ -115,7 +115,7 @@ class Evaluation:
 
 
 def _function(cvs: list[CollectiveVariable], periodic: bool, energy: Callable | None, name: str) -> Callable:
-    """What the core compiles: positions, box if there is one, and leaves -> the arrays of an `Evaluation`."""
+    """The function that the core compiles: positions, box (if any) and leaves -> the arrays of an `Evaluation`."""
 
     def evaluate(positions: Any, *rest: Any) -> list[Any]:
         box, leaves = (rest[0], rest[1:]) if periodic else (None, rest)

@@ -181,7 +181,7 @@ class Ensemble:
         return found if several else found[0]
 
     def values(self, observable: Observable, params: Any) -> Any:
-        """What the observable is in each frame at `params`, [frames, ...]."""
+        """Return the observable in each frame at `params`, (frames, ...)."""
         if observable.of_params:
             return self._over(observable.frame, params)
         if observable.frame not in self._fixed:

@@ -1,4 +1,4 @@
-"""What both ways of differentiating a trajectory share: the integrator in numbers, and its noise."""
+"""Shared parts of both methods to differentiate a trajectory: the integrator as numbers, and its noise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fill_noise(step, key, like, out):  # key uint32 [2]; like, out [n, 3]
 
 
 class Path(NamedTuple):
-    """What a trajectory returns.
+    """Result of a trajectory.
 
     Attributes
     ----------
@@ -64,17 +64,17 @@ class Scheme:
 
     @property
     def verlet(self) -> bool:
-        """Whether velocities begin and end at the times of positions."""
+        """True if velocities begin and end at the times of the positions."""
         return self.noise is None
 
     @property
     def records(self) -> int:
-        """How often `observe` is called."""
+        """Number of calls of `observe`."""
         return self.steps // self.every
 
     @classmethod
     def of(cls, integrator: Any, masses: Any, steps: int, every: int | None) -> Scheme:
-        """That of an integrator of sponge.
+        """Return the scheme of an integrator of sponge.
 
         Raises
         ------

@@ -24,7 +24,7 @@ REST, WITH_SOLVENT, SOLUTE = 0, 1, 2  # classes: U_ww, U_pw, U_pp
 
 
 def solute_mask(system: System, solute: Any, where: str = "solute") -> np.ndarray:
-    """Which atoms belong to the solute.
+    """Return a mask of the atoms of the solute.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class EnergySplit:
         return [*by_class[SOLUTE], times(0, 1), *by_class[WITH_SOLVENT], times(1, -1), *by_class[REST]]
 
     def virial(self) -> np.ndarray:
-        """What the factors of forces add to the virial [9], as last computed with the flag ENERGY."""
+        """Return the contribution of the force factors to the virial (9,), as last computed with the flag ENERGY."""
         total = np.zeros(9)
         for plan in self.engine.plans.values():
             for k, rows in plan.enhanced:

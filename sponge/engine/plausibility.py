@@ -1,4 +1,4 @@
-"""What is computed but cannot be meant: overlapping atoms, and lengths in angstrom."""
+"""Checks for input that is valid but implausible: overlapping atoms, and lengths in angstrom."""
 
 from __future__ import annotations
 

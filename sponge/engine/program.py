@@ -19,7 +19,7 @@ __all__ = ["Phase", "Program"]
 
 @dataclass(eq=False)
 class Phase:
-    """What runs between two points at which all threads meet.
+    """The tasks that run between two barriers of all threads.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ __all__ = ["Fit", "Round", "fit"]
 
 @dataclass(frozen=True)
 class Round:
-    """What one round of a fit did.
+    """Result of one round of a fit.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What `fit` found.
+    """Result of `fit`.
 
     Attributes
     ----------

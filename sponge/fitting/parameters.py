@@ -95,7 +95,7 @@ class Parameters:
         return found
 
     def params(self, u: Any) -> dict[str, dict[str, Any]]:
-        """What changes in ``system.params()``."""
+        """Return the entries of ``system.params()`` that `u` changes."""
         theta = self.values(u)
         if self._function is not None:
             return self._function(theta)

@@ -1,4 +1,4 @@
-"""What a fit is about: system, targets and parameters, as functions of one vector."""
+"""The problem that a fit solves: system, targets and parameters, as functions of one vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `sponge.fit` gets averages and their gradients: options of the three ways, and the runs they start from."""
+"""Options of the three methods by which `sponge.fit` computes averages and gradients, and the runs they start from."""
 
 from __future__ import annotations
 

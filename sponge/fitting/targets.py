@@ -1,4 +1,4 @@
-"""What `sponge.fit` brings a system to: measured or computed properties, with how exactly they are known."""
+"""Targets of `sponge.fit`: measured or computed properties with their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which template each residue is, and with it the type of each atom."""
+"""Assignment of templates to residues, and of types to atoms."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _choose(graph, candidates, residue, topology):
 
 
 def _same(a, b):
-    """Whether two matches give all atoms the same types and parameters."""
+    """Return True if two matches give all atoms the same types and parameters."""
     (ta, pa), (tb, pb) = a, b
     return (
         all(ta.types[i] == tb.types[j] and ta.attributes[i] == tb.attributes[j] for i, j in zip(pa, pb))

@@ -59,7 +59,7 @@ def _bond_kinds(graph):
 
 
 def _distance(template, graph):
-    """How far a template is from a residue: heavy atoms and links to others count most, then atoms, names and bonds."""
+    """Return a sort key for the distance of a template from a residue: heavy atoms and external bonds count most."""
     atoms = _difference(_counts(template), _counts(graph))
     heavy = sum(abs(n) for e, n in atoms.items() if e > 1)
     names = len(set(template.names) ^ set(graph.names))
@@ -121,7 +121,7 @@ def _external(template, graph):
 
 
 def _hint(graph, nearest, forcefield):
-    """What to do about it, from the most likely cause."""
+    """Return advice for the most likely cause."""
     difference = _difference(_counts(nearest), _counts(graph))
     known = any(t.name[-3:] == graph.name[-3:] for t in forcefield.templates.values()) or _known_residue(graph.name)
     heavy = {e: n for e, n in difference.items() if e > 1}
@@ -154,7 +154,7 @@ def _hint(graph, nearest, forcefield):
 
 
 def _loose(graph):
-    """Whether some atom has no bond."""
+    """Return True if some atom has no bond."""
     return len(graph.names) > 1 and len(set(graph.bonds.ravel().tolist())) < int(np.sum(graph.elements > 0))
 
 

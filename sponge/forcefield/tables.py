@@ -32,7 +32,7 @@ class TermTable:
         self.values.append(value)
 
     def rank(self, index: int) -> tuple[bool, int]:
-        """What definitions are chosen by: the smallest is taken."""
+        """Return the sort key of a definition; the smallest is chosen."""
         return self.specific_first and None in self.patterns[index], index
 
     def find(self, types: tuple, both_ways: bool = True) -> int | None:

@@ -42,7 +42,7 @@ class Graph:
 
     @cached_property
     def signature(self) -> tuple:
-        """What equal graphs have in common at least."""
+        """Return invariants of the graph; equal graphs have equal invariants."""
         return tuple(sorted(self.elements.tolist())), len(self.bonds), int(self.external.sum())
 
 

@@ -1,4 +1,4 @@
-"""What an integrator is: its options, the phases of one step, and the arrays that a restart needs."""
+"""Base class of integrators: options, phases of one step, and the arrays that a restart needs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Integrator:
         engine.flags[FORCES_STALE] = 1
 
     def heat(self, engine: Engine) -> float:
-        """What must be added to kinetic and potential energy to get a conserved quantity, in kJ/mol.
+        """Return the term that makes kinetic plus potential energy a conserved quantity, in kJ/mol.
 
         NaN where the scheme keeps no such account.
         """

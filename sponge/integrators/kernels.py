@@ -24,7 +24,7 @@ _S0, _S1, _S2 = _SPREAD
 
 @device
 def _masks(atoms):
-    """Which of the 24 coordinates of eight atoms belong to the first `atoms`."""
+    """Return a mask of the 24 coordinates of eight atoms: True for those of the first `atoms`."""
     lane, last = simd.iota(8), np.int32(3 * atoms)
     return lane < last, lane < np.int32(last - np.int32(8)), lane < np.int32(last - np.int32(16))
 

@@ -81,7 +81,7 @@ def remove_com_motion(engine: Engine, every: int = 1) -> list[Phase]:
 
 
 def com_phases(engine: Engine) -> list[Phase]:
-    """Those of a run: none when the system's motion is left alone."""
+    """Return the phases that remove centre-of-mass motion; empty if the system leaves it alone."""
     wanted = engine.system.remove_com_motion and np.count_nonzero(engine.masses) > 1
     return remove_com_motion(engine, _EVERY) if wanted else []
 

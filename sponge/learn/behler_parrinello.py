@@ -102,7 +102,7 @@ class BehlerParrinello(Network):
                 "angular": self.angular}
 
     def symmetry_functions(self, species: Any, neighbors: Any, vectors: Any) -> Any:
-        """What the networks see of each atom's neighbourhood, [n, functions]; arguments as for `energies`."""
+        """Return the symmetry functions of each atom, (n, functions); arguments as for `energies`."""
         return np.concatenate(self._functions(species, neighbors, vectors), axis=-1)
 
     def _functions(self, species, neighbors, vectors):

@@ -1,4 +1,4 @@
-"""What networks for energies have in common: elements, cut-off, reference energies; how they are kept in files."""
+"""Base class of energy networks: elements, cut-off, reference energies and files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Network:
         raise NotImplementedError
 
     def options(self) -> dict[str, int | float]:
-        """What `init` was given besides elements and cut-off: numbers."""
+        """Return the numeric options of `init` other than elements and cut-off."""
         raise NotImplementedError
 
     def energies(self, species: Any, neighbors: Any, vectors: Any) -> Any:
@@ -99,7 +99,7 @@ class Network:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the weights."""
+        """Floating-point type of the weights."""
         return np.result_type(*core.tree.leaves(self))
 
     def astype(self: _Self, dtype: Any) -> _Self:

@@ -152,7 +152,7 @@ def named_weights(network: Network) -> list[tuple[str, np.ndarray]]:
 
 
 class _Chosen:
-    """Which pairs there are, for the energy at values."""
+    """Return the pairs of atoms, for the energy at given values."""
 
     def __init__(self, potential, periodic):
         self._potential, self._periodic = potential, periodic

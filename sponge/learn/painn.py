@@ -144,7 +144,7 @@ class PaiNN(Network):
 
 @core.custom_vjp
 def _message(x, filters, v, directions, neighbors):
-    """What neighbours add to scalars [n, f] and vectors [n, 3, f] (eq. 7 and 8).
+    """Return the contributions of neighbours to scalars (n, f) and vectors (n, 3, f) (eq. 7 and 8).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How networks see a distance: radial functions, and an envelope that ends smoothly at the cut-off."""
+"""Radial functions of networks, and an envelope that vanishes smoothly at the cut-off."""
 
 from __future__ import annotations
 

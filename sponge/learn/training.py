@@ -25,7 +25,7 @@ _LENGTH = 0.03  # nm: a network's output of 1 stands for the work of a typical f
 
 @dataclass(frozen=True)
 class Errors:
-    """How far a network is from a data set.
+    """Errors of a network on a data set.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Errors:
 
 @dataclass
 class History:
-    """What a training has gone through, one entry for each epoch.
+    """History of a training, one entry per epoch.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class History:
 
 @dataclass(frozen=True)
 class Training:
-    """What `train` found.
+    """Result of `train`.
 
     Attributes
     ----------
@@ -312,7 +312,7 @@ def _scales(network, data):
 
 @dataclass
 class _State:
-    """Where a training is."""
+    """State of a training."""
 
     network: Any
     state: Any

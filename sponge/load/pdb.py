@@ -408,7 +408,7 @@ def pdb_model(topology: Topology, positions: np.ndarray) -> str:
 
 @lru_cache(maxsize=2)
 def _fixed_columns(topology):
-    """What stands before and after the coordinates of each atom; TER lines stand before the next atom."""
+    """Return the text before and after the coordinates of each atom; TER lines precede the next atom."""
     heads, tails = [], []
     residue = topology.residue_index.tolist()
     chain = topology.chain_index.tolist()

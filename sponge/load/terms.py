@@ -1,4 +1,4 @@
-"""What all readers share: elements from masses, which bonds and angles become constraints, and adding terms to a
+"""Functions shared by all readers: elements from masses, constraints from bonds and angles, and adding terms to a
 system.
 """
 

@@ -1,4 +1,4 @@
-"""How wide the buffers of a neighbour list must be, and how often to build and prune it.
+"""Width of the buffers of a neighbour list, and the schedule of its builds and prunes.
 
 Between two builds a pair of atoms may come within the cut-off unseen. Its missing energy, averaged over thermal
 displacements, is a drift of the total energy; the buffer is chosen so that an upper estimate of the drift stays below a
@@ -67,7 +67,7 @@ def schedule(engine: Engine, cutoff: float, temperature: float, timestep: float,
     volume_terms = {}
 
     def radius(life):
-        """Of a list that is used `life` times."""
+        """Return the radius of a list that is used `life` times."""
         if life not in volume_terms:
             time = max(life - 1, 0) * timestep
             free, bound = spread

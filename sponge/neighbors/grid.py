@@ -19,7 +19,7 @@ _MOST_TURNS = 1.0e9  # an atom farther away than this many boxes is lost; it is 
 
 @device
 def _turns(x, edge):
-    """How many edges to subtract so that x lies in [0, edge)."""
+    """Return the number of edges to subtract so that x lies in [0, edge)."""
     k = np.floor(x / edge)
     return k if abs(k) < _MOST_TURNS else 0.0  # of NaN: 0
 
@@ -88,7 +88,7 @@ def count(chunk, chunks, wrapped, groups, n_groups, geometry, state, keys, count
 
 @kernel(nogil=True)
 def start(chunk, chunks, n_groups, state, counts, atom_start, cluster_start, prune, flags):
-    """Where each column begins among atoms and clusters; counts[chunk, key] becomes where that chunk's share begins."""
+    """Find where columns begin among atoms and clusters; counts[chunk, key] becomes the start of the chunk's share."""
     atoms, clusters = 0, 0
     for key in range(state[COLUMNS_X] * state[COLUMNS_Y] * n_groups):
         atom_start[key], cluster_start[key] = atoms, clusters

@@ -55,7 +55,7 @@ def at_values(choose: Callable[..., list[Part]], *leaves: Any) -> Any:
 
 
 class _Term:
-    """What is done with each part (`_value`, or a pullback of it), and the outputs it gives."""
+    """The function applied to each part (`_value`, or its pullback), and its outputs."""
 
     def __init__(self, choose, out, of):
         self.choose, self.out, self.of = choose, out, of
@@ -66,7 +66,7 @@ class _Term:
 
 
 def _kept(function: Any, key: Any, make: Callable[[], Any]) -> Any:
-    """What `make` returns, made once and kept by the function itself, so that it goes with it."""
+    """Return ``make()``, cached on the function itself, so that both are freed together."""
     kept = vars(function).setdefault("_at_values", {})
     if key not in kept:
         kept[key] = make()

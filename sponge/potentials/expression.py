@@ -85,7 +85,7 @@ class ExpressionTerm(TermPotential):
 
     @property
     def kind(self):  # type: ignore[override]
-        """What the terms are."""
+        """The kind of the terms: bonds, angles or torsions."""
         return _KINDS[self.of][0]
 
     def energy(self, params, positions, box):

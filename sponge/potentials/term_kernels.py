@@ -108,7 +108,7 @@ def open_chunk(chunk, layout, buffer):
 
 @device
 def is_term(block, blocks, terms):
-    """Which lanes hold a term. Lane k has terms k * blocks ... (k + 1) * blocks - 1, one in each block.
+    """Return a mask of lanes that hold a term. Lane k has terms k * blocks ... (k + 1) * blocks - 1, one in each block.
 
     So terms that follow each other, which mostly share atoms, are added to the same forces in different blocks: within
     one, each addition would wait for the one before to come back from memory.

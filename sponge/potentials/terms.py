@@ -66,7 +66,7 @@ def torsions(positions: Any, box: Any, atoms: np.ndarray) -> Any:
 # ---------------------------------------------------------------------------------------------------------- compiled
 # form
 class Kind(NamedTuple):
-    """What a bond, an angle and a torsion differ in."""
+    """The properties in which bonds, angles and torsions differ."""
 
     atoms: int  # of a term
     coordinate: Callable  # (positions, box, atoms) -> [m]
@@ -239,7 +239,7 @@ class TermPotential(Potential):
 
 
 def class_and_state(potential: Potential) -> tuple:
-    """How pickle takes a potential whose class is made by a decorator."""
+    """Reduce a potential whose class was made by a decorator, for pickle."""
     return _restore, (Handle(type(potential)), potential.__dict__)
 
 

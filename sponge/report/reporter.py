@@ -107,11 +107,11 @@ class FileReporter(Reporter):
         raise NotImplementedError
 
     def record(self, sim: Simulation, step: int) -> bytes:
-        """What one report adds to the file."""
+        """Return the bytes that one report appends to the file."""
         raise NotImplementedError
 
     def footer(self) -> bytes:
-        """What ends a finished file; cut off again when a later run goes on."""
+        """Return the bytes that end a finished file; a later run that continues the file removes them first."""
         return b""
 
     def go_on(self, sim: Simulation, header: bytes) -> None:

@@ -85,7 +85,7 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
 
 
 def fingerprint(sim: Simulation) -> dict[str, Any]:
-    """What a run depends on besides its state: a tree of names, with numbers as they are and arrays as hashes."""
+    """Return all that a run depends on besides its state, as a tree by name: numbers as values, arrays as hashes."""
     system = sim.system
     return json.loads(json.dumps({
         "atoms": system.n,
@@ -106,7 +106,7 @@ def fingerprint(sim: Simulation) -> dict[str, Any]:
 
 def differences(saved: dict[str, Any], here: dict[str, Any], where: str = "", *, then: str = "in the checkpoint",
                 now: str = "here") -> list[str]:
-    """What differs between two fingerprints, in words; `then` and `now` say which is which."""
+    """Describe the differences between two fingerprints; `then` and `now` name them."""
     found = []
     for key in [*saved, *(k for k in here if k not in saved)]:
         name = f"{where}{key}"

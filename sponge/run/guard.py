@@ -63,7 +63,7 @@ class Guard:
         sim._engine.on_status(_BROKEN, _stop)
 
     def phases(self) -> list[Phase]:
-        """What looks at the atoms inside the compiled loop, at the end of a step."""
+        """Return the task that checks the atoms at the end of each step of the compiled loop."""
         engine = self.sim._engine
         task = Task(look_at_atoms, engine.atom_starts, engine.positions, engine.velocities, engine.flags,
                     chunks=engine.atom_chunks)
@@ -104,7 +104,7 @@ class Guard:
             self.remember()
 
     def _find(self, last: int, broken: bool) -> str | None:
-        """Where it began, by making the steps from the last good state to `last` again; None if nothing broke."""
+        """Repeat the steps from the last good state to `last` and return where the failure began, or None."""
         sim = self.sim
         self._restore()
         ahead = last - _EVERY - sim.step
@@ -198,7 +198,7 @@ def _stop(engine) -> bool:
 
 
 def last_good_path(reporters: Sequence[Reporter]) -> str:
-    """Where a state is saved when something fails: beside the checkpoint, or in the working folder."""
+    """Return the path of the state saved on a failure: next to the checkpoint, or in the working folder."""
     for r in reporters:
         if isinstance(r, Checkpoint):
             stem, ending = os.path.splitext(r.path)

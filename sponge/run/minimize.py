@@ -33,7 +33,7 @@ _JITTER, _MOST_JITTERS = 0.01, 10  # nm, for atoms on top of each other
 
 @dataclass(frozen=True)
 class Minimum:
-    """How a minimisation ended.
+    """Result of a minimisation.
 
     Attributes
     ----------

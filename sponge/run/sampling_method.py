@@ -1,4 +1,4 @@
-"""What a sampling method is: a change of the potential that a simulation moves in, and what it learns on the way."""
+"""Base class of sampling methods, which modify the potential of a simulation and learn on the way."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Sampling(Fixed):
         """
 
     def split(self, engine: Engine) -> EnergySplit | None:
-        """What of the energy is wanted apart, when the method scales it; called before any plan is made."""
+        """Return the parts of the energy that the method scales separately; called before any plan is made."""
         return None
 
     def plan(self, engine: Engine) -> Plan:
-        """What adds bias forces to ``engine.forces``; its rows hold the energy and virial of the bias.
+        """Return the tasks that add bias forces to ``engine.forces``; their rows hold energy and virial of the bias.
 
         A method that scales forces sets ``engine.split.scales`` in a phase of `Plan.after` and adds an energy; the
         engine sees to the virial.
@@ -57,7 +57,7 @@ class Sampling(Fixed):
         raise NotImplementedError
 
     def after_step(self, engine: Engine, integrator: Integrator) -> list[Phase]:
-        """What runs at the end of each step, such as records and updates of the bias.
+        """Return the tasks that run at the end of each step, such as records and updates of the bias.
 
         Energies and forces are then those of the positions at the beginning of the step, state number ``flags[STEP]``,
         if ``integrator.forces_at`` is "old", and those of its end, state number ``flags[STEP] + 1``, if it is "new".
@@ -75,7 +75,7 @@ class Sampling(Fixed):
         """Go back to such a state, in place."""
 
     def news(self) -> dict[str, np.ndarray]:
-        """What this walker has learned since the last `receive`."""
+        """Return what this walker has learned since the last `receive`."""
         raise NotImplementedError(f"{type(self).__name__} cannot be shared by several walkers")
 
     def receive(self, news: Sequence[dict[str, np.ndarray]]) -> None:

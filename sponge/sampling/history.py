@@ -1,4 +1,4 @@
-"""What a run over a ladder of temperatures has recorded: energies, and the n_k that they were drawn with."""
+"""Records of a run over a ladder of temperatures: energies, and the n_k they were sampled with."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class History:
         return energies
 
     def begin(self, mode: int, log_n: np.ndarray) -> bool:
-        """What is recorded from now on is drawn in this mode with these ln n_k; whether that is anything new."""
+        """Set the mode and ln n_k of records from now on, and return True if they differ from the last."""
         row = np.concatenate([[len(self.records), mode], log_n])
         epochs = self.epochs.values
         if len(epochs) and np.array_equal(epochs[-1, 1:], row[1:], equal_nan=True):

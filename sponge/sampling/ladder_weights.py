@@ -60,7 +60,7 @@ def from_one_temperature(betas: np.ndarray, energies: np.ndarray, beta: float) -
 
 
 class LadderWeights:
-    """What learns ln n_k from energies.
+    """Estimator of ln n_k from energies.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class Ranks:
         return int(np.searchsorted(self._first, k, side="right")) - 1
 
     def gather(self, item: Any) -> list[Any]:
-        """What all ranks have given, in their order, on all of them."""
+        """Gather the objects of all ranks, in rank order, on every rank."""
         return [item] if self.size == 1 else self._comm.allgather(item)
 
     def swap(self, pairs: list[tuple[int, int]], arrays: dict[int, np.ndarray]) -> dict[int, np.ndarray]:

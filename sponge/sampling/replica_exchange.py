@@ -148,7 +148,7 @@ class ReplicaExchange(Replicas):
 
     @property
     def round_trips(self) -> np.ndarray:
-        """How often each walker went from the first state to the last and back, int [n]."""
+        """Number of round trips of each walker from the first state to the last and back, (n,) int."""
         trips = np.zeros(self.n, np.int64)
         walkers = np.concatenate([self.walkers, self._order[None]])
         for w in range(self.n):

@@ -276,21 +276,21 @@ class Replicas(Fixed):
     # -- for subclasses ------------------------------------------------------------------------------------------------
 
     def _describe(self, k: int, sim: Simulation) -> dict[str, Any]:
-        """What all ranks need to know of a replica."""
+        """Return what all ranks need to know of a replica."""
         return {"timestep": sim.timestep}
 
     def _news(self, k: int, sim: Simulation) -> Any:
-        """What a replica, in its thread, brings to a meeting."""
+        """Return the data that a replica, in its thread, contributes to a meeting."""
 
     def _meet(self, news: list[Any]) -> None:
-        """What is done at a meeting: the same on all ranks."""
+        """Act on the data of a meeting, identically on all ranks."""
 
     def _options(self) -> dict[str, Any]:
-        """What must agree for a checkpoint to fit, besides the simulations."""
+        """Return the options that a checkpoint must match, besides the simulations."""
         return {"kind": type(self).__name__, "number of replicas": self.n, "every": self.every}
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        """What the ensemble has recorded."""
+        """Return the records of the ensemble."""
         return {}
 
     def _take(self, arrays: dict[str, np.ndarray]) -> None:
@@ -317,7 +317,7 @@ class Replicas(Fixed):
                     os.unlink(_member(path, before, k))
 
     def _tag(self, path):
-        """That of the set which is there; agreed upon before anyone writes."""
+        """Return the tag of the existing set of files; all ranks agree on it before any of them writes."""
         def read():
             with contextlib.suppress(FileNotFoundError, CheckpointError):
                 return _checked_tag(path, read_checkpoint(path)[1])
@@ -433,7 +433,7 @@ def _advance(sim: Simulation, reporters: list[Reporter], until: int) -> None:
 
 
 def _checked_tag(path, meta):
-    """What the names of the replicas' files end in: a number, so that no checkpoint leads to files elsewhere."""
+    """Return the suffix of the replicas' files: a number, so that no checkpoint points to files elsewhere."""
     tag = meta.get("tag") if isinstance(meta, dict) else None
     if not isinstance(tag, str) or not re.fullmatch(r"\d+b?", tag):
         raise CheckpointError(

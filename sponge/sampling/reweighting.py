@@ -171,7 +171,7 @@ def solve(energy: np.ndarray, count: np.ndarray, samples: np.ndarray, log_n: np.
 
 
 def kish(weights: Any, epochs: Any = None) -> float:
-    """How many independent, equally weighted samples a weighted series is worth.
+    """Return the number of independent, equally weighted samples that a weighted series is worth.
 
     Kish's (sum w)^2 / sum w^2, divided by the statistical inefficiency of the weights, which are in order of time.
 
@@ -204,7 +204,7 @@ def kish(weights: Any, epochs: Any = None) -> float:
 
 
 def count_round_trips(energies: np.ndarray, low: float, high: float) -> int:
-    """How often a series [m] went from `low` or below to `high` or above, and back.
+    """Count the round trips of a series (m,) from `low` or below to `high` or above, and back.
 
     Examples
     --------

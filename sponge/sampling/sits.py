@@ -306,7 +306,7 @@ class SITS(Sampling):
 
     @property
     def produced(self) -> np.ndarray:
-        """Whether n_k was kept as it was, bool [m]: states recorded in mode "produce"."""
+        """Mask (m,) of the states recorded in mode "produce", with fixed n_k."""
         return self._history.modes[self._history.epoch_of(np.arange(len(self._records)))] == PRODUCE
 
     def shares(self) -> np.ndarray:
@@ -325,7 +325,7 @@ class SITS(Sampling):
 
     @property
     def round_trips(self) -> int:
-        """How often E went from its mean at the lowest temperature to its mean at the highest, and back."""
+        """Number of round trips of E between its means at the lowest and the highest temperature."""
         energies = self.energies
         if len(energies) < 2 or len(self.temperatures) < 2:
             return 0

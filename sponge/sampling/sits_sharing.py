@@ -1,4 +1,4 @@
-"""How walkers of SITS learn one n_k together."""
+"""Sharing of one n_k between walkers of SITS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Sharing"]
 
 
 class Sharing:
-    """What all walkers know alike, and energies that wait until there are enough for a block.
+    """State that all walkers share, and energies that wait for a complete block.
 
     All walkers feed the same news in the same order into the same estimator, and so agree bit for bit. At first they
     take over what walker 0 knows.

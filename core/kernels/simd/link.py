@@ -35,12 +35,12 @@ def _assembly(triple: str, cpu: str, features: str) -> str:
 
 
 def has_fma(context) -> bool:
-    """Whether the target multiplies and adds in one instruction: asked of LLVM, which knows every processor's name."""
+    """Return True if the target has fused multiply-add, according to LLVM."""
     return "fmadd" in _assembly(*context.codegen().magic_tuple())
 
 
 def has_avx512(context) -> bool:
-    """Whether the target is known to have AVX-512F."""
+    """Return True if the target is known to have AVX-512F."""
     return "+avx512f" in context.codegen().magic_tuple()[2].split(",")
 
 

@@ -120,7 +120,7 @@ def start(context, builder, array_type, array):
 
 
 def check_lanes(context, builder, array_type, array, indices, n, mask=None):
-    """Where code is checked, raise IndexError unless all `n` indices (those at which `mask` is set) lie in the
+    """Raise IndexError, in checked code, unless all `n` indices (those at which `mask` is set) lie in the
     array.
     """
     if not checked() or isinstance(array_type, types.CPointer):

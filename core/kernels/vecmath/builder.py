@@ -242,7 +242,7 @@ class Builder:
         return x
 
     def is_nan(self, x, y=None) -> Value:
-        """Whether x, or x or y, is NaN."""
+        """Return True where x, or x or y, is NaN."""
         return self.emit(f"fcmp uno {self.type()} {x.name}, {(x if y is None else y).name}", "b")
 
     # ---- bits

@@ -132,7 +132,7 @@ def sequence(theta: Any, phi: Any, lam: Any, basis: frozenset[str]) -> Sequence:
 
 
 def _turns(t: Any) -> int | None:
-    """How many times 2 pi an angle is, if that is a whole number."""
+    """Return an angle as a multiple of 2 pi if that is a whole number, else None."""
     if type(t) is Linear:
         return None
     turns = round(t / (2 * _PI))

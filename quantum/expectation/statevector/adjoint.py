@@ -125,5 +125,5 @@ class AdjointMethod:
 
 
 def default_block(num_qubits: int, single: bool) -> Block:
-    """What was fastest; sizes from 9 to 12 make little difference: the sweep is bound by arithmetic."""
+    """Return the fastest block size; sizes from 9 to 12 make little difference: the sweep is bound by arithmetic."""
     return Block(12, 5) if single else Block(11, 4)

@@ -90,7 +90,7 @@ def chunks_of(row, n):
 
 @template
 def span(code, row, total):
-    """Where the vectors of the ops of a pass begin and end."""
+    """Return the offsets at which the vectors of the ops of a pass begin and end."""
     begin = code[row[0], 3] if row[0] < len(code) else total
     return begin, code[row[1], 3] if row[1] < len(code) else total
 

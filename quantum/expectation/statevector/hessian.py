@@ -34,7 +34,7 @@ class ShiftedGradients:
 
     @property
     def is_cheaper(self) -> bool:
-        """Whether there are rules for all, and few enough points for this to be the faster way (against one sweep a
+        """True if there are rules for all, and few enough points for this to be the faster way (against one sweep a
         parameter).
         """
         points = sum(len(shifts) for _, shifts in self.slots.rules)

@@ -65,7 +65,7 @@ def imaginary(c, g, i, j):
 
 @device
 def pull_product(row, c, g):
-    """Of the recipe PRODUCT: matrix = op @ previous, so that G_previous = op^T G and G_op = G previous^T, gathered by
+    """Pull back PRODUCT: matrix = op @ previous, so that G_previous = op^T G and G_op = G previous^T, gathered by
     entry.
     """
     out, source, previous, size = row[1], row[2], row[4], 1 << row[5]
@@ -145,7 +145,7 @@ def pull_angles(starts, indices, coefficients, g_angles, g_values):
 
 
 def wanted(program) -> np.ndarray:
-    """Of each op, whether its coefficients depend on values: only then are their cotangents worth collecting.
+    """Return a mask of the ops whose coefficients depend on values, and so need cotangents.
 
     (K,) bool.
     """

@@ -141,7 +141,7 @@ def _atom(stream: Stream, version: int, depth: int) -> Evaluate:
 
 
 def lookup(token: Token, scope: Scope) -> Any:
-    """What a name stands for."""
+    """Return the value of a name."""
     if token.text in scope:
         return scope[token.text]
     if token.text in CONSTANTS:

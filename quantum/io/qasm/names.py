@@ -1,4 +1,4 @@
-"""Which of our gates OpenQASM's names stand for."""
+"""Names of gates in OpenQASM, and our gates."""
 
 from __future__ import annotations
 

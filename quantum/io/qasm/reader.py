@@ -194,7 +194,7 @@ class _Reader:
             fail(f"{token.text!r} is a word of the language and cannot be a name", token)
 
     def _size(self, where: str) -> tuple[Evaluate | None, Token]:
-        """What stands in brackets, if there are any."""
+        """Return the content of brackets, if there are any."""
         token = self._stream.now
         if not self._stream.accept("["):
             return None, token

@@ -1,4 +1,4 @@
-"""What programs of OpenQASM add to a circuit: gates, controlled and powered, definitions, conditions."""
+"""Statements of OpenQASM that add to a circuit: gates, controlled and powered, definitions, conditions."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
 
 
 class PreparedProgram(NamedTuple):
-    """What is made of a circuit once: names of parameters and data, whether it writes classical bits, and its program
+    """The compiled form of a circuit: names of parameters and data, whether it writes classical bits, and its program
     if it reads none.
     """
 

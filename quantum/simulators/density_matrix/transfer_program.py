@@ -119,7 +119,7 @@ def _widest(maps: Sequence[Any]) -> int:
 
 
 def is_scaling(step: Wide) -> bool:
-    """Whether it is a Pauli channel."""
+    """Return True if it is a Pauli channel."""
     return isinstance(step.instruction.gate, Channel) and step.instruction.gate.pauli_probabilities is not None
 
 

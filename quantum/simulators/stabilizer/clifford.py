@@ -1,4 +1,4 @@
-"""What a Clifford gate does to Pauli strings, found from its matrix."""
+"""The action of Clifford gates on Pauli strings, derived from their matrices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Action(NamedTuple):
 
     @property
     def is_pauli(self) -> bool:
-        """Whether it only changes signs: the gate is a Pauli string itself."""
+        """True if the gate only changes signs, as Pauli strings do."""
         return all(mask == 1 << k for k, mask in enumerate(self.linear))
 
 

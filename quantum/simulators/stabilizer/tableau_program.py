@@ -130,7 +130,7 @@ def _bound(i: Instruction, values: dict[str, float]) -> Instruction:
 
 
 def _actions(number: int, i: Instruction) -> list[tuple[Action, tuple[int, ...]]]:
-    """What a gate does, as actions on places among its qubits and controls."""
+    """Return a gate as actions on positions among its qubits and controls."""
     k = len(i.qubits) + len(i.controls)
     if k == 0:
         return []  # a global phase, which no stabilizer sees

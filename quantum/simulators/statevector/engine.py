@@ -32,7 +32,7 @@ class Block(NamedTuple):
 
 
 def default_block(program: Program, single: bool) -> Block:
-    """What was fastest on a processor with 48 KiB of first-level and 2 MiB of second-level cache.
+    """Return the fastest block layout on a processor with 48 KiB of first-level and 2 MiB of second-level cache.
 
     Blocks in place save the copies, but lie in pieces that must not fall on the same places of the cache, which sorts
     lines by bits 6 to 11 of their address: few large pieces, and so more passes. States of more than 32 MiB are read

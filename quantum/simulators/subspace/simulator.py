@@ -50,7 +50,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
 
 
 def arguments(turns: Turns) -> tuple[np.ndarray, ...]:
-    """What all kernels take after the values."""
+    """Return the arguments that all kernels take after the values."""
     p = turns.program
     return (
         p.angle_starts, p.angle_indices, p.angle_coefficients, p.angle_constants, turns.rows, turns.numbers,

@@ -172,7 +172,7 @@ def find(states: np.ndarray, order: np.ndarray, wanted: np.ndarray) -> np.ndarra
 
 
 def odd(states: np.ndarray, z: int) -> np.ndarray:
-    """Whether an odd number of the bits of z is set."""
+    """Return True if an odd number of the bits of z is set."""
     return (np.bitwise_count(states & z) & 1).astype(bool)
 
 

@@ -25,7 +25,7 @@ __all__ = ["branch_events", "run_branches"]
 
 
 def branch_events(body: Sequence[Instruction]) -> float:
-    """How many instructions may split a branch; infinite if more than measurements, resets and errors in reading is
+    """Count instructions that may split a branch; infinite if more than measurements, resets and errors in reading is
     random.
     """
     random = [i for i in body if i.gate in (MEASURE, RESET) or isinstance(i.gate, ReadoutError)]

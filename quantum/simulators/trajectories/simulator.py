@@ -84,7 +84,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
 
 
 class PreparedTrajectories(NamedTuple):
-    """What is made of a circuit once.
+    """The compiled form of a circuit.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ def _uniforms(k0, k1, number, number_of_draw, out):
 
 @device
 def _active(ints, at, bits, lane):
-    """Whether a condition holds in a lane; it is [how many, 2 * bit + value of each]."""
+    """Return True if a condition [count, 2 * bit + value of each] holds in a lane."""
     if at < 0:
         return True
     for k in range(at + 1, at + 1 + ints[at]):

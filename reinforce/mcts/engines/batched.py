@@ -167,7 +167,7 @@ def part_size(trees: int) -> int:
 
 
 class _Part:
-    """What a thread works with: the arrays of leaves of `trees` trees, and the network's program on them."""
+    """Working memory of a thread: the leaves of `trees` trees, and the network's program on them."""
 
     def __init__(self, engine, trees):
         self.engine, game, self.rows = engine, engine.game, trees * engine.leaves

@@ -1,4 +1,4 @@
-"""What runs the simulations of a search."""
+"""Base class of the engines that run the simulations of a search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Engine"]
 
 
 class Engine:
-    """What runs simulations; `MCTS` does the rest. Abstract.
+    """Runs simulations; `MCTS` does the rest. Abstract.
 
     Attributes
     ----------

@@ -201,7 +201,7 @@ class PythonEngine(Engine):
         return self._kernels.grow(self._context, t, node, _CHANCE if state.player == CHANCE else _PLAIN)
 
     def _value(self, t, node, state):
-        """What the evaluator says of a node where somebody is to move; a status."""
+        """Evaluate a node that is not terminal; return a status."""
         evaluator, player = self._evaluator, state.player
         try:
             if isinstance(evaluator, RandomRollout):

@@ -1,4 +1,4 @@
-"""What formulas of Gumbel and MuZero work on: the edges of one node, gathered into flat arrays."""
+"""Inputs of the formulas of Gumbel and MuZero: the edges of one node, gathered into flat arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens around the simulations of a batch of trees: they begin, get budgets, are counted, and are summed up."""
+"""Frame of the simulations of a batch of trees: start, budgets, counts and results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COARSE = 8 * 2.0**-24  # eight times what the means that a selection compares a
 
 
 def width(actions: int) -> int:
-    """How many numbers a root's results are."""
+    """Return the number of values in the results of a root."""
     return _ARRAYS * actions + _NUMBERS
 
 

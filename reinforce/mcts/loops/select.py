@@ -1,4 +1,4 @@
-"""Which edge a simulation takes: select(tree, node, parameters, stream) -> edge, with the edges of `node` made.
+"""Edge selection: select(tree, node, parameters, stream) -> edge, once the edges of `node` exist.
 
 Eight children are scored at a time, from the 8 bytes that each has in `tree.packed`. A child whose mean is -inf is not
 taken (see `solver.select_open`).
@@ -81,7 +81,7 @@ def _log(x):
 
 @inner
 def _between(table, x, steps):
-    """What a table of `_places` has at x."""
+    """Look up x in a table of `_places`."""
     place = np.float32(np.float32(x).view(np.int32) - 0x3F800000) * np.float32(steps / 2**23)
     k = np.int64(place)
     return np.float32(table[k] + (place - np.float32(k)) * (table[k + 1] - table[k]))

@@ -39,7 +39,7 @@ _LARGEST = 1e30  # of a value, so that sums of them in float32 are finite
 
 
 class Work(NamedTuple):
-    """What a thread works with.
+    """Working memory of a thread.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ def forget(values):
 
 @inner
 def finite(values):
-    """Whether all values are numbers of a sensible size."""
+    """Return True if all values are finite and of a sensible size."""
     for p in range(len(values)):
         if not abs(values[p]) <= _LARGEST:
             return False

@@ -163,7 +163,7 @@ def interior_edge(count, whole, raw, visits, q, prior, value_scale, maxvisit_ini
 
 @lean
 def root_edge(count, visits, considered, prior, noise, sigma):
-    """Of the edges with `considered` visits, or the nearest number that any has, that with the greatest noise + logit +
+    """Among the edges with `considered` visits, or the nearest number that occurs, select the greatest noise + logit +
     sigma (section 3).
     """
     top, nearest = 0.0, visits[0]

@@ -58,5 +58,5 @@ class UCT:
 
     @property
     def key(self) -> str:
-        """What is compiled for one key serves all policies that have it."""
+        """Key of the compiled code; policies with equal keys share it."""
         return "uct"

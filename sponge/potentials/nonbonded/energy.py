@@ -219,7 +219,7 @@ def long_range_dispersion(form: Form, params: dict[str, Any], types: Any) -> Any
 
 
 def jump_at_cutoff(form: Form, params: dict[str, Any], types: Any) -> Any:
-    """What the step of the Lennard-Jones energy at the cut-off adds to the pressure, times the volume squared.
+    """Return the contribution of the Lennard-Jones step at the cut-off to the pressure, times the volume squared.
 
     2 pi/3 N^2 r_c^3 u(r_c), with a mean energy u: with it, and the derivative of the tail's energy, the pressure has
     the whole tail of the virial (Allen and Tildesley, Computer Simulation of Liquids, 2nd ed., 2017, sections 2.8 and

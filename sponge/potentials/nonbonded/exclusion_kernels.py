@@ -1,4 +1,4 @@
-"""What excluded pairs have in the reciprocal sum, taken out again: a smooth function of the distance, small and near.
+"""Correction for excluded pairs in the reciprocal sum: a smooth function of the distance, small and near.
 
 -k_e alpha q_i q_j P(alpha^2 r^2) with P(y) = erf(sqrt y)/sqrt y, and for LJ-PME's dispersion lambda^6 c_i c_j
 D(lambda^2 r^2) with D(y) = (1 - exp(-y) (1 + y + y^2/2)) / y^3. Up to y = 4 both are polynomials without cancellation,

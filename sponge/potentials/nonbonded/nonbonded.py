@@ -113,7 +113,7 @@ class Nonbonded(Potential):
 
     @property
     def invariant(self) -> bool:
-        """Whether moving everything leaves the energy exactly as it is: not so over a mesh."""
+        """True if translating all atoms leaves the energy exactly unchanged, which a mesh does not."""
         return self.method not in ("pme", "ljpme")
 
     # -- options -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Errors of the core, and the form their messages take: ``where: what must hold, got what (hint)``."""
+"""Errors of the core. Messages read ``where: requirement, got value (hint)``."""
 
 
 class TracerError(TypeError):

@@ -1,4 +1,4 @@
-"""Errors of sponge. Messages read ``where: what must hold, got what (hint)``."""
+"""Errors of sponge. Messages read ``where: requirement, got value (hint)``."""
 
 
 from triskele.core.extend import FileFormatError as FileFormatError  # of core.load too

@@ -22,7 +22,7 @@ def test_examples_run(capsys):
 
 
 def test_names_in_the_tables_exist():
-    table = README.split("## What there is")[1].split("## Ground states")[0]
+    table = README.split("## Contents")[1].split("## Ground states")[0]
     # chem is an extra
     known = {*dir(quantum.noise), *dir(quantum.optimizers), *dir(quantum.molecules), "core", "quantum", "optim", "chem"}
     quoted = [q for q in re.findall(r"`([^`]+)`", table) if '"' not in q and "..." not in q]

@@ -18,7 +18,7 @@ def test_examples_run_and_print_what_they_say(capsys, tmp_path, monkeypatch):
 
 
 def test_names_in_the_table_exist():
-    table = README.split("## What there is")[1]
+    table = README.split("## Contents")[1]
     words = {w for quoted in re.findall(r"`([^`]+)`", table) for w in re.findall(r"[A-Za-z_]\w+", quoted)} - {"rl"}
     missing = sorted(w for w in words if not hasattr(rl, w))
     assert not missing, f"README names what reinforce does not have: {missing}"

@@ -29,7 +29,7 @@ def test_other_examples_print_what_they_say(capsys, tmp_path):
 
 
 def test_names_in_the_table_exist():
-    table = README.split("## What there is")[1].split("### Operators of your own")[0]
+    table = README.split("## Contents")[1].split("### Operators of your own")[0]
     names = {n for quoted in re.findall(r"`([^`]+)`",
                                         table) for n in re.findall(r"(?<![.\w(])(?:core\.)?(\w+)", quoted)}
     names -= {"if", "while", "for", "f", "in_axes", "out_axes"}

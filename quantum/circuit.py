@@ -10,7 +10,7 @@ import numpy as np
 
 from triskele.core.extend import check
 
-from . import gates
+from . import draw, gates, io
 from .errors import CircuitError, GateError, ParameterError
 from .gates import families, fermionic
 from .gates.base import Gate
@@ -192,8 +192,6 @@ class Circuit:
         """A picture: "text" gives a string (`width` in characters), "mpl" a matplotlib figure (see `draw.draw_text`,
         `draw.draw_mpl`).
         """
-        from . import draw
-
         return draw.circuit(self, output, **options)
 
     # -- building ---------------------------------------------------------------------------------------------------
@@ -504,54 +502,38 @@ class Circuit:
     @staticmethod
     def from_qasm(source: Any) -> Circuit:
         """The circuit of an OpenQASM 2 or 3 program, or of the file at that path: see `quantum.io.qasm.reader`."""
-        from .io.qasm.reader import from_qasm
-
-        return from_qasm(source)
+        return io.from_qasm(source)
 
     def to_qasm(self, version: int = 3) -> str:
         """The circuit as an OpenQASM program: see `quantum.io.qasm.writer`."""
-        from .io.qasm.writer import to_qasm
-
-        return to_qasm(self, version)
+        return io.to_qasm(self, version)
 
     @staticmethod
     def from_json(text: str) -> Circuit:
         """The circuit of what `to_json` gave."""
-        from .io.json import from_json
-
-        return from_json(text)
+        return io.from_json(text)
 
     def to_json(self) -> str:
         """Everything that is in the circuit as JSON, numbers exact."""
-        from .io.json import to_json
-
-        return to_json(self)
+        return io.to_json(self)
 
     @staticmethod
     def from_qiskit(circuit: Any) -> Circuit:
         """A Qiskit `QuantumCircuit`: see `quantum.io.qiskit`."""
-        from .io.qiskit import from_qiskit
-
-        return from_qiskit(circuit)
+        return io.from_qiskit(circuit)
 
     def to_qiskit(self) -> Any:
         """The circuit as a Qiskit `QuantumCircuit`."""
-        from .io.qiskit import to_qiskit
-
-        return to_qiskit(self)
+        return io.to_qiskit(self)
 
     @staticmethod
     def from_cirq(circuit: Any) -> Circuit:
         """A Cirq `Circuit`: see `quantum.io.cirq`."""
-        from .io.cirq import from_cirq
-
-        return from_cirq(circuit)
+        return io.from_cirq(circuit)
 
     def to_cirq(self) -> Any:
         """The circuit as a Cirq `Circuit` on `LineQubit`s."""
-        from .io.cirq import to_cirq
-
-        return to_cirq(self)
+        return io.to_cirq(self)
 
     def with_noise(self, model: Any) -> Circuit:
         """The circuit with the channels of a `noise.NoiseModel` after (or before) its gates."""

@@ -197,13 +197,16 @@ class Molecule:
         OperatorError
             For an open shell.
         """
-        return self.hf_energy + formulas.mp2(self)[0]
+        return self.hf_energy + self._mp2()[0]
+
+    def _mp2(self) -> tuple[float, np.ndarray]:
+        return formulas.mp2(self.one_body, self.two_body, self.num_alpha, self.num_beta)
 
     def mp2_amplitudes(self) -> np.ndarray:
         """First-order doubles t[i, j, a, b] of a closed shell: a start for UCCSD; (occupied, occupied, virtual,
         virtual).
         """
-        return formulas.mp2(self)[1]
+        return self._mp2()[1]
 
     @functools.cached_property
     def ccsd_energy(self) -> float:
@@ -231,7 +234,10 @@ class Molecule:
         OperatorError
             If there are more than 400,000 determinants.
         """
-        return float(formulas.full_ci(self, 1)[0][0])
+        return float(self._full_ci(1)[0][0])
+
+    def _full_ci(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return formulas.full_ci(self.hamiltonian, self.num_orbitals, self.num_alpha, self.num_beta, k)
 
     def eigenstates(self, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """The k lowest energies (k,) with these numbers of electrons, and states (2**num_qubits, k) after
@@ -242,7 +248,7 @@ class Molecule:
         OperatorError
             If there are more than 400,000 determinants, or k of them are not there.
         """
-        values, vectors, basis = formulas.full_ci(self, k)
+        values, vectors, basis = self._full_ci(k)
         states = np.zeros((1 << self.num_qubits, k), complex)
         states[basis] = vectors
         return values, states
@@ -270,7 +276,7 @@ class Molecule:
         >>> quantum.molecules.load("LiH").active_space(2, 3)
         Molecule(LiH, 2 electrons in 3 orbitals)
         """
-        core, active = formulas.spaces(self, electrons, orbitals)
+        core, active = formulas.spaces(self.num_orbitals, self.num_alpha, self.num_beta, electrons, orbitals)
         shift, one_body = formulas.fold(self.one_body, self.two_body, core)
         two_body = self.two_body[np.ix_(active, active, active, active)]
         return Molecule.from_integrals(one_body[np.ix_(active, active)], two_body, self.constant + shift, electrons,

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from triskele.core.extend import check
 
 from ..errors import OperatorError
-
-if TYPE_CHECKING:
-    from .molecule import Molecule
+from ..operators.pauli import PauliSum
 
 __all__ = ["checked", "core_orbitals", "determinant_energy", "determinants", "fold", "full_ci", "mp2", "spaces"]
 
@@ -54,15 +52,15 @@ def determinant_energy(h: np.ndarray, g: np.ndarray, alpha: int, beta: int) -> f
     return float(energy)
 
 
-def mp2(molecule: Molecule) -> tuple[float, np.ndarray]:
+def mp2(h: np.ndarray, g: np.ndarray, alpha: int, beta: int) -> tuple[float, np.ndarray]:
     """Correlation energy and t[i, j, a, b] of a closed shell.
 
     t = (ia|jb) / (e_i + e_j - e_a - e_b), E = sum t (2 (ia|jb) - (ib|ja)) (A. Szabo, N. Ostlund, Modern Quantum
     Chemistry, Dover 1996, section 6.5).
     """
-    if molecule.spin:
-        raise OperatorError(f"mp2: the molecule must have a closed shell, got spin={molecule.spin}")
-    o, h, g = molecule.num_alpha, molecule.one_body, molecule.two_body
+    if alpha != beta:
+        raise OperatorError(f"mp2: the molecule must have a closed shell, got spin={alpha - beta}")
+    o = alpha
     e = np.diag(h) + 2 * np.einsum("ppii->p", g[:, :, :o, :o]) - np.einsum("piip->p", g[:, :o, :o, :])
     ovov = g[:o, o:, :o, o:].transpose(0, 2, 1, 3)  # i, j, a, b
     gap = e[:o, None, None, None] + e[:o, None, None] - e[o:, None] - e[o:]
@@ -77,17 +75,17 @@ def core_orbitals(symbol: str) -> int:
     return max((orbitals for z, orbitals in _SHELLS if _ELEMENTS.index(symbol) + 1 > z), default=0)
 
 
-def spaces(molecule: Molecule, electrons: int, wanted: int | Sequence[int]) -> tuple[list[int], list[int]]:
-    """Frozen and active orbitals."""
-    n, frozen = molecule.num_orbitals, molecule.num_electrons - electrons
-    if frozen < 0 or frozen % 2 or electrons < molecule.spin:
-        raise OperatorError(f"active_space: of {molecule.num_electrons} electrons ({molecule.spin} unpaired) an even "
+def spaces(n: int, alpha: int, beta: int, electrons: int, wanted: int | Sequence[int]) -> tuple[list[int], list[int]]:
+    """Frozen and active ones of n orbitals."""
+    frozen = alpha + beta - electrons
+    if frozen < 0 or frozen % 2 or electrons < alpha - beta:
+        raise OperatorError(f"active_space: of {alpha + beta} electrons ({alpha - beta} unpaired) an even "
                             f"number must be frozen, got {electrons} active")
     if isinstance(wanted, (int, np.integer)):
         active = list(range(frozen // 2, frozen // 2 + int(wanted)))
     else:
         active = sorted(int(p) for p in wanted)
-    core = [p for p in range(molecule.num_beta) if p not in active][: frozen // 2]
+    core = [p for p in range(beta) if p not in active][: frozen // 2]
     if (
         len(set(active)) != len(active)
         or not active
@@ -114,24 +112,26 @@ def determinants(num_orbitals: int, alpha: int, beta: int) -> np.ndarray:
     return np.sort((up[:, None] | down).reshape(-1))
 
 
-def full_ci(molecule: Molecule, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The k lowest energies, vectors (determinants, k), and the determinants; see `Molecule.eigenstates`."""
+def full_ci(hamiltonian: PauliSum, n: int, alpha: int, beta: int,
+            k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The k lowest energies of electrons in n orbitals, vectors (determinants, k), and the determinants; see
+    `Molecule.eigenstates`.
+    """
     from scipy.linalg import eigh
     from scipy.sparse.linalg import eigsh
 
-    n, size = molecule.num_orbitals, comb(molecule.num_orbitals,
-                                          molecule.num_alpha) * comb(molecule.num_orbitals, molecule.num_beta)
+    size = comb(n, alpha) * comb(n, beta)
     if size > _MOST_DETERMINANTS:
         raise OperatorError(f"fci: at most {_MOST_DETERMINANTS} determinants, got {size} (choose an active space)")
     check.integer(k, "eigenstates: k", 1, size, error=OperatorError)
-    basis = determinants(n, molecule.num_alpha, molecule.num_beta)
-    h = molecule.hamiltonian.block(basis).real
+    basis = determinants(n, alpha, beta)
+    h = hamiltonian.block(basis).real
     if size <= 256 or k >= size // 2:
         values, vectors = eigh(h.toarray(), subset_by_index=(0, k - 1))
     else:
         # near Hartree-Fock for speed, and a little of everything: Lanczos never leaves the symmetry of its start
         start = 0.05 / np.sqrt(size) * np.random.default_rng(0).normal(size=size)
-        start[np.searchsorted(basis, sum(1 << q for q in molecule.occupied))] += 1.0
+        start[0] += 1.0
         values, vectors = eigsh(h, k=k, which="SA", v0=start, ncv=min(size, max(2 * k + 1, 20)))
         order = np.argsort(values)
         values, vectors = values[order], vectors[:, order]

@@ -10,15 +10,54 @@ from ..errors import SimulatorError
 from ..gates.base import Gate, Pair, Phase, Rotation
 from ..instruction import BARRIER, Instruction
 from ..parameters import Linear
+from .fuse import fuse as fused
 from .ops import MAX_DENSE, Builder, Form, Kind, Recipe
+from .program import Program
 
 if TYPE_CHECKING:
     from ..circuit import Circuit
 
-__all__ = ["build", "lower_gate"]
+__all__ = ["lower", "lower_gate"]
 
 
-def build(circuit: Circuit) -> tuple[Builder, tuple[str, ...], tuple[str, ...]]:
+def lower(circuit: Circuit, fuse: bool = True) -> Program:
+    """The program of a circuit of gates; kept with the circuit until it changes.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Of gates and barriers.
+    fuse : bool
+        Merge gates where that saves work; without it there is an op for each factor of each gate, in their order.
+
+    Raises
+    ------
+    SimulatorError
+        If there are measurements, resets, channels or classical conditions, or more than 62 qubits.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> program = lower(quantum.Circuit(2).h(0).rz("a", 0).ry("b", 0).rx(0.1, 1).cx(0, 1).t(1))
+    >>> program.parameters, len(program.ops)
+    (('a', 'b'), 4)
+    """
+    kept, key = circuit._programs, (len(circuit._instructions), circuit._data)
+    if fuse in kept and kept["key"] == key:
+        return kept[fuse]
+    if kept.get("key") != key:
+        kept.clear()
+        kept["key"] = key
+    if fuse not in kept:
+        if fuse:
+            kept[True] = fused(lower(circuit, False))
+        else:
+            builder, parameters, data = _build(circuit)
+            kept[False] = Program.from_builder(circuit.num_qubits, parameters, data, builder)
+    return kept[fuse]
+
+
+def _build(circuit: Circuit) -> tuple[Builder, tuple[str, ...], tuple[str, ...]]:
     """Op tables of a circuit of gates, one op for each factor, and the names of parameters and data."""
     if circuit.num_qubits > 62:
         raise SimulatorError(f"a state of {circuit.num_qubits} qubits has more amplitudes than memory has addresses "

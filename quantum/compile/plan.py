@@ -13,8 +13,8 @@ from triskele.core.extend import threads
 
 from ..simulators.statevector.engine import PARALLEL_WORK, pack
 from ..simulators.statevector.simulator import precision
+from .lower import lower
 from .ops import Form, Kind, OpColumn
-from .program import lower
 
 if TYPE_CHECKING:
     from ..circuit import Circuit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,7 @@ from ..errors import ParameterError
 from ..parameters import LARGEST
 from .ops import OP_COLUMNS, RECIPE_COLUMNS, Builder
 
-if TYPE_CHECKING:
-    from ..circuit import Circuit
-
-__all__ = ["Program", "all_values", "lower"]
+__all__ = ["Program", "all_values"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,43 +146,3 @@ def _values(given: Any, names: tuple[str, ...], what: str) -> np.ndarray:
         raise ParameterError(f"run: {what} must be {len(names)} numbers "
                              f"({', '.join(names[:5])}{' ...' if len(names) > 5 else ''}), got the shape {array.shape}")
     return array
-
-
-def lower(circuit: Circuit, fuse: bool = True) -> Program:
-    """The program of a circuit of gates; kept with the circuit until it changes.
-
-    Parameters
-    ----------
-    circuit : Circuit
-        Of gates and barriers.
-    fuse : bool
-        Merge gates where that saves work; without it there is an op for each factor of each gate, in their order.
-
-    Raises
-    ------
-    SimulatorError
-        If there are measurements, resets, channels or classical conditions, or more than 62 qubits.
-
-    Examples
-    --------
-    >>> from triskele import quantum
-    >>> program = lower(quantum.Circuit(2).h(0).rz("a", 0).ry("b", 0).rx(0.1, 1).cx(0, 1).t(1))
-    >>> program.parameters, len(program.ops)
-    (('a', 'b'), 4)
-    """
-    kept, key = circuit._programs, (len(circuit._instructions), circuit._data)
-    if fuse in kept and kept["key"] == key:
-        return kept[fuse]
-    from .fuse import fuse as merge
-    from .lower import build
-
-    if kept.get("key") != key:
-        kept.clear()
-        kept["key"] = key
-    if fuse not in kept:
-        if fuse:
-            kept[True] = merge(lower(circuit, False))
-        else:
-            builder, parameters, data = build(circuit)
-            kept[False] = Program.from_builder(circuit.num_qubits, parameters, data, builder)
-    return kept[fuse]

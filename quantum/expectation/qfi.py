@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile.program import lower
+from ..compile.lower import lower
 from ..errors import ParameterError, SimulatorError
 from .statevector.functions import push_functions
 from .statevector.scalar_dual import forward_dual, push_recipes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +10,7 @@ from triskele.core.extend import optional
 
 from ..errors import OperatorError
 from . import bits
-
-if TYPE_CHECKING:
-    from .pauli import PauliSum
+from .terms import Terms
 
 __all__ = ["from_openfermion", "from_qiskit", "to_openfermion", "to_qiskit"]
 
@@ -27,7 +25,7 @@ def from_openfermion(operator: Any) -> list[tuple[str, complex]]:
     return [(" ".join(f"{letter}{q}" for q, letter in term), c) for term, c in terms.items()]
 
 
-def to_openfermion(operator: PauliSum) -> Any:
+def to_openfermion(operator: Terms) -> Any:
     """An `openfermion.QubitOperator`."""
     out = optional.need("openfermion", "to_openfermion", "chem").QubitOperator()
     for string, c in operator:
@@ -46,7 +44,7 @@ def from_qiskit(operator: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return bits.pack(x), bits.pack(z), coefficients
 
 
-def to_qiskit(operator: PauliSum, num_qubits: int) -> Any:
+def to_qiskit(operator: Terms, num_qubits: int) -> Any:
     """A `qiskit.quantum_info.SparsePauliOp` on that many qubits."""
     if num_qubits < operator.num_qubits:
         raise OperatorError(f"to_qiskit: the sum acts on {operator.num_qubits} qubits, got num_qubits={num_qubits}")

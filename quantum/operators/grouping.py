@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from . import bits
-
-if TYPE_CHECKING:
-    from .pauli import PauliSum
+from .terms import Terms
 
 __all__ = ["groups"]
 
 
-def groups(operator: PauliSum, qubit_wise: bool) -> list[np.ndarray]:
+def groups(operator: Terms, qubit_wise: bool) -> list[np.ndarray]:
     """Terms' numbers, group by group; see `PauliSum.groups`."""
     x, z = operator.x, operator.z
     order = np.argsort(-abs(operator.coefficients), kind="stable")

@@ -7,16 +7,14 @@ give signs, the lower ones are transformed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from triskele.core.extend import check, device, kernel
 
 from ..errors import OperatorError
-
-if TYPE_CHECKING:
-    from .pauli import PauliSum
+from .terms import Terms
 
 __all__ = ["apply", "block", "lowest", "matrix"]
 
@@ -36,7 +34,7 @@ class _Groups(NamedTuple):
     noise: np.ndarray  # (groups,) what is not zero by rounding alone
 
 
-def _groups(operator: PauliSum) -> _Groups:
+def _groups(operator: Terms) -> _Groups:
     x, z = operator.x[:, 0].astype(np.int64), operator.z[:, 0].astype(np.int64)
     c = operator.coefficients * np.array([1, -1j, -1, 1j])[np.bitwise_count(x & z) & 3]
     values, start = np.unique(x, return_index=True)  # terms are in order of x
@@ -45,7 +43,7 @@ def _groups(operator: PauliSum) -> _Groups:
                    noise)
 
 
-def _size(operator: PauliSum, num_qubits: int | None, where: str) -> int:
+def _size(operator: Terms, num_qubits: int | None, where: str) -> int:
     n = operator.num_qubits if num_qubits is None else num_qubits
     if n < operator.num_qubits:
         raise OperatorError(f"{where}: the sum acts on {operator.num_qubits} qubits, got num_qubits={n}")
@@ -54,7 +52,7 @@ def _size(operator: PauliSum, num_qubits: int | None, where: str) -> int:
     return n
 
 
-def matrix(operator: PauliSum, num_qubits: int | None) -> Any:
+def matrix(operator: Terms, num_qubits: int | None) -> Any:
     """See `PauliSum.matrix`."""
     from scipy.sparse import csr_matrix
 
@@ -75,7 +73,7 @@ def matrix(operator: PauliSum, num_qubits: int | None) -> Any:
     return out
 
 
-def block(operator: PauliSum, states: np.ndarray) -> Any:
+def block(operator: Terms, states: np.ndarray) -> Any:
     """See `PauliSum.block`."""
     from scipy.sparse import csr_matrix
 
@@ -102,7 +100,7 @@ def block(operator: PauliSum, states: np.ndarray) -> Any:
                                                         np.concatenate([*columns, empty]))), shape=shape, dtype=complex)
 
 
-def apply(operator: PauliSum, state: np.ndarray) -> np.ndarray:
+def apply(operator: Terms, state: np.ndarray) -> np.ndarray:
     """H psi of a state (2**n,), as complex128."""
     state = np.asarray(state)
     n = state.size.bit_length() - 1
@@ -114,7 +112,7 @@ def apply(operator: PauliSum, state: np.ndarray) -> np.ndarray:
     return out
 
 
-def lowest(operator: PauliSum, k: int, num_qubits: int | None) -> tuple[np.ndarray, np.ndarray]:
+def lowest(operator: Terms, k: int, num_qubits: int | None) -> tuple[np.ndarray, np.ndarray]:
     """See `PauliSum.eigenstates`."""
     n = _size(operator, num_qubits, "eigenstates")
     if not operator.is_hermitian:
@@ -139,7 +137,7 @@ def lowest(operator: PauliSum, k: int, num_qubits: int | None) -> tuple[np.ndarr
     return values[order], vectors[:, order].astype(complex)
 
 
-def _largest_imaginary(operator: PauliSum) -> str:
+def _largest_imaginary(operator: Terms) -> str:
     k = int(np.argmax(abs(operator.coefficients.imag)))
     string, c = operator[k]
     return f"{c} of {string or 'the identity'}"

@@ -11,7 +11,7 @@ from tests.twins import program as table
 from tests.twins import statevector as twin
 from triskele import quantum
 from triskele.core.kernels import threads
-from triskele.quantum.compile.program import lower
+from triskele.quantum.compile.lower import lower
 from triskele.quantum.errors import ParameterError, SimulatorError
 from triskele.quantum.gates.families import pauli_rotation, unitary
 from triskele.quantum.simulators.statevector.engine import Block, simulate

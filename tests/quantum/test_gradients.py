@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.quantum.strategies import circuits
 from tests.twins.statevector import statevector
 from triskele import core, quantum
-from triskele.quantum.compile.program import lower
+from triskele.quantum.compile.lower import lower
 from triskele.quantum.expectation.statevector.adjoint import AdjointMethod
 from triskele.quantum.expectation.statevector.observable import compile_observable
 from triskele.quantum.simulators.statevector.engine import Block

@@ -5,7 +5,7 @@ import pytest
 
 from tests.twins import statevector as twin
 from triskele import quantum
-from triskele.quantum.compile.program import lower
+from triskele.quantum.compile.lower import lower
 from triskele.quantum.errors import SimulatorError
 from triskele.quantum.simulators.statevector.engine import Block, simulate
 

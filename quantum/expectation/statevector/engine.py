@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compile.program import lower
+from ...compile.lower import lower
 from ...operators.pauli import PauliSum
 from ...simulators.statevector.engine import simulate
 from ...simulators.statevector.simulator import check_memory

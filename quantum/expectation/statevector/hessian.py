@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compile.program import lower
+from ...compile.lower import lower
 from ..parameter_shift import Slots
 from .adjoint import AdjointMethod
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...compile.program import lower
+from ...compile.lower import lower
 from ...errors import SimulatorError
 from ...gates.base import Gate
 from ...instruction import BARRIER, MEASURE, RESET

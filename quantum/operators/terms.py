@@ -1,0 +1,26 @@
+"""What functions on sums of Pauli strings read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+__all__ = ["Terms"]
+
+
+class Terms(Protocol):
+    """Pauli strings as masks, with coefficients: a `PauliSum`."""
+
+    x: np.ndarray
+    z: np.ndarray
+    coefficients: np.ndarray
+
+    @property
+    def num_qubits(self) -> int:
+        """One more than the last qubit that a string acts on."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[tuple[str, complex]]: ...

@@ -27,9 +27,7 @@ from .chemistry import Molecule as Molecule
 from .chemistry import molecules as molecules
 from .circuit import Circuit as Circuit
 from .compile.decompose import decompose as decompose
-from .compile.equal import equal as equal
-from .compile.plan import Plan as Plan
-from .compile.plan import plan as plan
+from .equal import equal as equal
 from .expectation.expectation import Expectation as Expectation
 from .expectation.inner_product import inner_product as inner_product
 from .expectation.qfi import natural_gradient as natural_gradient
@@ -52,5 +50,7 @@ from .optimizers.minimize import minimize as minimize
 from .parameters import Parameter as Parameter
 from .shots import mitigation as mitigation
 from .simulators.run import run as run
+from .simulators.statevector.plan import Plan as Plan
+from .simulators.statevector.plan import plan as plan
 from .testing.gate import check_gate as check_gate
 from .testing.simulator import check_simulator as check_simulator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,9 +15,10 @@ from . import draw, gates, io
 from .errors import CircuitError, GateError, ParameterError
 from .gates import families, fermionic
 from .gates.base import Gate
+from .gates.methods import gate_method, hint
 from .gates.standard import CONTROLLED, resolve
 from .instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from .parameters import LARGEST, Linear, Parameter, angle
+from .parameters import Linear, Parameter, angle, named_values
 
 __all__ = ["Circuit"]
 
@@ -125,10 +127,8 @@ class Circuit:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Circuit):
             return NotImplemented
-        if (self.num_qubits, self.num_clbits,
-            self._instructions) != (other.num_qubits, other.num_clbits, other._instructions):
-            return False
-        return (self.parameters, self.data) == (other.parameters, other.data)
+        return all(getattr(self, name) == getattr(other, name)
+                   for name in ("num_qubits", "num_clbits", "_instructions", "parameters", "data"))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -163,11 +163,7 @@ class Circuit:
 
     def counts(self) -> dict[str, int]:
         """Return the count of each gate, controls written as leading `c`."""
-        found: dict[str, int] = {}
-        for i in self._instructions:
-            name = "c" * len(i.controls) + i.gate.name
-            found[name] = found.get(name, 0) + 1
-        return found
+        return dict(Counter("c" * len(i.controls) + i.gate.name for i in self._instructions))
 
     def depth(self) -> int:
         """Length of the longest chain of instructions that share qubits or classical bits; barriers only order."""
@@ -239,7 +235,7 @@ class Circuit:
                 return self.append(gate, [int(t) for t in targets], params, controls=[int(c) for c in control],
                                    clbits=clbits, condition=condition)
             if isinstance(q, bool) or not isinstance(q, int) or not 0 <= q < n:
-                raise CircuitError(f"{where}: qubits must be integers from 0 to {n - 1}, got {q!r}{_hint(gate, q)}")
+                raise CircuitError(f"{where}: qubits must be integers from 0 to {n - 1}, got {q!r}{hint(gate, q)}")
         if len(wires) > 1 and len(set(wires)) != len(wires):
             raise CircuitError(f"{where}: qubits must differ, got {list(wires)}")
         if gate.num_qubits is not None and len(targets) != gate.num_qubits:
@@ -254,28 +250,12 @@ class Circuit:
                 raise CircuitError(f"{where}: conditions cannot be nested (use one condition on all the bits)")
             if any(isinstance(c, bool) or not isinstance(c, (int, np.integer)) or c < 0 for c in clbits):
                 raise CircuitError(f"{where}: classical bits must be integers >= 0, got {list(clbits)}")
-            condition = condition and self._checked_condition(where, *condition)
+            condition = condition and Condition.checked(where, *condition, self._num_clbits)
             clbits = tuple([int(c) for c in clbits])
             self._num_clbits = max(self._num_clbits, *[c + 1 for c in clbits], 0)  # there is room for what is written
         self._instructions.append(Instruction(gate, targets, angles, control, tuple(clbits),
                                               condition or self._condition))
         return self
-
-    def _checked_condition(self, where: str, clbits: Sequence[int], value: int) -> Condition:
-        """The condition, in plain integers."""
-        bits = tuple(clbits)
-        if not all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) and 0 <= c < self._num_clbits
-                   for c in bits) or len(set(bits)) != len(bits):
-            there = (
-                f"different ones from 0 to {self._num_clbits - 1}"
-                if self._num_clbits
-                else "there (measure into them first)"
-            )
-            raise CircuitError(f"{where}: classical bits must be {there}, got {list(bits)}")
-        if not isinstance(value, (int, np.integer)) or not bits or not 0 <= value < 1 << len(bits):
-            raise CircuitError(f"{where}: the value of a condition on {len(bits)} bits must be an integer from 0 to "
-                               f"{(1 << len(bits)) - 1}, got {value!r}")
-        return Condition(tuple([int(c) for c in bits]), int(value))
 
     def __getattr__(self, name: str) -> Any:
         # A registered gate becomes a method when it is first asked for.
@@ -283,7 +263,7 @@ class Circuit:
             raise AttributeError(name)
         try:
             number, gate = resolve(name)
-            method = _gate_method(name, gate, number)
+            method = gate_method(name, gate, number)
         except GateError as error:
             from .noise import channels
 
@@ -353,7 +333,7 @@ class Circuit:
         bits = (clbits,) if isinstance(clbits, (int, np.integer)) else tuple(clbits)
         if self._condition is not None:
             raise CircuitError("when: conditions cannot be nested (use one condition on all the bits)")
-        self._condition = self._checked_condition("when", bits, value)
+        self._condition = Condition.checked("when", bits, value, self._num_clbits)
         try:
             yield self
         finally:
@@ -461,22 +441,7 @@ class Circuit:
 
     def named(self, values: Mapping[str, float] | Sequence[float]) -> dict[str, float]:
         """Parameter values by name, checked; a sequence gives those of `parameters` in order."""
-        if isinstance(values, Mapping):
-            if unknown := set(values) - set(self.names):
-                raise ParameterError(f"bind: no parameters {sorted(unknown)} (this circuit has {list(self.names)})")
-            found = {n: float(v) for n, v in values.items()}
-        else:
-            array = np.asarray(values, float)
-            if array.shape != (len(self.parameters),):
-                raise ParameterError(
-                    f"bind: {len(self.parameters)} values are needed, got an array of shape {array.shape}"
-                )
-            found = dict(zip(self.parameters, array.tolist(), strict=True))
-        if bad := [n for n, v in found.items() if not abs(v) <= LARGEST]:
-            raise ParameterError(
-                f"bind: {bad[0]} is {found[bad[0]]}: values must be finite (the largest is {LARGEST:g})"
-            )
-        return found
+        return named_values(values, self.parameters, self.names)
 
     def rename(self, names: Mapping[str, str]) -> Circuit:
         """The circuit with other parameter names.
@@ -544,44 +509,3 @@ class Circuit:
         new = self.copy()
         new._data = frozenset(self.names)
         return new
-
-
-def _gate_method(name: str, gate: Gate, controls: int | None) -> Any:
-    if controls is None:  # mcx([0, 1, 2], 3)
-        return _controls_method(name, gate)
-    first, last = gate.num_params, gate.num_params + controls
-
-    def method(self: Circuit, *arguments: Any) -> Circuit:
-        if len(arguments) != last + gate.num_qubits:
-            raise CircuitError(f"{name}: needs {first} parameters and {last - first + gate.num_qubits} qubits, got "
-                               f"{len(arguments)} arguments")
-        return self.append(gate, arguments[last:], arguments[:first], controls=arguments[first:last])
-
-    method.__name__, method.__doc__ = (
-        name,
-        f"Add {name}({', '.join(['angle'] * first + ['control'] * controls + ['qubit'] * gate.num_qubits)}).",
-    )
-    return method
-
-
-def _controls_method(name: str, gate: Gate) -> Any:
-    first = gate.num_params
-
-    def method(self: Circuit, *arguments: Any) -> Circuit:
-        if len(arguments) != first + 1 + gate.num_qubits:
-            raise CircuitError(f"{name}: needs {first} parameters, a list of controls and {gate.num_qubits} qubits, "
-                               f"got {len(arguments)} arguments")
-        return self.append(gate, arguments[first + 1 :], arguments[:first], controls=arguments[first])
-
-    method.__name__, method.__doc__ = (
-        name,
-        f"Add {name}({', '.join(['angle'] * first + ['controls'] + ['qubit'] * gate.num_qubits)}).",
-    )
-    return method
-
-
-def _hint(gate: Any, qubit: Any) -> str:
-    """Return a hint for an argument that is not a qubit."""
-    if isinstance(qubit, (list, tuple, range, set, np.ndarray)):
-        return " (one call for each qubit)"
-    return " (parameters come before qubits)" if isinstance(qubit, float) and gate.num_params else ""

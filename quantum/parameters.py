@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from .errors import ParameterError
 
-__all__ = ["LARGEST", "Linear", "Parameter", "angle"]
+__all__ = ["LARGEST", "Linear", "Parameter", "angle", "named_values"]
 
 # angle, coefficient in one, or value of a parameter in a simulation: all that is made of them is finite
 LARGEST = 1e100
@@ -174,3 +174,20 @@ def _parse(text: str, where: str) -> Linear:
     if not text.strip():
         raise ParameterError(f"{where}: an angle is missing, got {text!r}")
     return total
+
+
+def named_values(values: Mapping[str, float] | Sequence[float], parameters: tuple[str, ...],
+                 names: tuple[str, ...]) -> dict[str, float]:
+    """Values by name, checked: a dict of some of `names`, or a sequence with one for each of `parameters`."""
+    if isinstance(values, Mapping):
+        if unknown := set(values) - set(names):
+            raise ParameterError(f"bind: no parameters {sorted(unknown)} (this circuit has {list(names)})")
+        found = {n: float(v) for n, v in values.items()}
+    else:
+        array = np.asarray(values, float)
+        if array.shape != (len(parameters),):
+            raise ParameterError(f"bind: {len(parameters)} values are needed, got an array of shape {array.shape}")
+        found = dict(zip(parameters, array.tolist(), strict=True))
+    if bad := [n for n, v in found.items() if not abs(v) <= LARGEST]:
+        raise ParameterError(f"bind: {bad[0]} is {found[bad[0]]}: values must be finite (the largest is {LARGEST:g})")
+    return found

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from tests.quantum.test_gates import CIRCUITS, circuit_of
 from tests.twins import statevector as twin
 from triskele import quantum
+from triskele.quantum import equal as equal_module
 from triskele.quantum import gates
 from triskele.quantum.compile import decompose as decompose_module
-from triskele.quantum.compile import equal as equal_module
 from triskele.quantum.compile.decompose import decompose
-from triskele.quantum.compile.equal import equal
 from triskele.quantum.compile.synthesis.kak import canonical, two_qubit
 from triskele.quantum.compile.synthesis.shannon import shannon
+from triskele.quantum.equal import equal
 from triskele.quantum.errors import CircuitError, GateError
 from triskele.quantum.instruction import Instruction
 

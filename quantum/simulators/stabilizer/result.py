@@ -120,7 +120,7 @@ class StabilizerResult(Result):
 
     def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
         from ...circuit import Circuit
-        from .simulator import run_gates
+        from .tableau_program import lower, run
 
         change = Circuit(self.num_qubits)
         for q, letter in letters.items():
@@ -129,7 +129,7 @@ class StabilizerResult(Result):
             if letter in "XY":
                 change.h(q)
         x, z, signs = self.tableau()
-        run_gates(change, x, z, signs)
+        run(lower(change, {})[0], x, z, signs)
         return StabilizerResult(x, z, signs).sample(shots, seed)
 
     def _exact(self, h: Any) -> float:

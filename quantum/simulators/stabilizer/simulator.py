@@ -16,9 +16,9 @@ from ...shots.sampling import check_seed, check_shots
 from ..result import CountsResult
 from . import tableau_kernels as kernels
 from .result import StabilizerResult, _unpacked, zero_tableau
-from .tableau_program import TableauProgram, lower
+from .tableau_program import TableauProgram, lower, run
 
-__all__ = ["run_gates", "simulate"]
+__all__ = ["simulate"]
 
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = None, initial: Any = None,
@@ -49,7 +49,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     program, framed = lower(circuit, named)
     tableau = _start(circuit.num_qubits, initial)
     if not (program.kind != kernels.GATE).any() and framed:
-        _run(program, *tableau)
+        run(program, *tableau)
         return StabilizerResult(*tableau, shots, seed)
     if shots is None:
         raise SimulatorError("stabilizer: a circuit with noise needs shots (run(..., shots=1000))")
@@ -60,7 +60,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
         program, framed = lower(circuit, named)
     if not framed or initial is not None:
         return CountsResult(_one_by_one(program, circuit, tableau, shots, words)[:, first:])
-    log = _run(program, *tableau, np.zeros(circuit.num_clbits, np.uint8))
+    log = run(program, *tableau, np.zeros(circuit.num_clbits, np.uint8))
     per = -(-shots // 64)
     bits = np.zeros((circuit.num_clbits, per), np.uint64)
     kernels.run_frames(program, log, words[0], words[1], *np.zeros((2, circuit.num_qubits, per), np.uint64), bits)
@@ -75,17 +75,6 @@ def _start(n: int, initial: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             f"stabilizer: initial must be the result of a stabilizer simulation of {n} qubits, got {initial!r}"
         )
     return initial.tableau()
-
-
-def run_gates(circuit: Circuit, x: np.ndarray, z: np.ndarray, signs: np.ndarray) -> None:
-    """Apply a circuit of gates to a tableau in place."""
-    _run(lower(circuit, {})[0], x, z, signs)
-
-
-def _run(program: TableauProgram, x: np.ndarray, z: np.ndarray, signs: np.ndarray,
-         bits: np.ndarray | None = None) -> np.ndarray:
-    bits = np.zeros(0, np.uint8) if bits is None else bits
-    return kernels.run_tableau(program, x, z, signs, bits, np.uint32(0), np.uint32(0), 0, False)
 
 
 def _one_by_one(program: TableauProgram, circuit: Circuit, start: tuple[np.ndarray, ...], shots: int,

@@ -16,7 +16,7 @@ from ...parameters import Linear
 from . import tableau_kernels as kernels
 from .clifford import MOST_QUBITS, Action, action
 
-__all__ = ["TableauProgram", "lower"]
+__all__ = ["TableauProgram", "lower", "run"]
 
 
 class TableauProgram(NamedTuple):
@@ -123,6 +123,13 @@ def lower(circuit: Circuit, values: dict[str, float]) -> tuple[TableauProgram, b
         else:
             builder.channel(number, i)
     return builder.finish(), builder.framed
+
+
+def run(program: TableauProgram, x: np.ndarray, z: np.ndarray, signs: np.ndarray,
+        bits: np.ndarray | None = None) -> np.ndarray:
+    """Apply a program to a tableau in place, and return the log of its measurements."""
+    bits = np.zeros(0, np.uint8) if bits is None else bits
+    return kernels.run_tableau(program, x, z, signs, bits, np.uint32(0), np.uint32(0), 0, False)
 
 
 def _bound(i: Instruction, values: dict[str, float]) -> Instruction:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..circuit import Circuit
-from ..errors import CircuitError
+from .circuit import Circuit
+from .errors import CircuitError
 
 __all__ = ["equal"]
 
@@ -44,7 +44,7 @@ def equal(circuit: Circuit, other: Circuit, *, up_to_phase: bool = True, atol: f
     >>> quantum.equal(quantum.Circuit(1).rz(np.pi, 0), quantum.Circuit(1).z(0), up_to_phase=False)
     False
     """
-    from ..simulators.run import run
+    from .simulators.run import run
 
     for c in (circuit, other):
         if not c.is_unitary:

@@ -11,13 +11,13 @@ import numpy as np
 
 from triskele.core.extend import threads
 
-from ..simulators.statevector.engine import PARALLEL_WORK, pack
-from ..simulators.statevector.simulator import precision
-from .lower import lower
-from .ops import Form, Kind, OpColumn
+from ...compile.lower import lower
+from ...compile.ops import Form, Kind, OpColumn
+from .engine import PARALLEL_WORK, pack
+from .simulator import precision
 
 if TYPE_CHECKING:
-    from ..circuit import Circuit
+    from ...circuit import Circuit
 
 __all__ = ["Plan", "plan"]
 
@@ -138,8 +138,8 @@ def _machine(single: bool, log_bytes: int) -> tuple[float, float]:
     """Flops a second of one thread in general single-qubit gates in the cache, and bytes a second (read and written) of
     a copy.
     """
-    from ..circuit import Circuit
-    from ..simulators.statevector.engine import simulate
+    from ...circuit import Circuit
+    from .engine import simulate
 
     seconds, repeats, n = [], 50, 10
     for count in (repeats, 2 * repeats):

@@ -11,8 +11,8 @@ import numpy as np
 from triskele.core.extend import check
 
 from .errors import CircuitError, GateError, ParameterError
+from .gates.instruction import Instruction
 from .gates.standard import resolve
-from .instruction import Instruction
 from .parameters import angle
 
 __all__ = ["instructions"]

@@ -15,9 +15,9 @@ from . import draw, gates, io
 from .errors import CircuitError, GateError, ParameterError
 from .gates import families, fermionic
 from .gates.base import Gate
+from .gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from .gates.methods import gate_method, hint
 from .gates.standard import CONTROLLED, resolve
-from .instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from .parameters import Linear, Parameter, angle, named_values
 
 __all__ = ["Circuit"]

@@ -13,8 +13,8 @@ from ..circuit import Circuit
 from ..errors import CircuitError
 from ..gates.base import Gate, find
 from ..gates.families import unitary
+from ..gates.instruction import Instruction
 from ..gates.standard import resolve
-from ..instruction import Instruction
 from ..parameters import Linear
 from .synthesis.euler import angles, angles_of, sequence
 from .synthesis.expand import expand, name_of

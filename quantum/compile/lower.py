@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import SimulatorError
 from ..gates.base import Gate, Pair, Phase, Rotation
-from ..instruction import BARRIER, Instruction
+from ..gates.instruction import BARRIER, Instruction
 from ..parameters import Linear
 from .fuse import fuse as fused
 from .ops import MAX_DENSE, Builder, Form, Kind, Recipe

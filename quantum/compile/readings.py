@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..instruction import BARRIER, MEASURE, Instruction
+from ..gates.instruction import BARRIER, MEASURE, Instruction
 from ..noise.readout import ReadoutError
 
 __all__ = ["Reading", "read", "split", "writes_bits"]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..circuit import Circuit
 from ..gates.base import Gate
-from ..instruction import BARRIER, MEASURE, RESET, Instruction
+from ..gates.instruction import BARRIER, MEASURE, RESET, Instruction
 from .labels import angle_text, gate_label, params_text
 
 __all__ = ["Item", "Layout", "layout"]

@@ -7,9 +7,9 @@ import functools
 import numpy as np
 
 from ..errors import CircuitError
-from ..instruction import BARRIER, Instruction
 from .base import Factor, Gate, embed, find
 from .function import Adjoint
+from .instruction import BARRIER, Instruction
 
 __all__ = ["inverse"]
 

@@ -6,9 +6,9 @@ import numpy as np
 import scipy.linalg
 
 from ..errors import CircuitError
-from ..instruction import Instruction
 from ..parameters import Linear
 from .base import Gate
+from .instruction import Instruction
 
 __all__ = ["power"]
 

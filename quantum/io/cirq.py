@@ -15,7 +15,7 @@ from ..compile.synthesis.expand import expand
 from ..errors import CircuitError
 from ..gates.base import Gate, find
 from ..gates.families import unitary
-from ..instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ..gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from ..parameters import Linear
 
 __all__ = ["from_cirq", "to_cirq"]

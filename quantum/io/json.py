@@ -18,7 +18,7 @@ from ..circuit import Circuit
 from ..errors import ChannelError, CircuitError, GateError, ParameterError
 from ..gates.base import Gate, find
 from ..gates.families import diagonal, unitary
-from ..instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ..gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from ..noise.channel import Channel
 from ..noise.readout import ReadoutError
 from ..parameters import Linear

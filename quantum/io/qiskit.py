@@ -14,8 +14,8 @@ from ..compile.synthesis.euler import angles_of
 from ..compile.synthesis.expand import expand
 from ..errors import CircuitError, GateError
 from ..gates.base import Gate, find
+from ..gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from ..gates.standard import resolve
-from ..instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from ..parameters import Linear
 
 __all__ = ["from_qiskit", "to_qiskit"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..errors import ChannelError
 from ..gates.base import Gate
+from ..gates.instruction import BARRIER, MEASURE, RESET, Instruction
 from ..gates.standard import resolve
-from ..instruction import BARRIER, MEASURE, RESET, Instruction
 from .channel import Channel
 from .channels import thermal_relaxation
 from .readout import ReadoutError

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import CircuitError, SimulatorError
+from ..gates.instruction import BARRIER
 from ..gates.inverse import inverse
-from ..instruction import BARRIER
 from .sampling import Samples
 
 __all__ = ["Readout", "exponential", "fold", "linear", "richardson", "zero_noise"]

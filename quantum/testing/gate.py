@@ -9,8 +9,8 @@ from ..circuit import Circuit
 from ..errors import GateError
 from ..gates.base import Gate, embed
 from ..gates.families import unitarity
+from ..gates.instruction import Instruction
 from ..gates.inverse import inverse
-from ..instruction import Instruction
 
 __all__ = ["check_gate"]
 

@@ -13,7 +13,7 @@ from triskele import quantum
 from triskele.quantum import noise
 from triskele.quantum.errors import CircuitError
 from triskele.quantum.gates.base import Gate
-from triskele.quantum.instruction import Condition
+from triskele.quantum.gates.instruction import Condition
 
 SIMULATORS = ["statevector", "density_matrix", "trajectories", "stabilizer", "subspace"]
 

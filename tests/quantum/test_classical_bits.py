@@ -9,7 +9,7 @@ from tests.twins import density_matrix as twin
 from triskele import quantum
 from triskele.quantum import noise
 from triskele.quantum.errors import CircuitError
-from triskele.quantum.instruction import Condition
+from triskele.quantum.gates.instruction import Condition
 from triskele.quantum.simulators.result import CountsResult
 from triskele.quantum.simulators.trajectories.simulator import TrajectoriesResult
 

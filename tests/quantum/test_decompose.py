@@ -19,7 +19,7 @@ from triskele.quantum.compile.synthesis.kak import canonical, two_qubit
 from triskele.quantum.compile.synthesis.shannon import shannon
 from triskele.quantum.equal import equal
 from triskele.quantum.errors import CircuitError, GateError
-from triskele.quantum.instruction import Instruction
+from triskele.quantum.gates.instruction import Instruction
 
 BASES = [{"u", "cx"}, {"rz", "sx", "cx"}, {"rz", "ry", "cz"}, {"rz", "rx", "rzz"}, {"rx", "ry", "iswap"},
          {"rz", "h", "ecr"}, {"rz", "rx", "rxx"}]

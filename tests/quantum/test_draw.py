@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from tests.quantum.strategies import circuits
 from tests.twins.statevector import statevector
 from triskele import quantum
-from triskele.quantum import draw
+from triskele.quantum import draw, gates
 from triskele.quantum.draw.labels import angle_text
 from triskele.quantum.errors import CircuitError
 from triskele.quantum.noise.channels import CHANNELS
@@ -274,7 +274,7 @@ def long_names():
     c = Circuit(3, 2).rx("a_rather_long_name_of_an_angle",
                          0).u("x", {"y": 2.5, "z": -1.25}, np.pi / 7, 1).fsim("theta[0]", "theta[1]", 0, 2)
     return c.measure([0, 1]).append("rz", 2, ["a"],
-                                    condition=quantum.instruction.Condition((0, 1), 2)).global_phase("phi")
+                                    condition=gates.instruction.Condition((0, 1), 2)).global_phase("phi")
 
 
 @pytest.mark.parametrize("circuit", [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.twins import statevector as twin
 from triskele import quantum
 from triskele.quantum.errors import QASMError
-from triskele.quantum.instruction import Condition
+from triskele.quantum.gates.instruction import Condition
 from triskele.quantum.io.qasm.reader import from_qasm
 
 DATA = pathlib.Path(__file__).parents[1] / "data" / "quantum"

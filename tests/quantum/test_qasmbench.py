@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from triskele import quantum
-from triskele.quantum.instruction import BARRIER, MEASURE
+from triskele.quantum.gates.instruction import BARRIER, MEASURE
 
 DATA = pathlib.Path(__file__).parents[1] / "data" / "quantum" / "qasmbench"
 PROGRAMS = json.loads(gzip.open(DATA / "programs.json.gz").read())

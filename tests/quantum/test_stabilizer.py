@@ -15,7 +15,7 @@ from triskele.quantum import noise, states
 from triskele.quantum.errors import ParameterError, SimulatorError
 from triskele.quantum.gates import find, names
 from triskele.quantum.gates.families import pauli_rotation
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET
+from triskele.quantum.gates.instruction import BARRIER, MEASURE, RESET
 from triskele.quantum.operators.pauli import PauliSum
 from triskele.quantum.simulators.stabilizer.clifford import action
 from triskele.quantum.simulators.stabilizer.tableau_program import lower

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import CircuitError
-from ...instruction import Instruction
+from ...gates.instruction import Instruction
 from ...parameters import Linear
 
 __all__ = ["BASES", "angles", "angles_of", "sequence"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from ...circuit import Circuit
 from ...errors import CircuitError
 from ...gates.base import Factor, Gate, Pair, Phase, Rotation
-from ...instruction import Instruction
+from ...gates.instruction import Instruction
 from ...parameters import Linear
 from . import controlled
 from .euler import angles_of

@@ -12,9 +12,9 @@ from ...circuit import Circuit
 from ...errors import CircuitError, GateError
 from ...gates.base import Gate, find
 from ...gates.families import unitary
+from ...gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from ...gates.inverse import inverse
 from ...gates.power import power
-from ...instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from ...parameters import Linear
 from .expressions import Qubits, Scope
 from .lexer import Token, fail

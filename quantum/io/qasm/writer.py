@@ -12,7 +12,7 @@ from ...compile.synthesis.euler import angles_of
 from ...compile.synthesis.expand import expand
 from ...errors import CircuitError
 from ...gates.base import Gate, find
-from ...instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ...gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from ...parameters import Linear
 from .expressions import CONSTANTS, FUNCTIONS
 from .names import LIBRARIES, U_DEFINITION, known

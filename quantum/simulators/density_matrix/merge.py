@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...instruction import Instruction
+from ...gates.instruction import Instruction
 from ...parameters import Linear
 from .transfer import Element, Wide
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...compile.program import all_values
 from ...compile.readings import Reading, read, split, writes_bits
 from ...errors import StateError
-from ...instruction import MEASURE, Instruction
+from ...gates.instruction import MEASURE, Instruction
 from ...noise.readout import ReadoutError
 from ...shots import sampling
 from ...shots.sampling import Samples

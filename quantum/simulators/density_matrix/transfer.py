@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import ParameterError, SimulatorError
 from ...gates.base import Factor, Gate, exponential
-from ...instruction import BARRIER, MEASURE, RESET, Instruction
+from ...gates.instruction import BARRIER, MEASURE, RESET, Instruction
 from ...noise.channel import Channel, transfer_matrix
 from ...parameters import LARGEST, Linear
 

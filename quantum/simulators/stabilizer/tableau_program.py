@@ -10,7 +10,7 @@ import numpy as np
 from ...circuit import Circuit
 from ...errors import SimulatorError
 from ...gates.base import Gate, Rotation, find
-from ...instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ...gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from ...noise.readout import ReadoutError
 from ...parameters import Linear
 from . import tableau_kernels as kernels

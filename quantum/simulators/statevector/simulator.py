@@ -10,7 +10,7 @@ import numpy as np
 from ...compile.lower import lower
 from ...errors import SimulatorError
 from ...gates.base import Gate
-from ...instruction import BARRIER, MEASURE, RESET
+from ...gates.instruction import BARRIER, MEASURE, RESET
 from ..result import Result, StatevectorResult
 from .engine import simulate as _simulate
 

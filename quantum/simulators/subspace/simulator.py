@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import states
 from ...errors import SimulatorError
-from ...instruction import MEASURE
+from ...gates.instruction import MEASURE
 from ...shots import sampling
 from ...shots.sampling import Samples
 from ..result import Result, StatevectorResult

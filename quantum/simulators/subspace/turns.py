@@ -19,7 +19,7 @@ from ...compile.lower import lower_gate
 from ...compile.ops import MAX_DENSE, Builder, Kind, OpColumn, Recipe
 from ...compile.program import Program
 from ...errors import SimulatorError
-from ...instruction import BARRIER, Instruction
+from ...gates.instruction import BARRIER, Instruction
 
 if TYPE_CHECKING:
     from ...circuit import Circuit

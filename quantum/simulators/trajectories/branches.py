@@ -13,7 +13,7 @@ import numpy as np
 
 from triskele.core.random import Fold, fold_in, key, uniform
 
-from ...instruction import BARRIER, MEASURE, RESET, Instruction
+from ...gates.instruction import BARRIER, MEASURE, RESET, Instruction
 from ...noise.readout import ReadoutError
 from ...shots import sampling
 from ..statevector.simulator import simulate

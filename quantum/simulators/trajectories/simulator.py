@@ -14,7 +14,7 @@ from ... import states
 from ...compile.program import all_values
 from ...compile.readings import Reading, split, writes_bits
 from ...errors import SimulatorError
-from ...instruction import BARRIER, Instruction
+from ...gates.instruction import BARRIER, Instruction
 from ...shots.sampling import Estimate, Samples, check_observable, check_seed, check_shots, sample
 from ..result import CountsResult, Result
 from ..statevector.coefficients import fill_coefficients

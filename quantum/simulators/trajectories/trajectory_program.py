@@ -12,7 +12,7 @@ from ...compile.ops import MAX_DENSE, Builder, Kind, OpColumn
 from ...compile.program import Program as Program
 from ...errors import SimulatorError
 from ...gates.base import Gate
-from ...instruction import BARRIER, MEASURE, RESET, Instruction
+from ...gates.instruction import BARRIER, MEASURE, RESET, Instruction
 from ...noise.channel import Channel
 from ...noise.readout import ReadoutError
 from . import trajectory_kernels as k

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import CircuitError
-from .gates.base import Gate
-from .parameters import Linear
+from ..errors import CircuitError
+from ..parameters import Linear
+from .base import Gate
 
 __all__ = ["BARRIER", "MEASURE", "RESET", "Condition", "Instruction", "Operation"]
 

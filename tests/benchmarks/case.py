@@ -5,7 +5,7 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.benchmarks.tools import TOOLS
+from tests.benchmarks.tools import TOOLS, leaves
 
 CASES: dict[str, "Case"] = {}
 
@@ -68,3 +68,22 @@ def load(field_name):
     for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
         importlib.import_module(f"{package.__name__}.{module}")
     return CASES
+
+
+class Program:
+    """What `process` needs of a tool: runs the program that a registered case of the core has for it."""
+
+    def __init__(self, tool):
+        self.tool, self.modules, self.lazy = tool, TOOLS[tool].modules, getattr(TOOLS[tool], "lazy", ())
+
+    def prepare(self, name, threads):
+        if self.tool == "torch":
+            import torch
+
+            torch.set_num_threads(threads)
+        if self.tool == "triskele":
+            from triskele import core
+
+            core.set_threads(threads)
+        case = load("core")[name]
+        return case.builders[self.tool](*case.data()), leaves

@@ -3,11 +3,11 @@ who starts them.
 
 A field is a package here with one module a tool in `tools`: `modules` that it needs, and `prepare(case, threads) ->
 run, read`, where `run()` does the work once and returns anything, and `read` makes a list of NumPy arrays of that,
-outside of the timing.
+outside of the timing. Cases of the core bring their programs along (`case.Program`).
 
 A process answers on its standard output, one JSON object a line: first how long the import, the making of what runs,
 and the first call took; then for every line ``go SECONDS LEAST`` on its standard input the seconds of repeated calls,
-at least `LEAST`.
+at least `LEAST`; and at the end of its input the most memory that the calls took.
 """
 
 import importlib
@@ -16,19 +16,55 @@ import json
 import os
 import pickle
 import select
+import subprocess
 import sys
 import time
-from types import SimpleNamespace
+from pathlib import Path
 
 import numpy as np
 
+from tests.benchmarks.case import Program
 from tests.benchmarks.clock import samples
-from tests.benchmarks.run import start
+
+ROOT = Path(__file__).parents[2]
+
+
+def adapter(field, tool):
+    return Program(tool) if field == "core" else importlib.import_module(f"tests.benchmarks.{field}.tools.{tool}")
 
 
 def available(field, tool):
-    module = importlib.import_module(f"tests.benchmarks.{field}.tools.{tool}")
-    return all(importlib.util.find_spec(name) is not None for name in module.modules)
+    try:
+        return all(importlib.util.find_spec(name) is not None for name in adapter(field, tool).modules)
+    except ModuleNotFoundError:  # the package that a module lies in
+        return False
+
+
+def environment(dtype, threads, cache):
+    """The variables by which all tools learn how many threads to use, and where to keep compiled code."""
+    env = dict(os.environ)
+    for name in ("OMP", "OPENBLAS", "MKL", "NUMBA", "VECLIB_MAXIMUM"):
+        env[f"{name}_NUM_THREADS"] = str(threads)
+    if threads == 1:
+        env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    env["JAX_ENABLE_X64"] = "1" if dtype == "float64" else "0"
+    env["JAX_PLATFORMS"] = "cpu"
+    env["TRISKELE_CACHE_DIR"] = env["NUMBA_CACHE_DIR"] = str(cache)
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return env
+
+
+def start(module, arguments, dtype, threads, cache, errors):
+    """A process on the first `threads` processors; what it complains about goes to the file `errors`."""
+
+    def pin():
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+
+    with open(errors, "w") as complaints:
+        return subprocess.Popen(
+            [sys.executable, "-m", module, *arguments], cwd=ROOT, env=environment(dtype, threads, cache), preexec_fn=pin,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True)
 
 
 class Worker:
@@ -51,8 +87,7 @@ class Worker:
     def __init__(self, field, path, tool, threads, folder, patience=300, dtype="float64"):
         self.outputs, self.errors, self.patience = folder / f"{tool}.npz", folder / f"{tool}-errors.txt", patience
         arguments = [field, str(path), tool, str(threads), str(self.outputs)]
-        self.process = start("tests.benchmarks.process", arguments, SimpleNamespace(dtype=dtype), threads,
-                             folder / "cache", self.errors)
+        self.process = start("tests.benchmarks.process", arguments, dtype, threads, folder / "cache", self.errors)
         self.first = self.answer()
 
     def answer(self):
@@ -71,8 +106,30 @@ class Worker:
         return self.answer()["times"]
 
     def finish(self):
+        """End the process; the most bytes that its calls took."""
         self.process.stdin.close()
+        memory = self.answer()["memory"]
         self.process.wait()
+        return memory
+
+
+def peak_memory():
+    """Most bytes resident since `reset_peak`, or, on other systems than Linux, since the process began."""
+    try:
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def reset_peak():
+    try:
+        with open("/proc/self/clear_refs", "w") as control:
+            control.write("5")
+    except OSError:
+        pass
 
 
 def main(field, path, tool, threads, outputs):
@@ -83,7 +140,7 @@ def main(field, path, tool, threads, outputs):
         print(json.dumps(fields), file=answer, flush=True)
 
     clock = time.perf_counter
-    module = importlib.import_module(f"tests.benchmarks.{field}.tools.{tool}")
+    module = adapter(field, tool)
     begin = clock()
     for name in module.modules:
         importlib.import_module(name)
@@ -94,14 +151,21 @@ def main(field, path, tool, threads, outputs):
     run, read = module.prepare(bench, int(threads))
     built = clock() - begin
     begin = clock()
+    for name in getattr(module, "lazy", ()):
+        importlib.import_module(name)
+    late = clock() - begin
+    reset_peak()
+    baseline = peak_memory()
+    begin = clock()
     result = run()
-    cold = clock() - begin
+    cold = late + clock() - begin
     np.savez(outputs, *read(result))
     del result
     say(imported=imported, built=built, cold=cold)
     for line in sys.stdin:
         _, seconds, least = line.split()
         say(times=samples(run, float(seconds), int(least)))
+    say(memory=peak_memory() - baseline)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import pytest
 from tests.benchmarks import run, table
 from tests.benchmarks.case import Case
 from tests.benchmarks.machine import WORKING_SETS
-from tests.benchmarks.tools import Autograd, available, leaves
+from tests.benchmarks.process import available
+from tests.benchmarks.tools import Autograd, leaves
 
 CASE = Case("a case of the runner's tests", data=lambda: (), tolerance=1e-6, flops=1e9)
 PEAKS = {"float64": 1e10, "bandwidth": {str(size): 1e10 for size in WORKING_SETS}}
@@ -58,4 +59,4 @@ def test_leaves_are_ordered_by_key():
 
 def test_a_tool_that_is_not_installed_is_not_available(monkeypatch):
     monkeypatch.setattr(Autograd, "modules", ("no_such_module_anywhere",))
-    assert not available("autograd") and available("numpy")
+    assert not available("core", "autograd") and available("core", "numpy")

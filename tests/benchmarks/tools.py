@@ -7,7 +7,6 @@ special        the namespace with erf
 prepare        makes `run()` from `function(tool)` and the data: conversion and compilation set up, nothing computed
 """
 
-import importlib.util
 from types import SimpleNamespace
 
 import numpy
@@ -138,14 +137,6 @@ TOOLS = {
     "numpy": NumPy(),
     "numba": SimpleNamespace(modules=("numba",)),
 }
-
-
-def available(name):
-    """Whether all modules of a tool can be found; nothing heavy is imported."""
-    try:
-        return all(importlib.util.find_spec(m) is not None for m in TOOLS[name].modules)
-    except ModuleNotFoundError:
-        return False
 
 
 def unrolled(f, carry, xs, stack):

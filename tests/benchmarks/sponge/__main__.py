@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from tests.benchmarks.run import ROOT
+from tests.benchmarks.process import ROOT
 from tests.benchmarks.sponge.systems import BENCHES
 
 ROUNDS, SECONDS = 4, 2.0

@@ -1,3 +1,4 @@
+from . import archive as archive
 from . import check as check
 from . import discover as discover
 from . import lazy as lazy

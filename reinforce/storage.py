@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import hashlib
 import importlib
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -19,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele import core
+from triskele.core.extend import archive
 
 from .errors import CheckpointError
 
 __all__ = ["pack", "read", "unpack", "write"]
 
-_VERSION = 2  # of version 1 only the checksum differs
+_VERSION = 2  # files of version 1 have a checksum of their own, which is no longer verified
 _CLASSES = {
     "triskele.core.nn.attention": ("MultiHeadAttention",),
     "triskele.core.nn.layers": ("BatchNorm", "Conv", "Embedding", "LayerNorm", "Linear", "MLP"),
@@ -69,8 +67,7 @@ def write(path: str | os.PathLike, kind: str, value: Any) -> None:
         If it cannot be written; what was there is untouched.
     """
     arrays: dict[str, np.ndarray] = {}
-    text = json.dumps({"kind": kind, "version": _VERSION, "value": pack(value, arrays)}).encode()
-    core.save(path, {"text": np.frombuffer(text, np.uint8), "arrays": arrays})
+    archive.write(path, kind, _VERSION, pack(value, arrays), arrays)
 
 
 def read(path: str | os.PathLike, kind: str, known: Sequence[Any] = ()) -> Any:
@@ -90,26 +87,8 @@ def read(path: str | os.PathLike, kind: str, known: Sequence[Any] = ()) -> Any:
     CheckpointError
         If the file is damaged, of another kind or release, or names something that it may not.
     """
-    path = os.fspath(path)
-    where = f"{kind} {path!r}"
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"{where}: there is no such file")
-    try:
-        found = core.load(path)
-        text, arrays = found["text"].tobytes(), found["arrays"]
-        head = json.loads(text)
-        value, version, is_kind = head["value"], head["version"], head["kind"]
-        whole = version != 1 or _digest(text, arrays) == found["digest"].tobytes()
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, MemoryError) as error:
-        raise CheckpointError(
-            f"{where}: must be a file written by triskele.reinforce, got another or a damaged one ({error})"
-        ) from error
-    if not whole:
-        raise CheckpointError(f"{where}: the checksum does not fit (the file is damaged)")
-    if is_kind != kind:
-        raise CheckpointError(f"{where}: must be a {kind}, got a {is_kind}")
-    if version not in (1, _VERSION):
-        raise CheckpointError(f"{where}: version must be 1 to {_VERSION}, got {version} (written by another release)")
+    value, arrays = archive.read(path, kind, (1, _VERSION), CheckpointError)
+    where = f"{kind} {os.fspath(path)!r}"
     try:
         return unpack(value, arrays, known)
     except FloatingPointError as error:
@@ -117,15 +96,6 @@ def read(path: str | os.PathLike, kind: str, known: Sequence[Any] = ()) -> Any:
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, SyntaxError, RecursionError,
             MemoryError) as error:
         raise CheckpointError(f"{where}: {error}") from error
-
-
-def _digest(text, arrays):
-    """The checksum of version 1."""
-    state = hashlib.sha256(text)
-    for name in sorted(arrays, key=int):
-        state.update(np.ascontiguousarray(arrays[name]).view(np.uint8).data if arrays[name].ndim
-                     else arrays[name].tobytes())
-    return state.digest()
 
 
 def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:

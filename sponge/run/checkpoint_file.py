@@ -1,23 +1,16 @@
-"""Checkpoint files: atomic, versioned, checksummed; and what they say about the system they belong to.
-
-A file is a magic word, a version, the length and SHA-256 of what follows, and an uncompressed NumPy archive of arrays,
-one of which holds JSON. It is written beside its place, brought to the disk, and renamed: at any moment the path holds
-a whole checkpoint, the old one or the new one.
-"""
+"""Checkpoint files, and what they say about the system they belong to."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
 import json
 import os
-import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import atomic, read_npz
+from triskele.core.extend import archive
 
 from ..errors import CheckpointError
 from ..fingerprint import fingerprint_of
@@ -27,10 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["differences", "fingerprint", "read_checkpoint", "write_checkpoint"]
 
-_MAGIC = b"TRISKELE SPONGE\0"
-_VERSION = 1
-_HEAD = struct.Struct("<16sIQ32s")  # magic, version, length and SHA-256 of the archive
-_META = "meta"
+_KIND = "sponge checkpoint"
+_VERSION = 2
+_OLD = b"TRISKELE SPONGE\0"  # beginning of files of version 1, which had a format of their own
 
 
 def write_checkpoint(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
@@ -41,12 +33,7 @@ def write_checkpoint(path: str | os.PathLike, arrays: dict[str, np.ndarray], met
     OSError
         If the disk is full or the path cannot be written; what was at `path` before is untouched.
     """
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays, **{_META: np.frombuffer(json.dumps(meta).encode(), np.uint8)})
-    data = buffer.getbuffer()
-    with atomic(path) as file:
-        file.write(_HEAD.pack(_MAGIC, _VERSION, len(data), hashlib.sha256(data).digest()))
-        file.write(data)
+    archive.write(path, _KIND, _VERSION, meta, arrays)
 
 
 def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -58,29 +45,13 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
     CheckpointError
         If the file is truncated, damaged, of another kind or of a newer version.
     """
-    path = os.fspath(path)
     with open(path, "rb") as file:
-        data = file.read()
-    if len(data) < _HEAD.size or data[:16] != _MAGIC:
-        raise CheckpointError(f"checkpoint {path!r}: must be a checkpoint of triskele.sponge, got "
-                              f"{'an empty file' if not data else 'a file of another kind'}")
-    _, version, size, digest = _HEAD.unpack_from(data)
-    if version != _VERSION:
-        raise CheckpointError(
-            f"checkpoint {path!r}: version must be {_VERSION}, got {version} (written by another release)"
-        )
-    archive = memoryview(data)[_HEAD.size:]
-    if len(archive) != size:
-        raise CheckpointError(f"checkpoint {path!r}: must hold {size} bytes after its head, got {len(archive)} "
-                              f"(the file {'was cut off' if len(archive) < size else 'has something appended'})")
-    if hashlib.sha256(archive).digest() != digest:
-        raise CheckpointError(f"checkpoint {path!r}: the checksum does not fit (the file is damaged)")
-    where = f"checkpoint {path!r}"
-    try:
-        arrays = read_npz(archive, where)
-        meta = json.loads(bytes(arrays.pop(_META)))
-    except (ValueError, KeyError, RecursionError) as error:
-        raise CheckpointError(f"{where}: must hold arrays and their description, got {error}") from error
+        if file.read(len(_OLD)) == _OLD:
+            raise CheckpointError(f"{_KIND} {os.fspath(path)!r}: must be written by this release, got a file of release "
+                                  f"0.5 or older (finish the run with that release)")
+    meta, arrays = archive.read(path, _KIND, (_VERSION,), CheckpointError)
+    if not isinstance(meta, dict):
+        raise CheckpointError(f"{_KIND} {os.fspath(path)!r}: the description must be a dictionary, got {meta!r:.80}")
     return arrays, meta
 
 

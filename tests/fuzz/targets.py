@@ -7,7 +7,6 @@ import functools
 import gzip
 import hashlib
 import io
-import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -193,38 +192,6 @@ def dimers_saved():
     return written(lambda path, sim: sim.save_checkpoint(path), sim)
 
 
-def sealed_checkpoint(data):
-    """A checkpoint whose length and checksum fit what follows, and whose archive is rebuilt where that can be."""
-    body = data[60:]
-    return struct.pack("<16sIQ32s", b"TRISKELE SPONGE\0", 1, len(body), hashlib.sha256(body).digest()) + body
-
-
-def checkpoint_bombs():
-    return [sealed_checkpoint(bytes(60) + bomb) for bomb in zip_bombs()]
-
-
-def rezipped(data):
-    """The same of an archive: members whose sums fit."""
-    body = data[60:]
-    at = body.find(b"\x93NUMPY")
-    if at < 0:
-        return sealed_checkpoint(data)
-    buffer, whole = io.BytesIO(), zipfile.ZipFile(io.BytesIO(dimers_whole()[60:]))
-    with zipfile.ZipFile(buffer, "w") as archive:
-        place = 0
-        for entry in whole.infolist():
-            size = entry.file_size
-            start = body.find(b"\x93NUMPY", place)
-            archive.writestr(entry.filename, body[start : start + size] if start >= 0 else b"")
-            place = max(start, 0) + 6
-    return sealed_checkpoint(data[:60] + buffer.getvalue())
-
-
-@functools.cache
-def dimers_whole():
-    return dimers_saved()[0]
-
-
 def resume(path):
     dimers().load_checkpoint(path)
 
@@ -396,9 +363,8 @@ TARGETS = {
     "system xml": Target(sponge.load, lambda: plain("ala2_vacuum/system.xml.gz", "openmmtools/Diatom/system.xml.gz"),
                          LOADING, ".xml"),
     "ffxml": Target(sponge.ForceField, lambda: [FFXML], LOADING, ".xml"),
-    "checkpoint": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", checkpoint_bombs),
-    "checkpoint resealed": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", seal=sealed_checkpoint),
-    "checkpoint rezipped": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", seal=rezipped),
+    "checkpoint": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", header_bombs),
+    "checkpoint resealed": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", seal=resealed),
     **{f"{kind.__name__.lower()} continued": Target(c.read, c.seeds, (errors.ReporterError,), suffix)
        for kind, suffix in ((sponge.DCD, ".dcd"), (sponge.XTC, ".xtc"), (sponge.H5MD, ".h5"),
                             (sponge.CSV, ".csv")) for c in [Continued(kind, suffix)]},

@@ -1,0 +1,15 @@
+from .behler_parrinello import BehlerParrinello as BehlerParrinello
+from .dataset import Batches as Batches
+from .dataset import Dataset as Dataset
+from .dataset import read_dataset as read_dataset
+from .dataset import record as record
+from .network import Network as Network
+from .network import load as load
+from .network import save as save
+from .painn import PaiNN as PaiNN
+from .training import Errors as Errors
+from .training import History as History
+from .training import Training as Training
+from .training import evaluate as evaluate
+from .training import fitted as fitted
+from .training import train as train

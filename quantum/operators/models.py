@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from triskele.core.extend import check
 
 from ..errors import OperatorError
 from .pauli import PauliSum
@@ -56,6 +56,5 @@ def heisenberg(num_qubits: int, jx: float = 1.0, jy: float | None = None, jz: fl
 
 
 def _bonds(n: int, periodic: bool, where: str) -> list[tuple[int, int]]:
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
-        raise OperatorError(f"{where}: at least 2 qubits are needed, got {n!r}")
+    check.integer(n, f"{where}: num_qubits", 2, error=OperatorError)
     return [(k, k + 1) for k in range(n - 1)] + ([(n - 1, 0)] if periodic and n > 2 else [])

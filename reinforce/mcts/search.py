@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import math
 import operator
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+from triskele.core.extend import check
 
 from ..adapters.python_game import PythonGame
 from ..errors import SearchError
@@ -417,8 +418,7 @@ class MCTS:
 def _check(name, value, low, kind, optional=False):
     if value is None and optional:
         return
-    allowed = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
-    if isinstance(value, bool) or not isinstance(value,
-                                                 allowed) or not low <= value < 2**63 or not math.isfinite(value):
-        what = "an integer (less than 2**63)" if kind is int else "a number"
-        raise SearchError(f"MCTS: {name} must be {what} of at least {low}, got {value!r}")
+    if kind is int:
+        check.integer(value, f"MCTS: {name}", low, 2**63 - 1, error=SearchError)
+    else:
+        check.number(value, f"MCTS: {name}", low, error=SearchError)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from triskele.core.extend import Task, kernel
+from triskele.core.extend import Task, check, kernel
 
 from .. import units
 from ..engine.flags import FORCES_STALE
@@ -45,8 +45,7 @@ class Integrator:
             value = getattr(self, f.name)
             if f.name not in _POSITIVE or (value is None and f.default is None):
                 continue
-            if isinstance(value, (bool, str)) or not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
-                raise ValueError(f"{type(self).__name__}: {f.name} must be a positive number, got {value!r}")
+            check.positive(value, f"{type(self).__name__}: {f.name}")
             if f.name == "constraint_tolerance" and value > _LOOSEST:
                 raise ValueError(f"{type(self).__name__}: constraint_tolerance must be at most {_LOOSEST}, a part of "
                                  f"the length, got {value!r}")

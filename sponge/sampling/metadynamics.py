@@ -514,8 +514,7 @@ def _grid(where: str, cvs: list[CollectiveVariable], sigma: list[float], given: 
                              f"{high:.3g}, got {width:g} "
                              "(angles are in radians, lengths in nm)")
         n = entry[2] if len(entry) == 3 else math.ceil((high - low) / width * _NODES_PER_SIGMA[d - 1])
-        if isinstance(n, bool) or not hasattr(n, "__index__") or n < 2:
-            raise ValueError(f"{where}: grid of {variable.name} must have a whole number of intervals >= 2, got {n!r}")
+        check.integer(n, f"{where}: intervals of the grid of {variable.name}", 2)
         if (high - low) / n > 0.5 * width * (1 + 1e-12):
             raise ValueError(f"{where}: intervals of the grid of {variable.name} must be at most half of sigma = "
                              f"{width:g}, got "

@@ -316,7 +316,7 @@ def test_outcomes_of_chance_are_drawn_by_probability_and_a_policy_may_be_ones_ow
      "parallel_leaves=4 needs a Network or a function of batches"),
     ({"evaluator": rl.RandomRollout(), "policy": rl.Gumbel()},
      "policy Gumbel.* needs a Network or a function of batches"),
-    ({"parallel_leaves": 0}, "parallel_leaves must be an integer .* of at least 1, got 0"),
+    ({"parallel_leaves": 0}, "parallel_leaves must be an integer from 1 to .*, got 0"),
     ({"solver": True}, "solver needs an evaluator that is compiled"),
     ({"policy": rl.Gumbel(), "seconds": 1.0}, "Gumbel divides a number of simulations"),
     ({"policy": rl.Gumbel(), "threads": 2}, "Gumbel grows one tree for each root, got threads=2"),

@@ -291,7 +291,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (dict(simulations=0), "simulations must be an integer .* of at least 1, got 0"),
+            (dict(simulations=0), "simulations must be an integer from 1 to .*, got 0"),
             (dict(simulations=2.5), "got 2.5"),
             (dict(seconds=-1), "seconds"),
             (dict(threads=0), "threads"),

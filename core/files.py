@@ -109,7 +109,7 @@ def only_ours(status: os.stat_result, *owners: int) -> bool:
 
 
 def _create(folder, stem):
-    """A new file that nobody else has open, locked."""
+    """Open a new, locked file that no other process has open."""
     while True:
         beside = os.path.join(folder, f"{stem}{os.urandom(8).hex()}{PART}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)

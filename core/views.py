@@ -28,7 +28,7 @@ class Link:
     ----------
     parent : Tensor or None
     primitive, params
-        The operation that made this Tensor from its parent; None for a read-only view that cannot be made anew.
+        The operation that made this Tensor from its parent; None for a read-only view that cannot be made again.
     gapless : bool
         The result is a view only if the parent is C-contiguous (``ravel``).
     source : tuple or None

@@ -179,7 +179,7 @@ class Circuit:
         return f"Circuit({self.num_qubits} qubits, {len(self)} instructions, {len(self.parameters)} parameters)"
 
     def __str__(self) -> str:
-        return self.draw("text") if len(self) * self.num_qubits <= 100_000 else repr(self)  # nobody reads a megabyte
+        return self.draw("text") if len(self) * self.num_qubits <= 100_000 else repr(self)  # too long to read
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))  # what notebooks show

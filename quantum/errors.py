@@ -35,7 +35,7 @@ class SimulatorError(ValueError):
 
 
 class StateError(ValueError):
-    """An array that is no quantum state: wrong shape, not normalised, not finite."""
+    """An array is not a quantum state: wrong shape, not normalised, not finite."""
 
 
 class QASMError(ValueError):

@@ -23,7 +23,7 @@ class SearchError(ReinforceError, ValueError):
 
 
 class EvaluatorError(ReinforceError, RuntimeError):
-    """An evaluator that raised, or gave what is no evaluation."""
+    """An evaluator raised an exception, or returned an invalid evaluation."""
 
 
 class EnvError(ReinforceError, ValueError):

@@ -2,11 +2,11 @@
 
 Arrays are time-major, [T, ...]; all functions compile, nest and differentiate.
 
-Two ends of an episode are told apart. After a *terminated* step nothing follows: its return is its reward. After a
+An episode ends in one of two ways. After a *terminated* step nothing follows: its return is its reward. After a
 *truncated* one something would have followed: the sum stops there, and the value of the observation reached stands for
 it. That value is ``next_values[t]``; where environments restart in the step after an end (Gymnasium's NEXT_STEP), it
 stands in the next row, and with V of all T + 1 observations ``next_values = values[1:]`` is right throughout. What is
-returned for the rows of restarts, which are no transitions, means nothing and is to be masked.
+returned for the rows of restarts, which are not transitions, is meaningless and must be masked.
 
 `discount` and `lam` are numbers.
 """

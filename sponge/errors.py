@@ -39,4 +39,4 @@ class CheckpointError(ValueError):
 
 
 class ReporterError(RuntimeError):
-    """A reporter cannot go on: a full disk, a path that cannot be written, a file that does not fit."""
+    """A reporter cannot continue: a full disk, a path that cannot be written, a file that does not fit."""

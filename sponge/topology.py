@@ -62,7 +62,7 @@ class Topology:
     names : (n,) str
         Atom names.
     elements : (n,) int
-        Atomic numbers; 0 for virtual sites and particles that are no atoms.
+        Atomic numbers; 0 for virtual sites and particles that are not atoms.
     residue_index : (n,) int
         Residue of each atom.
     residue_names : (residues,) str

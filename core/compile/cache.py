@@ -77,7 +77,7 @@ def is_trusted(place: Path) -> bool:
         except OSError:
             return True
         if not known:
-            _log.warning("the cache folder %s is not used: it must belong to you, and nobody else may write in it "
+            _log.warning("the cache folder %s is not used: it must belong to you, and no other user may write in it "
                          "(chmod, or set "
                          "TRISKELE_CACHE_DIR)", place)
     return known
@@ -138,7 +138,7 @@ def put(key: str, data: bytes) -> bool:
 
 
 def clear_cache() -> None:
-    """Delete every stored entry of `folder()`. Functions that are already compiled go on working."""
+    """Delete every stored entry of `folder()`. Functions that are already compiled keep working."""
     if not is_trusted(folder()):
         return
     for path, _ in _entries():

@@ -19,7 +19,7 @@ from .emit import NATIVE, Unit, as_array
 
 BAND = 1 << 18  # bytes of a padded band: an eighth of a usual second-level cache
 POSITIONS = 1 << 12  # of results in a band: tables have an entry for each
-CHUNKS = 16  # units are dealt out to so many chunks at most
+CHUNKS = 16  # greatest number of chunks that units are dealt out to
 PARTS = 8  # ... where each sums up a result of its own
 _SCALARS = {"f4": ("f32", "float"), "f8": ("f64", "double")}
 

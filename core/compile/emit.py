@@ -54,7 +54,7 @@ go:
 }"""
 """1 after a signal handler has raised, whose exception is kept for `raise_pending`.
 
-Only the main thread has handlers; other threads could wait for the interpreter in vain."""
+Only the main thread has handlers; other threads could wait for the interpreter forever."""
 
 NATIVE: dict[str, Any] = {}
 """Emitters of steps that are not loop nests, by primitive.
@@ -435,7 +435,7 @@ class Unit:
         self.return_if(self.ins(f"icmp ne i32 {failed}, 0"))
 
     def report(self, eqns, failed):
-        """Raise when an index was out of bounds: the host is told which equations met one."""
+        """Raise when an index was out of bounds: the host learns which equations met one."""
         bad, go = self.label("bad"), self.label("go")
         condition = self.ins(f"icmp ne i64 {failed}, 0")
         self.lines += [f"  br i1 {condition}, label %{bad}, label %{go}", f"{bad}:"]

@@ -143,7 +143,7 @@ class NativeModule:
         return value if isinstance(value, BaseException) else kind and kind(*[] if value is None else [value])
 
 
-# Whoever may call main holds the module; what nobody can call goes, with its callbacks.
+# Every possible caller of main holds the module; without callers it is freed, with its callbacks.
 _modules: weakref.WeakValueDictionary[int, NativeModule] = weakref.WeakValueDictionary()
 _context_numbers = itertools.count(1)
 _lock = threading.Lock()

@@ -15,7 +15,7 @@ _SYNONYMS = {"arctan2": "atan2", "power": "pow", "absolute": "abs", "float_power
 
 
 class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
-    """Named functions of `Builder`; what has no native form raises `NotEmittable`."""
+    """Named functions of `Builder`; functions without a native form raise `NotEmittable`."""
 
     def __getattr__(self, name):
         if name.startswith("_"):

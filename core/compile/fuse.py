@@ -204,7 +204,7 @@ class Fusion:
     """
 
     def __init__(self, graph: Graph, native):
-        """`native(eqn)`: what to do with equations that are no loop nests: "gemm", "update", "control" or "call"."""
+        """`native(eqn)`: how to run equations that are not loop nests: "gemm", "update", "control" or "call"."""
         self.graph, self.native = graph, native
         self.producer: dict[Var, Equation] = {o: e for e in graph.equations for o in e.outputs}
         self.kinds: dict[Equation, str] = {e: self._classify(e) for e in graph.equations}

@@ -32,7 +32,7 @@ def load_module(source: str, stem: str, names: Mapping[str, Any] | None = None) 
     source : str
         A whole module.
     stem : str
-        What the file's name begins with, for people who look into the folder.
+        Prefix of the file's name, for readers of the folder.
     names : mapping, optional
         Objects that the module finds as globals. The source must identify them, by a hash in a comment for example: the
         same source is the same module.
@@ -73,7 +73,7 @@ def _temporary_folder():
 
 
 def _write(parent: Path, name: str, source: str) -> Path:
-    """Atomic: whoever comes second finds or replaces a complete file. A damaged file is written anew."""
+    """Write atomically: a second process finds or replaces a complete file. A damaged file is rewritten."""
     path, data = parent / name, source.encode()
     try:
         if path.read_bytes() == data:
@@ -91,7 +91,7 @@ def _write(parent: Path, name: str, source: str) -> Path:
 
 
 def _discard_unused(parent: Path) -> None:
-    """Delete modules that nobody has imported for long, and their machine code."""
+    """Delete modules that have not been imported for long, and their machine code."""
     now = time.time()
     try:
         old = [p for p in parent.glob("*.py") if now - p.stat().st_mtime > _KEPT]

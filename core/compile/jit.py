@@ -81,7 +81,7 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     Raises
     ------
     TypeError
-        When called, for arguments or results that are no arrays.
+        When called, for arguments or results that are not arrays.
     EscapedTensorError
         When a traced value is kept beyond the call.
 

@@ -23,7 +23,7 @@ from .views import contiguous, merged, reshaped, sliced, transposed, whole
 
 FEW = 600  # multiplications below which a product is written as loops
 LARGE_COMPLEX = 1 << 16  # multiplications from which complex products are made from real ones, which threads share ...
-LONG_COMPLEX = 32  # ... if they sum over so many: taking apart and joining is then a small part of it
+LONG_COMPLEX = 32  # ... if they sum over at least this many: splitting and joining is then a small part of the cost
 
 
 def lower(graph: Graph, overwritable: Iterable[int] = ()) -> Graph:

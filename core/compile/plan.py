@@ -32,7 +32,7 @@ class Plan:
     places : dict
         By Var (bases only, see `Fusion.base`), or by whatever else was given in `extra`.
     copies : list of (int, Var or Const)
-        Results that nobody computes in place: copied at the end.
+        Results that are not computed in place: copied at the end.
     overwritten : set of int
         Outputs that are computed in the buffer of their input.
     size : int, bytes

@@ -83,7 +83,7 @@ class Program:
 
     @cached_property
     def emitted(self) -> Emitted:
-        """Graph and text behind the program, made anew where it came from the disk."""
+        """Graph and text behind the program, made again if it came from the disk."""
         start = time.perf_counter()
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, 20_000))  # formulas are trees

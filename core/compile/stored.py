@@ -28,7 +28,7 @@ _PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None), type(...)
 
 
 class NotStorable(Exception):
-    """Something that has no exact form."""
+    """An object without an exact form."""
 
 
 class Record(NamedTuple):
@@ -133,7 +133,7 @@ class Trace:
             return (t.__name__, [v if type(v) in _PLAIN else self._value(v) for v in x])
         if t is dict:
             if not all([type(k) is str for k in x]):
-                raise NotStorable("a dictionary with keys that are no names")
+                raise NotStorable("a dictionary with keys other than names")
             return ("dict", [(k, self._value(v)) for k, v in sorted(x.items())])
         if t is np.ndarray:
             return self._array(x)

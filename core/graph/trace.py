@@ -412,7 +412,7 @@ def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph"
 
 
 def dead_code(graph: Graph) -> Graph:
-    """Drop equations whose results nobody uses."""
+    """Drop equations whose results are unused."""
     live = {o for o in graph.outputs if isinstance(o, Var)}
     kept = []
     for eqn in reversed(graph.equations):

@@ -198,7 +198,7 @@ def _cache_class() -> type:
                     return {}
                 stamp, overloads = pickle.load(content)
                 return overloads if stamp == self._source_stamp else {}
-            except Exception:  # noqa: BLE001  missing, damaged, or made by another build: start anew
+            except Exception:  # noqa: BLE001  missing, damaged, or made by another build: start from scratch
                 return {}
 
         def _load_data(self, name):

@@ -1,7 +1,7 @@
 """Counter-based random bits: Philox4x32-10.
 
 Block `b` of the stream of a key is four 32-bit words, a bijection of the counter (b low, b high, 0, 0); word `i` is
-word i % 4 of block i // 4. Any word can be had at once and in any order, so the same numbers come out of NumPy, of
+word i % 4 of block i // 4. Any word can be computed directly, in any order, so the same numbers come out of NumPy, of
 compiled loops, of SIMD vectors and of any number of threads. `numpy.random.Philox` is the 4x64 variant; that one
 needs 64x64-bit products, which SIMD units lack, and runs about four times slower there.
 

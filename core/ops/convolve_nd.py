@@ -372,7 +372,7 @@ def conv_general(x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "valid"
     padding : "valid", "same", int, or (low, high) for each axis
         Zeros put around `x`.
     groups : int
-        Channels are split into so many groups, each convolved with its own kernels.
+        Number of groups of channels, each convolved with its own kernels.
     dimensions : (x, kernel, result), optional
         Other orders of dimensions as letters, such as ``("NCHW", "OIHW", "NCHW")``: N images, C channels, I and O
         channels in and out of the kernel, anything else an axis. Then `x` has exactly one dimension N.

@@ -5,7 +5,7 @@ derivative. A function of all of w and V that does not see the rotation, such as
 eigenspace it is a Hermitian matrix M, of which reverse mode knows the diagonal, the cotangent of the eigenvalues. The
 rest follows from the cotangent of the vectors, K = Q^H (df/dQ), in two cases. Where M = c I, as for symmetric functions
 of the eigenvalues and for projectors on whole eigenspaces, its diagonal is constant. Where f = tr(B V h(w) V^H), M =
-h'(w) C and K = 2 h(w) C with C = Q^H B Q, so that M is a multiple of K. Both can be told from the diagonals, provided
+h'(w) C and K = 2 h(w) C with C = Q^H B Q, so that M is a multiple of K. Both follow from the diagonals, provided
 that the basis is not aligned with B: reverse mode therefore reflects the basis that LAPACK returns. Anything else is
 NaN: a function that sees the rotation (K is not Hermitian), several matrix functions at once, and derivatives of higher
 order, in which `sealed` puts NaN.

@@ -165,7 +165,7 @@ def _searchsorted_spec(a, v, *, side):
 
 
 def _searchsorted_pull(b, index, loads, in_specs, out_spec, *, side):
-    """As many steps for every value: each asks whether so many more elements of the table come before it."""
+    """Search in the same number of steps for every value; each step tests a block of elements of the table."""
     n = in_specs[0].shape[0]
     dtype = np.result_type(in_specs[0].dtype, in_specs[1].dtype)
     v = b.ordered(b.cast(loads[1](index), dtype))

@@ -40,7 +40,7 @@ def special(name: str, d: tuple, *, domain: tuple, emit: Any = None, flops: floa
 
 
 def no_derivative(name: str, argument: str) -> Callable:
-    """The partial derivative that has no closed form: an error at the moment it is asked for."""
+    """Return a partial derivative without a closed form, which raises when it is used."""
 
     def d(out, *args):
         raise MissingRuleError(

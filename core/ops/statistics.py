@@ -25,7 +25,7 @@ _CONTINUOUS = {"interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibul
 
 
 def _between(below, above, part):
-    """Linear interpolation; an infinite neighbour that has no part in the result must not make it NaN."""
+    """Interpolate linearly; an infinite neighbour with weight zero must not make the result NaN."""
     with np.errstate(invalid="ignore"):
         step = above - below
     idle = np.equal(part, 0) | np.equal(below, above)

@@ -1,4 +1,4 @@
-"""The stream written into fused loops: few numbers are had there without leaving compiled code.
+"""The stream written into fused loops, which draw few numbers without leaving compiled code.
 
 Words are held in uint64 values below 2**32. The numbers are those of `kernels.philox`, bit for bit.
 """

@@ -19,9 +19,9 @@ from ..transforms.vmap import move_batch_axis
 from . import inline
 
 KEY = np.dtype(np.uint32)
-# up to so many numbers per key, compiled programs compute them in their loops instead of calling the kernel
+# most numbers per key that compiled programs compute in their loops instead of calling the kernel
 INLINE = 64
-_VECTOR_WORDS = 512  # up to so many words per key, a batch of keys is done in one go by NumPy
+_VECTOR_WORDS = 512  # most words per key for which NumPy handles a batch of keys at once
 
 
 def key(seed: Any) -> Any:

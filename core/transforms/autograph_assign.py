@@ -88,7 +88,7 @@ def _own(x):
 
 
 def _where_masked(kind, x, mask, v):
-    """``x`` with the operator applied where the mask, whose number of elements nobody knows yet, is true."""
+    """Apply the operator to ``x`` where the mask, whose number of elements is not yet known, is true."""
     inner = np.ndim(x) - np.ndim(mask)
     if np.shape(x)[: np.ndim(mask)] != np.shape(mask):
         raise IndexError(
@@ -113,7 +113,7 @@ def _fitting(new, x):
 
 
 def put(value: Any, x: Any, index: Any) -> None:
-    """``x[index] = value`` where `x` is no variable of the function that could be bound anew."""
+    """``x[index] = value`` where `x` is not a variable of the function that could be rebound."""
     check_target()
     if type(x) is np.ndarray and (has_tensor(value) or has_tensor(index)):
         raise _refusal("x[i] = v")
@@ -141,7 +141,7 @@ _SHARED = (
 
 
 class AssignedInto:
-    """Which variables of a branch or loop are assigned into rather than anew: other names of their arrays must see
+    """Return which variables of a branch or loop are assigned into, not rebound: other names of their arrays must see
     that.
 
     Under tracing the variables stand for other Tensors, and get new values when the statement is done. `settle` puts

@@ -87,7 +87,7 @@ class Jumps:
         return [*stmts, ast.copy_location(ast.Return(constant(None, at)), at)] if falls_through(stmts) else stmts
 
     def inner(self, s: ast.stmt) -> ast.stmt:
-        """A statement that is no loop, with the loops inside it rewritten."""
+        """Rewrite the loops inside a statement that is not a loop."""
         for field in ("body", "orelse", "finalbody"):
             block = getattr(s, field, None)
             if isinstance(block, list) and not isinstance(s, SCOPES):

@@ -32,7 +32,7 @@ def long_loop(numbers: range, loop: Callable, body: Callable, get: Callable, put
               fresh: Sequence[str]) -> None:
     """``for i in numbers: body(i)``; `fresh` are the variables that the body assigns before it reads them.
 
-    ``loop(body, get, put, names, length)`` records a loop of so many rounds.
+    ``loop(body, get, put, names, length)`` records a loop of `length` rounds.
     """
     body(numbers[0])
     rest = numbers[1:]

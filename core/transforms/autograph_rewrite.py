@@ -215,7 +215,7 @@ class Control(ast.NodeTransformer):
         return [body, *functions, ast.copy_location(ast.Expr(call), node)]
 
     def visit_Assign(self, node):
-        """``x[i] = v`` binds the variable `x` anew, to what the assignment makes of it."""
+        """Rewrite ``x[i] = v`` to rebind the variable `x` to the result of the assignment."""
         node.value = self.visit(node.value)
         if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
             return self.store(node.targets[0], node.value)
@@ -259,7 +259,7 @@ class Control(ast.NodeTransformer):
         return self.visit(node)
 
     def visit_AugAssign(self, node):
-        """``x += v`` and ``x[i] += v`` bind `x` anew in the same way."""
+        """Rewrite ``x += v`` and ``x[i] += v`` to rebind `x` in the same way."""
         at, value = node.target, self.visit(node.value)
         if any(isinstance(n, ast.NamedExpr) for n in ast.walk(value)) or isinstance(at, ast.Attribute):
             node.target, node.value = self.visit(at), value

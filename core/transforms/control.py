@@ -2,7 +2,7 @@
 
 Each is a primitive of kind ``"control"`` that owns its bodies as Graphs in its parameters; captured Tensors are inputs
 like the others. On plain arrays outside all transforms the user's functions run in Python. The layouts of the
-primitives are told where they are defined: `control_cond`, `control_scan`, `control_while`.
+primitives are explained where they are defined: `control_cond`, `control_scan`, `control_while`.
 """
 
 from .control_cond import cond, cond_p, switch

@@ -230,7 +230,7 @@ def segments(args: list[Any], segment: int, *, body: Graph, n_consts: int, n_car
 # -- the primitive ----------------------------------------------------------------------------------------------------
 
 
-RUN_AGAIN = 16  # from so many steps on it pays to write the body out as Python source
+RUN_AGAIN = 16  # number of steps from which it pays to write the body out as Python source
 
 
 def _impl(*args, body, n_consts, n_carry, length, reverse):

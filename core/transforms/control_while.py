@@ -65,7 +65,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     init : tree
         First carry; Python numbers adapt to what the body makes of them.
     max_steps : int, optional
-        Stop after so many steps in any case.
+        Greatest number of steps.
     checkpoints : int
         So many states are kept for reverse mode in compiled programs, where the number of steps n is unknown
         beforehand. For ``n <= checkpoints`` each step is run again once; the number of repetitions grows like

@@ -75,7 +75,7 @@ class custom_vjp(_Custom):
     f : callable
         Trees in, tree out.
     nondiff_argnums : sequence of int
-        Arguments that are no arrays (functions, options): passed through to the rules, never differentiated.
+        Arguments other than arrays (functions, options): passed through to the rules, never differentiated.
 
     Raises
     ------
@@ -154,7 +154,7 @@ class custom_jvp(_Custom):
     f : callable
         Trees in, tree out.
     nondiff_argnums : sequence of int
-        Arguments that are no arrays (functions, options): passed through to the rule, never differentiated.
+        Arguments other than arrays (functions, options): passed through to the rule, never differentiated.
 
     Raises
     ------

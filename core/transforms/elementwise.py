@@ -40,7 +40,7 @@ class Elementwise:
         self._graphs: dict[Any, Graph] = {}
         self._plans: dict[Graph, tuple[bool, str | None, Callable]] = {}  # by graph: how it is applied to arrays
         self._primitive: Any = None
-        self.kept: dict[Any, Any] = {}  # what others have made of the function, until it is to be read anew
+        self.kept: dict[Any, Any] = {}  # derived forms of the function, until it is read again
         self.read: bytes | None = None  # for them to know what it read when they did so
         update_wrapper(self, function)
 
@@ -96,7 +96,7 @@ class Elementwise:
         return out
 
     def forget(self) -> None:
-        """Read the function anew when it is next called, with the values that it has captured and its globals as they
+        """Read the function again when it is next called, with the values that it has captured and its globals as they
         are then.
         """
         self._graphs, self._partials, self._plans, self._primitive, self.kept = {}, {}, {}, None, {}

@@ -132,7 +132,7 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
         is pulled. Loops sum the cotangents of their constants so; adding few elements to a large array then stays
         cheap.
     loop : (n_consts, n_carry), optional
-        Given for the body of a scan: so many leading inputs are the same in every step, so many after them are carries.
+        For the body of a scan: the numbers of leading inputs equal in every step, and of carries after them.
         The backward graph then computes again what is cheap, so that fewer values need be kept for each step.
 
     Notes

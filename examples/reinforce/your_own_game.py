@@ -1,7 +1,7 @@
 """A game of your own in a screen of Python: checked, searched, and played in a match.
 
 Chomp: players in turn bite a square out of a bar of chocolate, and with it all that lies above and to the right of it.
-Who has to eat the lower left square, which is poisoned, loses. Whoever begins can win, but nobody knows a rule how.
+Who has to eat the lower left square, which is poisoned, loses. The first player can win, but no general rule is known.
 
     python examples/reinforce/your_own_game.py [--output your_own_game.png]
 """

@@ -7,7 +7,7 @@ stays there (`--lifetimes` runs that begin there): with populations p and 1 - p 
 (1 - p), and both states together give (k + k p / (1 - p)) / 2 effective samples a unit of time (two-state process:
 correlation time 1 / sum of rates).
 
-Parts can be run one by one, and longer; the same command again goes on where it was. Whatever there is, is put
+Parts can be run one by one, and longer; running the same command again resumes. All available results are put
 together:
 
     python examples/sponge/alanine_water.py [--ns 0.04] [--folder alanine_water]          everything, short
@@ -202,7 +202,7 @@ if __name__ == "__main__":
     parser.add_argument("--cross", type=float, choices=(0.0, 0.5, 1.0), help="only the tempered run with this share")
     parser.add_argument("--plain", action="store_true", help="only the run without tempering")
     parser.add_argument("--lifetimes", type=int, default=0, dest="lifetime_runs",
-                        help="only so many runs that begin at phi > 0")
+                        help="number of runs that begin at phi > 0")
     parser.add_argument("--combine", action="store_true", dest="only_combine", help="only put together what there is")
     parser.add_argument("--highest", type=float, default=2000.0,
                         help="end of the ladder in K (another folder for another ladder)")

@@ -5,7 +5,7 @@ its interaction with water; the water stays at 300 K. Whatever the share, popula
 `--plain` runs the same without tempering, for comparison.
 
 A run learns n_k first (`--learn`, a quarter of `--ns` by default), and keeps it for the rest. It writes a checkpoint
-every few seconds: the same command again goes on where it was, and a longer `--ns` makes a run longer.
+every few seconds: running the same command again resumes, and a longer `--ns` makes a run longer.
 
     python examples/sponge/sits_peptide.py [--ns 0.1] [--cross 0.5] [--plain] [--folder sits_peptide]
 """
@@ -58,7 +58,7 @@ def simulate(ns, learn, cross, plain, seed, highest, folder):
     checkpoint, table = folder / f"{name}.chk", folder / f"{name}.csv"
     if checkpoint.exists():
         sim.load_checkpoint(checkpoint)
-        print(f"goes on at {sim.time / 1000:.3f} ns")
+        print(f"resumes at {sim.time / 1000:.3f} ns")
     elif plain:
         sits.observe()
     report = [sponge.Variables({"phi": PHI, "psi": PSI}, EVERY, table), sponge.Checkpoint(checkpoint, 5000),

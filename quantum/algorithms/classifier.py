@@ -105,7 +105,7 @@ class Classifier:
         Returns
         -------
         Classifier
-            A trained one; this one stays as it is. A trained one goes on from its weights.
+            A trained copy; this one is unchanged. Training continues from the weights of a trained one.
 
         Raises
         ------

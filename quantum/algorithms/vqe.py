@@ -78,7 +78,7 @@ class VQE:
         See `Expectation`. In complex64 line searches end, not converged, where rounding hides the slope: about 1e-7 of
         the Hamiltonian's size in energy.
     gradient : str, optional
-        "adjoint" or "parameter_shift"; when left out, the first where it can be had: state vectors, subspaces and
+        "adjoint" or "parameter_shift"; the default is the first where it is available: state vectors, subspaces and
         density matrices without shots.
     seed : int
         Of random angles, of shots and of optimisers that draw random numbers.

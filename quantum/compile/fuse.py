@@ -115,7 +115,7 @@ def _fuse(ops, real, size, n):
 @inner
 def _flush(ops, which, stop, q, c, real, chain, out, recipes, state):
     """Append what waits on qubit q: a product, or one for each value of the condition c, or the ops as they are."""
-    n = zero = np.int64(0)  # literals would be types of their own, for which all that is called is compiled anew
+    n = zero = np.int64(0)  # literals would be types of their own, for which every callee is compiled again
     if c < 0:
         _product(ops, which, zero, stop, q, real, out, recipes, state)
         return
@@ -196,7 +196,7 @@ def _multiply(recipes, state, source, previous):
 
 @inner
 def _recipe(recipes, state, source, previous, floats):
-    """Append a recipe for so many floats; where its result is."""
+    """Append a recipe for that many floats; return the place of its result."""
     r, at = state[1], state[2]
     recipes[r, 1], recipes[r, 2], recipes[r, 3], recipes[r, 4] = at, source, 1, previous
     state[1] += 1

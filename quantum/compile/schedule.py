@@ -75,7 +75,7 @@ class PassColumn(IntEnum):
     FIRST = 0  # ops: rows FIRST ... LAST - 1 of the code
     LAST = 1
     SIZE = 2  # number of local bits
-    LOW = 3  # so many local bits are the lowest ones; == SIZE: the block lies in one piece
+    LOW = 3  # number of local bits that are the lowest ones; == SIZE: the block lies in one piece
     LOCAL = 4  # mask of local bits
     ZERO = 5  # starting from |0...0>, blocks whose number has any of these bits are still zero
     ACTIVE = 6  # mask of bits on which the state may be other than 0 after the pass, starting from |0...0>

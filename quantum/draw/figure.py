@@ -1,4 +1,4 @@
-"""Figures that belong to nobody but their owner: pyplot does not know them, and notebooks show them all the same."""
+"""Figures outside pyplot's registry, which notebooks show all the same."""
 
 from __future__ import annotations
 

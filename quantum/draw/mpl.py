@@ -32,7 +32,7 @@ def draw_mpl(circuit: Circuit, *, fold: float = 26.0, axes: Any = None) -> Any:
     ----------
     circuit : Circuit
     fold : float
-        Longest row, in units of the distance between wires; longer circuits go on below.
+        Longest row, in units of the distance between wires; longer circuits continue below.
     axes : matplotlib Axes, optional
         Where to draw; a new figure when left out.
 

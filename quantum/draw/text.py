@@ -20,7 +20,7 @@ def draw_text(circuit: Circuit, width: int | None = None) -> str:
     ----------
     circuit : Circuit
     width : int, optional
-        Characters in a line, that of the terminal when left out; longer circuits go on below. One gate is never cut.
+        Characters in a line, that of the terminal when left out; longer circuits continue below. One gate is never cut.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def draw_text(circuit: Circuit, width: int | None = None) -> str:
     blocks = blocks or [head]
     lines = [f"global phase: {plan.phase}"] if plan.phase else []
     for block in blocks:
-        mark = "" if block is blocks[-1] else "»"  # it goes on below
+        mark = "" if block is blocks[-1] else "»"  # it continues below
         rows = [(row + mark if 1 <= k < 2 * len(names) and k % 2 else row).rstrip() for k, row in enumerate(block)]
         if block is not blocks[0]:
             lines = [*lines, ""] if lines[-1] else lines

@@ -45,7 +45,7 @@ class Expectation:
         "adjoint" (exact, for state vectors and density matrices), or "parameter_shift": from values at shifted angles,
         for any simulator, and for shots.
     shots, seed : int, optional
-        Values from so many measurements of each group of terms. The same seed and the same sequence of calls give the
+        Number of measurements of each group of terms. The same seed and the same sequence of calls give the
         same values.
     initial : (2**n,) array, optional
         The state before the circuit; |0...0> when left out.
@@ -185,7 +185,7 @@ class Expectation:
         )(*(a if len(a) > 1 else a[0] for a in (theta, data)))
 
     def _plain(self, theta: Any, data: Any) -> tuple[np.ndarray, bool]:
-        """Checked values (B, V) of arguments that are no tracers, and whether there is a batch."""
+        """Return checked values (B, V) of arguments other than tracers, and whether there is a batch."""
         if (
             type(theta) is np.ndarray
             and data is None

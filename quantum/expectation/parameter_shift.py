@@ -1,4 +1,4 @@
-"""Parameter shift: derivatives from values at shifted angles, as they are had from hardware, from shots, or from any
+"""Parameter shift: derivatives from values at shifted angles, which can come from hardware, from shots, or from any
 simulator.
 """
 
@@ -114,7 +114,7 @@ class Slots:
     rules : list of (coefficients, shifts)
         Empty arrays where values do not depend on the slot.
     unruly : str or None
-        The name of a gate that has no rule.
+        The name of a gate without a rule.
     matrix, constants : (S, V) and (S,) array
         ``slots = matrix @ values + constants``.
     """
@@ -157,7 +157,7 @@ class Slots:
 class Sampled(Engine):
     """Values from a simulator, exact or from shots, with gradients by parameter shift.
 
-    Each parameter of each gate is shifted on its own; the chain rule goes on to theta and data.
+    Each parameter of each gate is shifted on its own; the chain rule continues to theta and data.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ _OPERATIONS = {o.name: o for o in (BARRIER, MEASURE, RESET)}
 
 
 def to_json(circuit: Circuit) -> str:
-    """The circuit as JSON text; `from_json` gives an equal one back.
+    """Return the circuit as JSON text; `from_json` restores an equal one.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def from_json(text: str) -> Circuit:
     Raises
     ------
     CircuitError, GateError, ParameterError
-        If it is no such text, is of a newer version, or has something in it that is no circuit's.
+        If the text is not a circuit in this format, or is of a newer version.
     """
     try:
         record = json.loads(text)

@@ -39,7 +39,7 @@ def register_channel(arguments: int, sized: bool = False) -> Callable[[Callable[
     Parameters
     ----------
     arguments : int
-        How many arguments it has that are no qubits.
+        Number of arguments other than qubits.
     sized : bool
         Whether it also takes `num_qubits`, the number of qubits that the method is given.
     """

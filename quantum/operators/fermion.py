@@ -36,7 +36,7 @@ class FermionOperator:
     Raises
     ------
     OperatorError
-        Text that cannot be read, a coefficient that is no finite number.
+        Text that cannot be read, a coefficient that is not a finite number.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class PauliSum:
     Raises
     ------
     OperatorError
-        Text that cannot be read (with its position), a coefficient that is no finite number.
+        Text that cannot be read (with its position), a coefficient that is not a finite number.
 
     Examples
     --------

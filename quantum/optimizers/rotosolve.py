@@ -51,7 +51,7 @@ class Rotosolve:
         frequencies = _frequencies(objective.circuit)
         before = objective(theta)
         for _ in range(self.max_steps):
-            # carried along the sweep, and measured anew at its start so that rounding and noise do not add up
+            # carried along the sweep, and measured again at its start so that rounding and noise do not add up
             value = objective.fresh(theta)
             for k, frequency in enumerate(frequencies):
                 quarter = math.pi / (2 * frequency)

@@ -239,7 +239,7 @@ class DensityMatrixResult(Result):
 
 
 class CountsResult:
-    """Classical bits of every shot of a circuit that writes them; there is no one state to ask.
+    """Classical bits of every shot of a circuit that writes them; there is no single state.
 
     The stabilizer simulator gives one of the qubits, all measured, for noisy circuits that write no classical bits.
 

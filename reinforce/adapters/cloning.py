@@ -16,7 +16,7 @@ def clone(env: E) -> E:
     """A deep copy of an environment and its wrappers, state included.
 
     Environments that derive from Gymnasium's or PettingZoo's EzPickle are copied by their attributes: `copy.deepcopy`
-    would make them anew from their arguments, at the beginning. Windows and pictures of pygame are shared by all
+    would create them again from their arguments, at the beginning. Windows and pictures of pygame are shared by all
     copies.
 
     Raises

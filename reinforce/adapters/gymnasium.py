@@ -32,7 +32,7 @@ def from_gymnasium(env_fn: Callable[[], Any] | str, *, clone: Callable[[Any], An
     clone : callable
         ``clone(env)`` makes an independent copy of one.
     horizon : int, optional
-        After so many steps from the reset the game is over. Needed for environments without a time limit.
+        Number of steps after which the game is over. Needed for environments without a time limit.
     samples : int, optional
         For environments whose steps draw random numbers: after an action chance decides between this many steps, drawn
         with different numbers, all equally likely (sparse sampling of what can happen [1]_). 1 if the numbers change

@@ -119,7 +119,7 @@ class PythonGame:
             )
 
     def at(self, data: np.ndarray, moves: tuple[int, ...] = ()) -> PythonState:
-        """The state of a (1,) record; made again by its moves if nobody has it any more."""
+        """The state of a (1,) record; replayed from its moves if it has been freed."""
         state = self.known.get(data.tobytes())
         if state is None:
             state = self.initial_state(int(data[0]["seed"]))

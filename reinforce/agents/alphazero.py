@@ -35,7 +35,7 @@ class AlphaZero(Agent):
     """Policy iteration by search, for games of two players whose returns sum to 0, with or without chance.
 
     Many games are played side by side, both sides by the same search with the network; the network learns what the
-    searches found and how the games ended. ``agent.train(100_000)`` plays so many moves. ``agent.search(200)`` plays
+    searches found and how the games ended. ``agent.train(100_000)`` plays 100,000 moves. ``agent.search(200)`` plays
     what was learned, ``agent.policy`` the network without a search.
 
     Parameters
@@ -176,7 +176,7 @@ class AlphaZero(Agent):
         return self.weights
 
     def actor(self, k: int, actors: int) -> SelfPlay:
-        """Number k of so many actors, which share the games."""
+        """Return actor `k` of those that share the games."""
         s = self.settings
         if s.num_games % actors:
             raise ValueError(
@@ -212,7 +212,7 @@ class AlphaZero(Agent):
         return {**self.losses, "updates": self.updates, "positions": len(self._buffer)}
 
     def deal(self, actors: int) -> list[dict[str, Any] | None]:
-        """The running games, shared among so many actors."""
+        """The running games, divided among the actors."""
         if self._games is None:
             return [None] * actors
         parts = {name: np.split(a, actors) for name, a in self._games.items() if name != "collections"}
@@ -300,7 +300,7 @@ class AlphaZero(Agent):
 
     @classmethod
     def resume(cls, path: str | os.PathLike, game: Game, known: Sequence[Any] = ()) -> Self:  # type: ignore[override]
-        """The agent of a checkpoint; ``train()`` goes on with it, bit for bit. See `Agent.resume`."""
+        """Load an agent from a checkpoint; ``train()`` resumes it bit for bit. See `Agent.resume`."""
         return super().resume(path, game, known)
 
     @property

@@ -21,7 +21,7 @@ __all__ = ["Planner", "MuZeroActor"]
 
 
 class MuZeroActor:
-    """Plays `num_steps` steps in all environments, one search for all of them in each, and goes on there the next time.
+    """Plays `num_steps` steps in all environments, with one search for all of them, and continues there the next time.
 
     Attributes
     ----------

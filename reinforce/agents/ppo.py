@@ -202,10 +202,10 @@ class PPO(Agent):
                       k * share)
 
     def deal(self, actors: int) -> list[Any]:
-        """See `Agent`: environments are handed out anew to any number of actors."""
+        """See `Agent`: environments are redistributed among any number of actors."""
         share = self.settings.num_envs // actors
         states = [self._player.part(k * share, (k + 1) * share) for k in range(actors)]
-        if states[0] is None and max(actors, self._actors) > 1:  # environments of Gymnasium are made anew
+        if states[0] is None and max(actors, self._actors) > 1:  # environments of Gymnasium are created again
             self.episodes.restart()
             self.return_scale.running[:] = 0.0
         self._actors = actors
@@ -303,7 +303,7 @@ class PPO(Agent):
 
 
 class PPOActor:
-    """An actor: plays `num_steps` steps in each of some environments, and goes on there the next time.
+    """An actor: plays `num_steps` steps in each of some environments, and continues there the next time.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ class PPOActor:
         return {"collections": self.collections, "environments": self.env.copies(begin, end), "position": position}
 
     def put(self, begin: int, state: dict[str, Any] | None) -> None:
-        """Let environments from `begin` on go on from there."""
+        """Set environments from `begin` on to these states."""
         if state is not None:
             self.env.set_copies(begin, state["environments"])
             position = self.rollout.position

@@ -95,7 +95,7 @@ class SAC(Agent):
     ValueError
         For a hyper-parameter out of range.
     EnvError
-        If the environment cannot be made, or its actions are no bounded Box.
+        If the environment cannot be made, or its actions are not a bounded Box.
 
     References
     ----------

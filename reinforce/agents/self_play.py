@@ -22,7 +22,7 @@ _CLOSE = 1e-6  # how far the sum of two players' returns may be from 0
 class SelfPlay:
     """Plays many games side by side, both sides by the same search, one search of all games for each move.
 
-    A game that is over is handed out and begun anew. The same seed and parameters give the same games, on any number of
+    A finished game is handed out and restarted. The same seed and parameters give the same games, on any number of
     threads.
 
     Parameters
@@ -185,7 +185,7 @@ def position_bytes(game: Game) -> int:
 
 
 class PositionBuffer:
-    """The last positions, with what their searches and games have told of them, in a ring.
+    """Ring buffer of positions, with the results of their searches and games.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ class Ring:
         Raises
         ------
         BufferError
-            If shapes or dtypes are not the spaces', something is not finite, or `observations` do not go on from the
+            If shapes or dtypes are not the spaces', something is not finite, or `observations` do not continue from the
             step before; the buffer is then as it was.
         """
         where = f"{self.name}.add"
@@ -136,7 +136,7 @@ class Ring:
         Raises
         ------
         BufferError
-            As for `add`, and if the buffer has no room for so many at once.
+            As for `add`, and if the buffer is too small for that many at once.
         """
         self._extend(f"{self.name}.extend", observations, actions, rewards, terminated, truncated, extras)
 

@@ -107,7 +107,7 @@ class SumTree:
 
     @staticmethod
     def bytes_for(size: int) -> int:
-        """Memory of a tree of so many leaves (an upper bound)."""
+        """Return the memory of a tree with that many leaves (an upper bound)."""
         return 8 * (8 * size // 7 + 128)
 
     @property

@@ -131,7 +131,7 @@ class TrajectoryBuffer(Ring):
         return self._take(np.arange(self.first, self.steps + 1)[:, None], np.arange(self.num_envs))
 
     def clear(self) -> None:
-        """Forget the steps, and go on from where the environments are."""
+        """Forget the steps, and continue from the present states of the environments."""
         self.observations[0] = self.observations[self.steps % self.rows]
         # the row before the first tells which environments restart
         self.flags[-1] = self.flags[(self.steps - 1) % self.rows]

@@ -7,7 +7,7 @@ agent itself, which turns experience into parameters (its buffer is inside it). 
     agent.actor(k, actors)       actor number k, with random streams of its own and no reference to the agent
     agent.parameters             what actors want of the learner: a tree of arrays
     agent.learn(experiences)     takes in what actors gave, and returns numbers for reports
-    agent.deal(actors)           the states of so many actors, as the agent keeps them; None: as they are made
+    agent.deal(actors)           the states of that many actors, as the agent keeps them; None: initial states
     agent.gather(states)         puts the states of all actors back
 
 after Zhu, Zhao, Li, Pietzuch et al., "MSRL: distributed reinforcement learning with dataflow fragments", USENIX ATC
@@ -129,7 +129,7 @@ class PlacedActor:
         DistributionError
             If the actor fails twice in a row, or gives what does not fit the ports.
         ReinforceError, FloatingPointError
-            Those that are no accidents but would come again are raised as they are.
+            Errors that are reproducible, not accidental, are raised unchanged.
         """
         self._iteration += 1
         try:

@@ -4,7 +4,7 @@ Rank 0 has the learner, rank k + 1 actor k; nothing but trees of arrays and numb
 
 The learner sends parameters, with their version, to every actor that waits for them; an actor answers with experience,
 the version that it came from, and its state. Synchronously an actor waits for parameters after each answer.
-Asynchronously it goes on with those that it has, until two answers are unread; the learner takes what comes first.
+Asynchronously it continues with the parameters it has until two answers are unread; the learner takes the first answer.
 Nobody blocks in a send while the other side may be sending, too, so that no order of events can lock two ranks.
 """
 
@@ -52,7 +52,7 @@ class MPI(Distribution):
     synchronous : bool
         Whether the learner waits for all actors, and they for it: numbers are those of ``OneProcess(actors)``, bit for
         bit. If not, the learner takes as many experiences as there are actors in the order in which they come, and
-        actors go on meanwhile: numbers differ from run to run, and ``staleness`` in reports says how many updates old
+        actors keep playing meanwhile: results vary between runs, and ``staleness`` in reports says how many updates old
         the parameters were, on average, with which experience was made.
     comm : mpi4py communicator, optional
         ``COMM_WORLD`` when left out.
@@ -239,12 +239,12 @@ class _Learner(_End):
         if began - self.heard[silent] > self.link.timeout:
             self.link.give_up(self._names([silent]), began - self.heard[silent])
         numbers = learn(self.agent, experiences, self.states)
-        # meanwhile nobody was listened to
+        # no messages were received meanwhile
         self.heard = {k: then + time.monotonic() - began for k, then in self.heard.items()}
         return numbers
 
     def _receive(self, missing):
-        """The next message that is no failure."""
+        """Return the next message that is not a failure."""
         rank, message = self.link.receive(lambda: self._names(missing))
         if message[0] == "failed":
             raise _error(*message[1:])
@@ -354,7 +354,7 @@ def _text(value):
     arrays: dict[str, np.ndarray] = {}
     try:
         text = json.dumps(storage.pack(value, arrays), default=str)
-    except TypeError:  # what has no name cannot be compared
+    except TypeError:  # values without a name cannot be compared
         return type(value).__name__
     digest = hashlib.sha256(b"".join([text.encode(),
                                       *(np.ascontiguousarray(a).tobytes() for a in arrays.values())])).hexdigest()

@@ -143,7 +143,7 @@ class _Worker:
         while (parameters := self.tasks.get()) is not None:
             try:
                 answer = self.actor.collect(parameters)
-            except BaseException as error:  # noqa: BLE001  a thread has nobody else to tell
+            except BaseException as error:  # noqa: BLE001  a thread has no caller to raise to
                 answer = error
             self._answers.put(answer)
 

@@ -37,7 +37,7 @@ def _runs(start, other):
     """
     shift = _lanes(_ROW, _RISING, _FALLING, _COLUMN)
     twice = shift + shift
-    over = simd.splat(other, 4) & _lanes(_INSIDE, _INSIDE, _INSIDE, _ALL)  # no run goes on over the edge
+    over = simd.splat(other, 4) & _lanes(_INSIDE, _INSIDE, _INSIDE, _ALL)  # no run crosses the edge
     start = simd.splat(start, 4)
     up, down = over & (start << shift), over & (start >> shift)
     up, down = up | over & (up << shift), down | over & (down >> shift)

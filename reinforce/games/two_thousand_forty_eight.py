@@ -58,7 +58,7 @@ def _slide(cells, action):
 class TwentyFortyEight(Game):
     """2048 as Cirulli published it: tiles slide to one side of 4 x 4 cells, equal ones merge, and chance adds a tile.
 
-    One player, who gets the sum of all tiles that were made by merging; the game goes on beyond 2048, until nothing
+    One player, who gets the sum of all tiles that were made by merging; the game continues beyond 2048, until nothing
     moves. Actions 0 to 3 push up, right, down, left. Chance puts 2 (in nine of ten cases) or 4 into an empty cell:
     outcome 2 (4 r + c) + k is tile 2^(k + 1) in row r from the top and column c. Two such tiles make the first
     position. Observation: plane k marks the tiles 2^k, plane 0 the empty cells.

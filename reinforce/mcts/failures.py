@@ -62,7 +62,7 @@ def raise_failure(game: Game, evaluator: Any, tree: Tree, states: np.ndarray, mo
 
 
 def check_backup(game: Game, backup: Any, tree: Tree, states: np.ndarray, moves: list, replicas: int) -> None:
-    """Raise an error where a user's backup has given what is no number."""
+    """Raise an error if a user's backup function has returned a non-finite value."""
     for t, count in enumerate(tree.counts[:, NODES]):
         wrong = ~np.isfinite(tree.totals[t, :count])
         if wrong.any():

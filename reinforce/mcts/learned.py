@@ -168,7 +168,7 @@ class MuZero:
         Raises
         ------
         EvaluatorError
-            Where the model gives what is no number.
+            If the model returns a non-finite value.
         """
         observations = np.asarray(observations)
         if observations.ndim == 0 or observations.dtype.kind not in "biuf" or not len(observations):

@@ -62,13 +62,13 @@ class Network:
         self._jitted: dict[tuple[int, int], Callable] = {}
 
     def with_params(self, params: Any) -> Network:
-        """The same network with other parameters of the same shapes; nothing is compiled anew."""
+        """Return the network with other parameters of the same shapes, without recompilation."""
         other = Network.__new__(Network)
         other._apply, other.params, other._jitted = self._apply, params, self._jitted
         return other
 
     def batch(self, game: Game, rows: int) -> Batch:
-        """The program for so many positions, of observations and masks; priors and values (rows, 1 or num_players),
+        """Return the program for that many positions, of observations and masks; priors and values (rows, 1 or num_players),
         float32.
         """
         where, players, actions = f"Network for {game.name}", game.num_players, game.num_actions

@@ -52,7 +52,7 @@ def _fixed(name: str) -> Any:
 class MCTS:
     """Monte-Carlo tree search.
 
-    Everything of it is compiled into one kernel, anew only for another game, policy, evaluator or backup.
+    The search is one compiled kernel; only another game, policy, evaluator or backup requires a new one.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class MCTS:
     Raises
     ------
     SearchError, EvaluatorError, GameError
-        If that is no search that can be run.
+        If the combination of arguments is not supported.
 
     References
     ----------
@@ -221,7 +221,7 @@ class MCTS:
             memory.lock.release()
 
     def advance(self, actions: Any) -> None:
-        """Keep of the last search what lies below an action (or an outcome of chance): the next search goes on from
+        """Keep of the last search what lies below an action (or an outcome of chance): the next search continues from
         there.
 
         `Gumbel`, whose sequential halving shares out the visits from the first on, keeps nothing.
@@ -230,7 +230,7 @@ class MCTS:
         ----------
         actions : int, or (N,) int
             One for each root of the last search. The next search takes the kept tree where it asks for that position,
-            and begins anew where it asks for another.
+            and starts from scratch if it asks for another.
 
         Raises
         ------
@@ -298,7 +298,7 @@ class MCTS:
                                   f"there is nothing to search")
 
     def _room(self, trees):
-        """Nodes and edges that a search usually needs in each of so many trees."""
+        """Return the numbers of nodes and edges that a search usually needs in each of that many trees."""
         game = self._game
         width = max(game.num_actions, game.num_outcomes)
         expected = min(-(-(self._simulations or 1000) // self._threads), max(_FIRST_NODES // trees, 4))
@@ -314,7 +314,7 @@ class MCTS:
         return nodes, edges
 
     def _take(self, trees, nodes, edges, source=None):
-        """A memory for so many trees, which is locked: one of an earlier search at whose results nobody looks any more,
+        """Return locked memory for that many trees: that of an earlier search whose results are no longer in use,
         or a new one.
         """
         for memory in self._memories:

@@ -89,7 +89,7 @@ class Tree(NamedTuple):
 
 
 def new_tree(trees: int, nodes: int, edges: int, make: Callable[..., np.ndarray] = np.empty) -> Tree:
-    """Empty trees with room for so many nodes and edges each; arrays are made by ``make(shape, dtype)``.
+    """Return empty trees with room for that many nodes and edges each; ``make(shape, dtype)`` makes the arrays.
 
     Memory that is never used is never touched. There is room for eight more `children` behind the last, which may be
     read.

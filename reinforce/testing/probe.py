@@ -207,7 +207,7 @@ class Probe:
 
 
 def _source(game, rules):
-    """Two kernels: one asks a rule for what it returns, the other lets a rule write. Rules are told by number."""
+    """Two kernels: one asks a rule for what it returns, the other lets a rule write. Rules are selected by number."""
     key = fingerprint(game.dtype, [*rules], [*rules.values()])
     lines = [f'"""Rules of {game.name} for check_game. {key}"""', "from triskele.core.extend import kernel"]
     lines += ["", "", "@kernel(boundscheck=True)", "def ask(rule, states, stream, drawn):"]

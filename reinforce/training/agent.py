@@ -103,7 +103,7 @@ class Agent:
         raise NotImplementedError
 
     def actor(self, k: int, actors: int) -> Actor:
-        """A new actor, number k of so many, with its share of the environments and random streams of its own."""
+        """Create actor `k` of several, with its share of the environments and its own random streams."""
         raise NotImplementedError
 
     @property
@@ -120,7 +120,7 @@ class Agent:
         raise NotImplementedError
 
     def deal(self, actors: int) -> Sequence[Any]:
-        """The states with which so many actors go on; None for one that begins, or cannot tell its state."""
+        """Return the states from which the actors continue; None for one that is new or has no known state."""
         raise NotImplementedError
 
     def gather(self, states: Sequence[Any]) -> None:
@@ -146,7 +146,7 @@ class Agent:
         every: int | None = None,
         distribution: Distribution | None = None,
     ) -> Self:
-        """Train for so many steps.
+        """Train for a number of steps.
 
         Ctrl-C ends the training after the running iteration, when the checkpoint has been written; a second one at
         once. `AlphaZero`, whose iterations are long, gives the running one up after the next move, and is then as it
@@ -163,12 +163,12 @@ class Agent:
         progress : bool
             Whether to show a bar.
         checkpoint : path-like, optional
-            Where to save everything, so that `resume` goes on from there bit for bit. Written whole or not at all, and
+            File from which `resume` continues bit for bit. Written whole or not at all, and
             once more at the end.
         every : int, optional
             Steps between checkpoints; a twentieth of the training when left out.
         distribution : OneProcess, Threads or MPI, optional
-            Where actors and learner run; all in this process, with one actor, when left out. A checkpoint goes on under
+            Where actors and learner run; all in this process, with one actor, when left out. A checkpoint resumes under
             any of them.
 
         Returns
@@ -326,9 +326,9 @@ class Agent:
 
     @classmethod
     def resume(cls, path: str | os.PathLike, env: Any = None, known: Sequence[Any] = ()) -> Self:
-        """The agent of a checkpoint; ``train()`` goes on with it, bit for bit.
+        """Load an agent from a checkpoint; ``train()`` resumes it bit for bit.
 
-        Environments of Gymnasium whose state is not plain to see cannot be saved: there, everything else goes on, with
+        Environments of Gymnasium whose state is not accessible cannot be saved: there, everything else resumes, with
         new episodes.
 
         A checkpoint holds numbers and names, no code. It may name the environments of this suite and those that are

@@ -1,4 +1,4 @@
-"""Returns and lengths of the episodes that end while an agent trains, and which steps are no transitions."""
+"""Returns and lengths of the episodes that end while an agent trains, and which steps are not transitions."""
 
 from __future__ import annotations
 

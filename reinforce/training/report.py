@@ -40,7 +40,7 @@ class Report:
 class CSV(Report):
     """A table of comma-separated values, a line for each iteration; the first line names the columns.
 
-    After a resume the same path is gone on with: lines written after the checkpoint are dropped first.
+    After a resume the same file is continued: lines written after the checkpoint are dropped first.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class CSV(Report):
         self.path = os.fspath(path)
 
     def open(self, agent: Agent) -> None:
-        """Open the file: anew for a fresh agent, else behind the lines up to where the agent is."""
+        """Open a new file for a fresh agent, else continue after the agent's last line."""
         self._columns: list[str] | None = None
         kept = self._lines_until(agent.steps) if agent.steps and os.path.exists(self.path) else ""
         try:
@@ -69,7 +69,7 @@ class CSV(Report):
         with open(self.path, newline="") as file:
             rows = list(csv.reader(file))
         if not rows or rows[0][:1] != ["steps"]:
-            raise ReinforceError(f"CSV {self.path!r}: must be a table of a training, to go on with it (move it away, "
+            raise ReinforceError(f"CSV {self.path!r}: must be the table of a training to continue it (move it away, "
                                  f"or choose another path)")
         self._columns = rows[0]
         out = io.StringIO()

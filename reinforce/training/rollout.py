@@ -32,7 +32,7 @@ class Rollout:
     Attributes
     ----------
     observations : (length + 1, N, ...) float32
-        The last row is where the next collection goes on.
+        The last row is where the next collection starts.
     actions, log_probs, values : (length (values: + 1), N, ...) array
     rewards, terminated, truncated : (length, N) array
     masks : (length + 1, N, actions) bool, or None
@@ -75,7 +75,7 @@ class Rollout:
             self.masks[-1] = value["mask"]
 
     def collect(self, model: Any, noise: np.ndarray) -> None:
-        """Fill the arrays, going on where the last collection ended.
+        """Fill the arrays, continuing where the last collection ended.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """`VectorEnv`: many copies of an environment that are stepped at once, and `make`, which knows environments by name.
 
-A copy that is over starts anew in the next step, which ignores its action and gives the first observation with reward 0
+A copy that is over restarts in the next step, which ignores its action and gives the first observation with reward 0
 (`NEXT_STEP` of Gymnasium 1): the observation at the end of an episode is the last one of that episode.
 """
 
@@ -169,7 +169,7 @@ class VectorEnv:
         Parameters
         ----------
         seed : int, optional
-            Start all random streams anew. None: they go on.
+            Seed of all random streams. None: the streams continue.
         options : mapping, optional
             Must be empty: Gymnasium passes it.
 
@@ -305,7 +305,7 @@ class VectorEnv:
         return {name: array.copy() for name, array in found.items()}
 
     def set_copies(self, begin: int, state: Mapping[str, np.ndarray]) -> None:
-        """Let copies from `begin` on go on from there, bit for bit."""
+        """Set copies from `begin` on to these states; they continue bit for bit."""
         a, end = self.arrays, begin + len(state["steps"])
         a.data[..., begin:end] = state["data"]
         a.steps[begin:end], a.done[begin:end], a.streams[begin:end] = state["steps"], state["done"], state["streams"]

@@ -1,7 +1,7 @@
 """Source of what steps many copies of an environment: one for rules on records, one for rules on eight lanes.
 
 Both define `step_range(state, actions, obs, reward, terminated, truncated, begin, end)`, and `step_bytes`, the same on
-flags that are bytes. What is common follows: `step` over all copies, and `chunk`, which is told by a context where
+flags that are bytes. What is common follows: `step` over all copies, and `chunk`, which reads from a context where
 everything is (`run.py`).
 """
 
@@ -19,7 +19,7 @@ __all__ = ["AT_WORK", "CONTEXT", "LANES", "MARKS", "step_kernels"]
 
 LANES = 8
 MARKS = 16  # where in a context each chunk says that it came to its end
-CONTEXT = MARKS + 1024  # words that a chunk is told; there are at most so many threads
+CONTEXT = MARKS + 1024  # words passed to a chunk; also the greatest number of threads
 # what `done` of a copy holds while this rule runs, and keeps where it raises
 AT_WORK = {2: "reset", 3: "step", 4: "observe", 5: "action_mask"}
 

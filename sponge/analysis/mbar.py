@@ -177,7 +177,7 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
     counts : (states,) int, optional
         Samples of each state, 0 for one that was not sampled; not for the second form.
     inefficiency : float or (states,) array, optional
-        Of each state's samples, so many are worth one: only every so manieth is used.
+        Statistical inefficiency of each state's samples: only one in that many is used.
     solver : {"newton", "pymbar"}
         Who solves the equations: Newton's method here, or pymbar.
 

@@ -18,7 +18,7 @@ from .trajectory import axes
 __all__ = ["Wham", "wham"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
-_OVERLAP = 1e-3  # windows that share less of their samples are told about
+_OVERLAP = 1e-3  # windows with a smaller overlap raise a warning
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def openmm_field(forcefield, app):
 
 
 class seeded:
-    """Python's own random numbers, which OpenMM draws from, started anew and given back as they were."""
+    """Seed Python's own random numbers, which OpenMM draws from, and restore their state afterwards."""
 
     def __init__(self, seed):
         self.seed = seed

@@ -145,7 +145,7 @@ class _Parser:
             if _BINDING.get(operator, -1) <= least:
                 break
             self.at += 1
-            # a power's exponent goes on to the right, 2^3^2 = 2^9
+            # powers associate to the right, 2^3^2 = 2^9
             left = self.node(operator, left, self.operand(2 if operator == "^" else _BINDING[operator]))
         self.depth -= 1
         return left

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 __all__ = ["Handle"]
 
 _number = count()
-_pickled: WeakValueDictionary[int, Any] = WeakValueDictionary()  # nobody is kept alive by having been pickled
+_pickled: WeakValueDictionary[int, Any] = WeakValueDictionary()  # pickling keeps no object alive
 
 
 class Handle:

@@ -280,7 +280,7 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: 
     Raises
     ------
     NotImplementedError
-        If the function uses an operation that has no vector form.
+        If the function uses an operation without a vector form.
 
     Examples
     --------

@@ -39,7 +39,7 @@ class Path(NamedTuple):
     positions, velocities : (n, 3) array
         At the end; velocities of Langevin dynamics stand at the half step before.
     observed : tree of (records, ...) arrays
-        What `observe` returned after every so many steps; None without it.
+Results of `observe`, called every `every` steps; None without it.
     """
 
     positions: Any
@@ -79,7 +79,7 @@ class Scheme:
         Raises
         ------
         TypeError, ValueError
-            If it is another integrator than these two, masses are not positive, or steps are no multiple of `every`.
+            If the integrator is not one of these two, masses are not positive, or `steps` is not a multiple of `every`.
         """
         where = "trajectory"
         if not isinstance(integrator, (VelocityVerlet, LangevinMiddle)):

@@ -41,7 +41,7 @@ def solute_mask(system: System, solute: Any, where: str = "solute") -> np.ndarra
     Raises
     ------
     TypeError, ValueError
-        If these are no atoms of the system, or none at all.
+        If these are not atoms of the system, or if there are none.
 
     Examples
     --------

@@ -98,7 +98,7 @@ class Engine:
         self.seed = 0  # of all random numbers; set before integrators and barostats make their plans
         self.store: dict[str, np.ndarray] = {}  # arrays of integrators and barostats that outlive a new plan
         self.periodic = system.box is not None
-        self.version = 0  # counts how often the plans were made anew
+        self.version = 0  # number of times the plans were rebuilt
         self.handlers: dict[int, Callable[[Engine], bool]] = {}
         self.jit_tasks: list[JitTask] = []
         self._neighbors: dict[Any, Any] = {}
@@ -146,7 +146,7 @@ class Engine:
         self.flags[REBUILD] = 1
 
     def replan(self) -> None:
-        """Make all plans anew, after arrays have had to grow."""
+        """Rebuild all plans after arrays have grown."""
         self.version += 1
         self._make_plans()
 
@@ -195,7 +195,7 @@ class Engine:
     def compute(self, positions: Any = None, box: Any = None, energy: bool = True) -> None:
         """Set `forces`, and with `energy` the energies and virial, once, outside of any step.
 
-        The neighbour list is built anew, so that the result depends on nothing but positions and box.
+        The neighbour list is rebuilt, so that the result depends on nothing but positions and box.
         """
         if positions is not None:
             self.positions[:] = positions
@@ -247,12 +247,12 @@ class Runner:
         Raises
         ------
         RuntimeError
-            If a kernel reports a status that nobody handles; handlers raise errors of their own.
+            If a kernel reports a status without a handler; handlers raise errors of their own.
         """
         flags = self.engine.flags
         last = flags[STEP] + steps
         while (end := self.program.run(int(last - flags[STEP]))) != -1:
-            if end == -2:  # a phase in Python, such as a barostat's, has had plans made anew
+            if end == -2:  # a phase in Python, such as a barostat's, has rebuilt the plans
                 continue
             program, code = self.program, int(flags[STATUS])
             flags[STATUS] = 0

@@ -37,7 +37,7 @@ class Phase:
     name : str
         For timings and errors.
     redo : bool
-        When a later phase fails and the cause is mended, the loop goes on from here: the nearest such phase at or
+        When a later phase fails and the cause is fixed, the loop resumes here: the nearest such phase at or
         before the one that failed.
     """
 
@@ -85,7 +85,7 @@ class Program:
             chunks = (phase.tasks[0].chunks if phase.tasks else 0) if sequence else starts[-1]
             record[:] = [sequence, table.ctypes.data, len(table), chunks, phase.every,
                          -1 if phase.flag is None else phase.flag, phase.call is not None, 0]
-        self._next = 0  # the phase to go on with, after an interruption
+        self._next = 0  # the phase to resume with, after an interruption
 
     def run(self, steps: int) -> int:
         """Make steps until `flags[STEP]` has grown by `steps`, or a phase fails.
@@ -93,9 +93,9 @@ class Program:
         Returns
         -------
         int
-            -1, or the number of the phase after which ``flags[STATUS]`` is not 0. The next call goes on with that very
+            -1, or the number of the phase after which ``flags[STATUS]`` is not 0. The next call resumes with that very
             phase again, in the same step: clear the status, mend the cause, and call `run` for the rest. Or -2, when a
-            call to Python has made the phases outdated: go on with a new program.
+            call to Python has made the phases outdated: continue with a new program.
         """
         last = int(self.flags[STEP]) + steps
         while True:

@@ -90,7 +90,7 @@ class Samples(NamedTuple):
 
 def sample(system: Any, integrator: Any, steps: int, every: int, equilibrate: int = 0, barostat: Any = None,
            seed: int = 0) -> Samples:
-    """Run `system` from its positions, and keep a frame every so many steps.
+    """Run `system` from its positions, and keep a frame every `every` steps.
 
     Parameters
     ----------

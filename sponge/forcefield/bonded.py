@@ -108,7 +108,7 @@ def find_impropers(
     Where the pattern leaves the order of the atoms open, it follows the rule of the file's `ordering`: "amber" sorts by
     residue and place in the template; "charmm" and "default" put carbon, then the heavier element, then the lower
     number first. The order is settled by the first improper of given types and kept for all of these types, as OpenMM
-    does. (LEaP settles each anew, so that e.g. the two sides of a phenyl ring may differ from it: 0.08 of 2,972 kJ/mol
+    does. (LEaP settles each alone, so that e.g. the two sides of a phenyl ring may differ from it: 0.08 of 2,972 kJ/mol
     in a protein of 892 atoms.)
     """
     if not len(table) or not len(candidates):

@@ -55,7 +55,7 @@ def create_system(
     topology : Topology
         With hydrogens, and the bonds of all residues.
     positions : (n, 3) float, nm, optional
-        Molecules broken at the faces of the box are put together, virtual sites placed anew.
+        Molecules broken at the faces of the box are made whole, and virtual sites are placed again.
     box : as for `System`, optional
     forcefield : ForceField, str, path, or sequence of these names
         See `ForceField`; ``["amber14/protein.ff14SB", "amber14/tip3p"]``.

@@ -13,7 +13,7 @@ class TermTable:
 
     A pattern has one key for each atom: ("type", name), ("class", name), or None for any. An earlier definition goes
     before a later one and, where `specific_first`, any without None before those with. Patterns read the same in both
-    directions unless `find` is told otherwise.
+    directions unless `find` is called with other options.
     """
 
     def __init__(self, n: int, specific_first: bool = True):

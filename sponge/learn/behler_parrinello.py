@@ -144,7 +144,7 @@ class BehlerParrinello(Network):
     def outputs(self, species, neighbors, vectors):
         first, *rest = self.layers
         m, n_in, width = np.shape(first.weight)
-        # one product for all elements, whose networks then go on side by side; each atom takes that of its own
+        # one product for all elements, whose networks then run side by side; each atom takes that of its own
         weight, h, start = np.reshape(np.swapaxes(first.weight, 0, 1), (n_in, m * width)), 0.0, 0
         for part in self._functions(species, neighbors, vectors):
             h = h + part @ weight[start : start + part.shape[1]]

@@ -239,7 +239,7 @@ class NeuralPlan(Plan):
 
 
 def _grow(engine: Engine) -> bool:
-    """Longer rows where they are needed. Only those plans are made anew: others go on with what they have prepared."""
+    """Lengthen rows where needed. Only the plans of these are rebuilt; others keep what they have prepared."""
     for name, plan in engine.plans.items():
         if isinstance(plan, NeuralPlan) and plan.edges.most[0] > plan.edges.neighbors.shape[1]:
             engine.plans[name] = NeuralPlan(plan.potential, engine, int(plan.edges.most[0] * 1.15) + 2)

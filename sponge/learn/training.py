@@ -138,7 +138,7 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     Parameters
     ----------
     network : Network
-        A fresh one (without reference energies) is `fitted` to the data first; another goes on from its weights.
+        A fresh one (without reference energies) is `fitted` to the data first; any other continues from its weights.
     data : Dataset
     epochs : int
         Times to go through all frames.
@@ -159,7 +159,7 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     seed : int
         Of the order of frames and of the validation set.
     checkpoint : path-like, optional
-        Written after every epoch; if it is there, training goes on from it, bit for bit.
+        Written after every epoch. If the file exists, training resumes from it, bit for bit.
     progress : bool
         Whether to show a bar.
 

@@ -30,7 +30,7 @@ OUT_OF_PLANE = np.radians(54.735)  # half the angle between the lone pairs of fi
 KCAL = units.kcal_per_mol
 A12, B6 = KCAL * 1e-12, KCAL * 1e-6  # kcal/mol A^12 and A^6 in our units
 
-# Sections that stand for terms we do not have, and those that have no influence on the energy (CHAMBER's titles and
+# Sections of unsupported terms, and sections that do not affect the energy (CHAMBER's titles and
 # lists of types among them). Whatever is in neither of these nor read is refused: leaving a term out gives a wrong
 # number silently.
 _UNKNOWN = {

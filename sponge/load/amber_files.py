@@ -237,7 +237,7 @@ def read_restart(path: str | Path) -> dict[str, Any]:
     Raises
     ------
     FileFormatError
-        If the file is cut off, holds fields that are no numbers, or is of another kind.
+        If the file is cut off, holds non-numeric fields, or is of another kind.
     """
     data = read_bytes(path)
     return _netcdf(path, data) if data[:3] == b"CDF" else _ascii(path, data)

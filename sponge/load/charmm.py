@@ -107,7 +107,7 @@ def load_charmm(
 
 
 def _check_psf(path: str | Path) -> None:
-    """Refuse what ParmEd passes over or what has no counterpart."""
+    """Raise an error for terms that ParmEd skips or that have no counterpart."""
     text = read_bytes(path).decode("latin-1")
     if "DRUDE" in text.partition("\n")[0].split():
         raise FileFormatError(f"{path}: polarisable systems (DRUDE) are not supported")

@@ -29,7 +29,7 @@ def read_gro(path: str | Path) -> dict[str, Any]:
     Raises
     ------
     FileFormatError
-        If the file is cut off, or holds fields that are no numbers; the message names the line.
+        If the file is cut off, or holds non-numeric fields; the message names the line.
     """
     lines = read_bytes(path).decode("latin-1").split("\n")
     try:

@@ -78,7 +78,7 @@ DIHEDRALS = {
     "10": Function(2, _terms("restricted_torsion", "10", "0")),
 }
 
-# What the manual calls the function types that have no counterpart here
+# The manual's names of function types without a counterpart here
 NAMES = {
     ("bonds", "8"): "tabulated bond", ("bonds", "9"): "tabulated bond without exclusions",
     ("angles", "3"): "cross bond-bond", ("angles", "4"): "cross bond-angle", ("angles", "8"): "tabulated angle",

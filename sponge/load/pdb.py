@@ -78,7 +78,7 @@ def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highe
     Raises
     ------
     FileFormatError
-        Names file and line: truncated or broken records, coordinates that are no finite numbers, unknown elements,
+        Names file and line: truncated or broken records, coordinates that are not finite numbers, unknown elements,
         atoms that occur twice in a residue, no atoms.
 
     Examples

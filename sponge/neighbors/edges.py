@@ -94,7 +94,7 @@ def add_excluded(chunk, positions, box, periodic, cutoff, rows, pairs, counts, n
 
 @kernel(nogil=True)
 def fill_up(chunk, cutoff, flags, most, counts, neighbors, vectors):
-    """Put what is no neighbour into the free places; complain about rows that are full."""
+    """Fill the free places with non-neighbours, and report full rows."""
     places, fullest = neighbors.shape[1], 0
     for i in range(counts.shape[0]):
         if counts[i] > counts[fullest]:

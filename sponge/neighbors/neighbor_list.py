@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["NeighborList", "PairList"]
 
 _FIRST_WORD, _LAST_WORD = 8, 16  # of Engine.flags: two for each list
-_BUFFER = 0.1  # nm: of a list without a schedule, which is built anew when an atom has gone half of it
+_BUFFER = 0.1  # nm: buffer of a list without a schedule, which is rebuilt when an atom has moved by half of it
 # Image vectors of which half are visited: a reduced box leans by up to half an edge per vector, so that a brick of
 # atoms meets images up to three edges away along x.
 _IMAGES = [(0, 0, 0)] + [n for n in itertools.product(range(-3, 4), range(-2, 3), (-1, 0, 1)) if n < (0, 0, 0)]
@@ -88,7 +88,7 @@ class PairList:
 class NeighborList:
     """Pairs of atoms within a cut-off, as pairs of clusters of four.
 
-    Without a schedule the list is strict: it is built anew before any atom has gone half the buffer, and holds every
+    Without a schedule the list is strict: it is rebuilt before any atom has moved by half the buffer, and holds every
     pair within the cut-off at every step. `schedule` trades this for speed within a tolerance of energy drift.
 
     Parameters
@@ -176,7 +176,7 @@ class NeighborList:
 
     # ------------------------------------------------------------------------------------------------------ radii
     def strict(self) -> None:
-        """Never miss a pair: build anew before an atom has gone half the buffer."""
+        """Never miss a pair: rebuild before an atom has moved by half the buffer."""
         if self._scheduled is None:
             return
         self._scheduled = None
@@ -338,7 +338,7 @@ class NeighborList:
         return phases
 
     def after_sorting(self, task: Task) -> None:
-        """Run `task` whenever the atoms have been sorted anew; to be said by every plan that the engine makes."""
+        """Run `task` whenever the atoms have been sorted again; every plan of the engine must register it."""
         if self._plans_version != self.engine.version:
             self._plans_version, self._sorting.tasks = self.engine.version, []
         self._sorting.tasks = [*self._sorting.tasks, task]
@@ -383,7 +383,7 @@ def _by_atom(pairs: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _grow(engine: Engine) -> bool:
-    """Double the arrays of the lists that are full; the plans are made anew with them."""
+    """Double the arrays of the lists that are full; the plans are rebuilt with them."""
     for neighbors in engine._neighbors.values():
         for key in neighbors._sizes:
             neighbors._sizes[key] *= 2

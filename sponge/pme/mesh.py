@@ -53,7 +53,7 @@ class PME:
     dispersion : bool
         Sum -c_i c_j / r^6 in place of q_i q_j / r.
     builds : (1,) int64, optional
-        Counts the rebuilds of the neighbour list; after each the atoms are sorted anew. Left out: at each evaluation.
+        Counts the rebuilds of the neighbour list; the atoms are sorted again after each. Default: at each evaluation.
     felt : (n,) array, optional
         What feels the field, when it is not the charges that make it.
 

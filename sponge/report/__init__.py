@@ -1,4 +1,4 @@
-"""Reporters: what a run writes while it goes on. Each has `every`, and acts at steps that are multiples of it."""
+"""Reporters: output of a running simulation. Each has `every`, and acts at steps that are multiples of it."""
 
 from .callback import Callback
 from .checkpoint import Checkpoint

@@ -14,7 +14,7 @@ __all__ = ["Callback"]
 
 
 class Callback(Reporter):
-    """Calls ``function(sim)`` every so many steps.
+    """Calls ``function(sim)`` every `every` steps.
 
     The function may read everything, and may set ``sim.positions``, ``sim.velocities`` or ``sim.box``; what it returns
     is not looked at. Whatever it raises ends the run.

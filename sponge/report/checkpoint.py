@@ -14,7 +14,7 @@ __all__ = ["Checkpoint"]
 
 
 class Checkpoint(Reporter):
-    """Writes a checkpoint every so many steps, each in place of the one before (see `Simulation.save_checkpoint`).
+    """Writes a checkpoint every `every` steps, replacing the previous one (see `Simulation.save_checkpoint`).
 
     All files of other reporters are brought to the disk first, whatever the order in which they were given.
 

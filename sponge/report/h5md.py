@@ -49,7 +49,7 @@ class H5MD(Reporter):
         self._h5py = optional.need("h5py", "H5MD", "md")
 
     def open(self, sim: Simulation) -> None:
-        """Open the file: anew, or to go on after the frames that were there when the state was saved."""
+        """Open a new file, or continue after the frames that existed when the state was saved."""
         known = sim.files.get(self.path)
         exists = os.path.exists(self.path)
         if known is None and exists and sim.resumed_from is not None:

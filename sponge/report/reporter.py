@@ -38,7 +38,7 @@ def check_path(name: str, path: str, descriptor: int, lost: str) -> None:
 
 
 class Reporter(Sealed):
-    """Looks at a simulation every so many steps.
+    """Base class: observes a simulation every `every` steps.
 
     A run calls `open` before its first step, `report` after each step whose number is a multiple of `every`, `tick` a
     few times a second, `sync` before a checkpoint is written, and `close` at the end, whatever the end is.
@@ -85,11 +85,11 @@ class Reporter(Sealed):
 
 
 class FileReporter(Reporter):
-    """A reporter that appends records to a file, and goes on with it after a resume.
+    """A reporter that appends records to a file, and continues the file after a resume.
 
     `Simulation.files` knows how long the file was at the last checkpoint (or at the end of the run before in the same
     process). When a later run opens the same path, what came after is cut off, so that no record is missing or there
-    twice; a path that the simulation has not written to is begun anew.
+    twice; a path that the simulation has not written to is overwritten.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class FileReporter(Reporter):
         return f"{type(self).__name__} {self.path!r}"
 
     def open(self, sim: Simulation) -> None:
-        """Open the file: anew, or to go on where the checkpoint was written."""
+        """Open a new file, or continue where the checkpoint was written."""
         self._sim = sim
         known = sim.files.get(self.path)
         try:

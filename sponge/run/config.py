@@ -30,7 +30,7 @@
     every = 5000
     [run]
     time = "1 ns"                             # or steps: of the whole run, what was made before a resume included
-    resume = true                             # go on from the checkpoint if there is one
+    resume = true                             # resume from the checkpoint if there is one
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Guard:
         if ahead > 0:
             try:
                 sim._advance(ahead)
-            except Exception:  # noqa: BLE001  rounding may differ, since the neighbour list was built anew
+            except Exception:  # noqa: BLE001  rounding may differ, since the neighbour list was rebuilt
                 self._restore()
             if self._bad_atom() >= 0:
                 self._restore()

@@ -39,7 +39,7 @@ __all__ = ["Simulation", "State"]
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A moment of a simulation: arrays of its own, that do not change when the run goes on.
+    """A snapshot of a simulation. Its arrays are copies, which do not change when the run continues.
 
     Attributes
     ----------
@@ -256,7 +256,7 @@ class Simulation(Fixed):
     def energies(self) -> dict[str, float]:
         """Energies and what goes with them, at the present positions.
 
-        They are computed on the side: a run goes on bit for bit as if nobody had asked.
+        The computation has no side effects: a run continues bit for bit as without it.
 
         Returns
         -------
@@ -404,9 +404,9 @@ class Simulation(Fixed):
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
     def save_checkpoint(self, path: str | os.PathLike) -> None:
-        """Write everything that a run needs to go on, bit for bit.
+        """Write everything that a run needs to resume bit for bit.
 
-        The file is replaced as a whole or not at all. The neighbour list is built anew afterwards, as it is when the
+        The file is replaced as a whole or not at all. The neighbour list is rebuilt afterwards, as it is when the
         checkpoint is loaded.
 
         Raises
@@ -422,7 +422,7 @@ class Simulation(Fixed):
         self._touched()
 
     def load_checkpoint(self, path: str | os.PathLike) -> None:
-        """Go back to the state that was saved; the next run goes on with it, and with the files of its reporters.
+        """Restore the saved state; the next run continues from it, and continues the files of its reporters.
 
         Raises
         ------
@@ -537,5 +537,5 @@ def _methods(sampling, system):
 
 def _read_only(values):
     values = values.copy()
-    values.flags.writeable = False  # nobody writes into a copy and thinks that atoms have moved
+    values.flags.writeable = False  # writing into a copy would not move atoms
     return values

@@ -163,7 +163,7 @@ class Metadynamics(Sampling):
         self._temperature: float | None = None
         self._set_temperature(temperature)
         self._table, self._counts = np.zeros((_ROWS, d + 4)), np.zeros(2, np.int64)
-        self._full: list[np.ndarray] = []  # tables that were filled, which nobody changes any more
+        self._full: list[np.ndarray] = []  # filled tables, which no longer change
         self._common: np.ndarray | None = None  # the grid that all walkers agreed on last
         self._shared = 0  # rows whose hills are in it
 
@@ -248,7 +248,7 @@ class Metadynamics(Sampling):
         return False
 
     def freeze(self, frozen: bool = True) -> Metadynamics:
-        """Add no more hills (records go on), or go on with them."""
+        """Stop adding hills (recording continues), or start again."""
         self._active[0] = not frozen
         return self
 
@@ -426,7 +426,7 @@ class Metadynamics(Sampling):
     # -------------------------------------------------------------------------------------------
 
     def state(self):
-        """Grid, constant and records; full tables are handed out as they are, since nobody changes them."""
+        """Grid, constant and records; full tables are returned without a copy, since they no longer change."""
         state = {"grid": self._grid.copy(), "now": self._now.copy(), "active": self._active.copy(),
                  "counts": self._counts.copy(),
                  "records": self._table[: self._counts[0]].copy(), "shared": np.array(self._shared)}

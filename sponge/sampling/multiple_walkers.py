@@ -14,12 +14,12 @@ __all__ = ["MultipleWalkers"]
 
 
 class MultipleWalkers(Replicas):
-    """Walkers with a common bias: every so many steps each takes over what all have learned since the last time.
+    """Walkers with a common bias. Every `every` steps each adopts what all have learned since the last time.
 
     Parameters
     ----------
     make : callable
-        ``make(k)`` returns the Simulation of walker k, with sampling methods of its own (made anew in each call, with
+        ``make(k)`` returns the Simulation of walker k, with sampling methods of its own (created in each call, with
         the same options) and a seed of its own.
     n : int
         Number of walkers.

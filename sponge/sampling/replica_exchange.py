@@ -32,7 +32,7 @@ class ReplicaExchange(Replicas):
     configurations.
 
     State k is a simulation with its own system, temperature and pressure, and with the reduced potential
-    u_k(x) = (U_k(x) + P_k V(x)) / RT_k. Every so many steps the configurations of states 0 and 1, 2 and 3, ..., and the
+    u_k(x) = (U_k(x) + P_k V(x)) / RT_k. Every `every` steps the configurations of states 0 and 1, 2 and 3, ..., and the
     next time those of 1 and 2, 3 and 4, ..., change places with probability
 
     .. math:: \min\left(1, \exp[u_i(x_i) + u_j(x_j) - u_i(x_j) - u_j(x_i)]\right)

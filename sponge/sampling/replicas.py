@@ -159,7 +159,7 @@ class Replicas(Fixed):
         """Make steps with all replicas.
 
         Ctrl-C ends the run when all have made the steps up to their next meeting; a second one ends it at once, after
-        which only a checkpoint can be gone on from.
+        which can be resumed only from a checkpoint.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Replicas(Fixed):
             ``report(k)`` returns the reporters of replica k, with files of their own, such as
             ``lambda k: sponge.DCD(f"replica{k}.dcd", every=500)``. They are called from threads.
         checkpoint : Checkpoint, optional
-            Saves all replicas every so many steps, see `save_checkpoint`.
+            Saves all replicas at regular intervals, see `save_checkpoint`.
 
         Raises
         ------

@@ -38,7 +38,7 @@ def factor(chunk, biased, energies, cross, beta, betas, log_n, scales, row):
 
 @kernel(nogil=True)
 def record(chunk, flags, ahead, every, energies, cross, enhanced, buffer, count):
-    """Keep state number, U_pp and U_pw of every so many states; energies are those of state flags[STEP] + ahead."""
+    """Keep state number, U_pp and U_pw of every n-th state; energies are those of state flags[STEP] + ahead."""
     enhanced[0] = energies[0] + cross * energies[1]
     state = flags[STEP] + ahead
     if state % every == 0:

@@ -65,7 +65,7 @@ def spring_system(units: int = 1, constraints: bool = True, seed: int = 1) -> Sy
     Parameters
     ----------
     units : int
-        The system is so many times twelve atoms: two kinds of hydrides, a chain, a free atom and a virtual site.
+        The number of copies of twelve atoms: two kinds of hydrides, a chain, a free atom and a virtual site.
     constraints : bool
         Whether there are constraints (water, XH2, three in a row) and the virtual site.
     seed : int
@@ -145,7 +145,7 @@ def check_integrator(make: Callable[[float], Integrator], timestep: float = 0.00
     """Check that an integrator can be trusted.
 
     The same seed gives the same numbers on any number of threads; a run that is stopped and restored in another engine
-    goes on bit for bit; constraints hold and virtual sites are in place after every step; positions converge with the
+resumes bit for bit; constraints hold and virtual sites are in place after every step; positions converge with the
     given order in the time step, and so does the conserved quantity.
 
     Parameters

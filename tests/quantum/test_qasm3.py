@@ -97,7 +97,7 @@ def test_else_and_nested_conditions():
 @pytest.mark.parametrize(
     "body, message",
     [
-        ("bit c; qubit q; if (c) { c = measure q; x q; }", "depends on a bit that was measured anew in line 3"),
+        ("bit c; qubit q; if (c) { c = measure q; x q; }", "depends on a bit that was measured again in line 3"),
         ("bit c; qubit q; if (c) { c = measure q; } else { x q; }", "that the if does not measure"),
         ("bit[2] c; qubit q; if (c == 1 || c == 2) x q;", "use two ifs"),
         ("bit[2] c; qubit q; if (c != 1) x q;", "'!=' of several bits"),

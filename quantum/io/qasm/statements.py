@@ -128,7 +128,7 @@ class CircuitBuilder:
             return None
         for branch in self._branches:
             if branch.changed:
-                fail(f"the if around it depends on a bit that was measured anew in line {branch.changed.line} (move "
+                fail(f"the if around it depends on a bit that was measured again in line {branch.changed.line} (move "
                      f"this behind the if)", token)
         bits = {b: v for branch in self._branches for b, v in branch.bits.items()}
         return Condition(tuple(bits), sum(v << k for k, v in enumerate(bits.values())))

@@ -51,7 +51,7 @@ def to_qasm(circuit: Circuit, version: int = 3) -> str:
     Raises
     ------
     CircuitError
-        If version 2 is asked and there are parameters or conditions on bits that are no register, or if there are
+        If version 2 is requested with parameters or conditions on bits that are not a register, or if there are
         channels.
 
     Examples
@@ -211,7 +211,7 @@ def _expression(value: float | Linear, inputs: dict[str, str]) -> str:
 
 
 def _number(value: float) -> str:
-    """A fraction of pi where that is the same number, or the digits that give it back."""
+    """A fraction of pi where that is the same number, or the digits that restore it."""
     for divisor in (1, 2, 3, 4, 6, 8, 16, 32, 64, 128):
         times = round(value * divisor / math.pi)
         if 0 < abs(times) <= 128 and times * math.pi / divisor == value:

@@ -111,7 +111,7 @@ def _ready(circuit: Circuit) -> PreparedProgram:
 
 
 def check_size(m: int) -> int:
-    """`m`, if a density matrix of so many qubits fits in memory."""
+    """Return `m` if a density matrix of that many qubits fits in memory."""
     if m > 12:
         check_memory("density_matrix", m, 8 << 2 * m, "simulator='trajectories' needs less")
     return m

@@ -164,7 +164,7 @@ class _Maker:
             self.touched[qubits[0]], self.unitary[qubits[0]] = True, False
             return
         if len(qubits) > MAX_DENSE:
-            raise SimulatorError(f"trajectories: channels that are no mixture of Pauli strings act on at most "
+            raise SimulatorError(f"trajectories: channels other than mixtures of Pauli strings act on at most "
                                  f"{MAX_DENSE} qubits, got {len(qubits)}")
         self.table += np.ascontiguousarray(products).reshape(-1).view(float).tolist()
         self.dense = max(self.dense, 1 << len(qubits))

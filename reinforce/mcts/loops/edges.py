@@ -36,7 +36,7 @@ class Edges(NamedTuple):
 
 @inner
 def new_edges(num_actions):
-    """Room for so many."""
+    """Allocate room for that many edges."""
     return Edges(np.empty(num_actions, np.int64), np.empty(num_actions), np.empty(num_actions), np.empty(num_actions))
 
 
@@ -55,7 +55,7 @@ def gather(tree, node, edges):
 
 @lean
 def expand(tree, node, legal, prior):
-    """Make edges of the legal actions. False, and none made, where their priors are no numbers."""
+    """Make edges of the legal actions. Return False, and make none, if their priors are not numbers."""
     for a in range(len(prior)):
         if legal[a] and not math.isfinite(prior[a]):
             return False

@@ -23,7 +23,7 @@ _CHECKED = native.checked()
 
 
 def _places(octaves, steps):
-    """Numbers from 1 on, so many in each octave."""
+    """Return numbers from 1 on, equally many in each octave."""
     k = np.arange(octaves * steps + 2)
     return 2.0 ** (k // steps) * (1 + k % steps / steps)
 

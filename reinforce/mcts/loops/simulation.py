@@ -275,7 +275,7 @@ def add_noise(tree, alpha, fraction, noise):
 
 @inner
 def take_back(tree, node, nodes, edges):
-    """Undo what a simulation that has got to `node` has made, there having been so many nodes and edges before it."""
+    """Undo the changes of a simulation that has reached `node`; the counts of nodes and edges before it are given."""
     while node >= 0:
         link, up = tree.links[node], tree.parents[node]
         if link.first_edge >= edges:

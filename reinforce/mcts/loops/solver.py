@@ -124,7 +124,7 @@ def back_up_proven(update, tree, work, depth):
 
 @template
 def _visit(update, tree, node, value):
-    """Visit one node; if it is proven its total stays exact, and its mean goes on from where it was."""
+    """Visit one node; if it is proven its total stays exact, and its mean continues from its last value."""
     visits = np.int64(tree.stats[node].visits) + 1
     if tree.links[node].flags & PROVEN:
         total = update(tree.stats[node].mean * np.float64(visits - 1), visits, value)

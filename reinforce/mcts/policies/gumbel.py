@@ -72,8 +72,8 @@ def considered_visits(max_considered_actions: int, simulations: int) -> np.ndarr
     Returns
     -------
     (max_considered_actions + 1, simulations) int32
-        [m, t]: with m actions considered, simulation t goes to one that has had so many visits. Each of the ceil(log2
-        m) phases halves the actions and shares the simulations equally among those left; when they are over, two go on.
+        [m, t]: with m actions considered, simulation t goes to one with so many visits. Each of the ceil(log2
+        m) phases halves the actions and shares the simulations equally among those left; then two remain.
 
     Examples
     --------

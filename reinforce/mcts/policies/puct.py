@@ -31,7 +31,7 @@ class PUCT:
     fpu : float or "parent"
         Value of an action that has never been taken; "parent": mean of those that have been, in their node.
     dirichlet : (alpha, fraction), optional
-        Noise of Dirichlet(alpha) that makes so large a part of the priors at the root, drawn anew in each search.
+        Fraction of Dirichlet(alpha) noise in the priors at the root, drawn again in each search.
 
     References
     ----------

@@ -33,7 +33,7 @@ def gunzip(data: bytes, where: Any) -> bytes:
     ----------
     data : bytes
     where : str or path
-        Where the data come from, for errors.
+        Source of the data, for error messages.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def read_npz(data: Any, where: Any) -> dict[str, np.ndarray]:
     ----------
     data : bytes or buffer
     where : str or path
-        Where the data come from, for errors.
+        Source of the data, for error messages.
 
     Raises
     ------

@@ -89,7 +89,7 @@ def check_grads(f: Callable[..., Any], args: Sequence[Any], order: int = 2, mode
     rtol, atol : float, optional
         Default 1e-6 (float64) or 2e-2 (float32), `atol` relative to the largest element of an output.
     seed : int
-        Of the directions.
+        Seed of the random directions.
 
     Raises
     ------

@@ -209,7 +209,7 @@ class Circuit:
         controls : int or sequence of int
             Qubits that must be 1.
         clbits : sequence of int
-            Of a measurement.
+            Classical bits of a measurement.
         condition : Condition, optional
             Classical bits and the value they must have.
 

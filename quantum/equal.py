@@ -24,7 +24,7 @@ def equal(circuit: Circuit, other: Circuit, *, up_to_phase: bool = True, atol: f
     atol : float
         Largest difference in norm of final states.
     seed : int
-        Of states and parameters.
+        Seed of the random states and parameters.
 
     Returns
     -------

@@ -25,7 +25,7 @@ def qft(num_qubits: int, *, swaps: bool = True, approximate: int = 0) -> Circuit
     swaps : bool
         Without them the result has its qubits in reverse order.
     approximate : int
-        How many of the smallest kinds of rotation are left out: those by pi / 2**k for the largest k.
+        Number of the smallest kinds of rotation to omit: those by pi / 2**k for the largest k.
 
     Returns
     -------
@@ -208,7 +208,7 @@ def prepare_state(vector: Any) -> Circuit:
     Parameters
     ----------
     vector : (2**n,) complex array
-        Of norm 1 (to 1e-8); bit q of an index is qubit q.
+        State vector of norm 1 (to 1e-8); bit q of an index is qubit q.
 
     Returns
     -------

@@ -29,7 +29,7 @@ class Layer:
     theta : (P,) float64 array
         The circuit's trainable parameters.
     energy : Expectation
-        Of a list of operators, one for each output.
+        An expectation value of a list of operators, one for each output.
 
     Examples
     --------

@@ -208,7 +208,7 @@ def entropy(state: Any, qubits: int | Sequence[int] | None = None, *, alpha: flo
     alpha : float
         Order: 1 is von Neumann's, 0 the logarithm of the rank, infinity the min-entropy.
     base : float
-        Of the logarithm; 2 gives bits.
+        Base of the logarithm; 2 gives bits.
 
     Returns
     -------

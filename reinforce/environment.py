@@ -46,9 +46,9 @@ class Environment:
     Attributes
     ----------
     state : numpy.dtype, or list of fields
-        Of a state.
+Fields of a state.
     observation_space : Box
-        Of float32.
+        A space of float32.
     action_space : Discrete, or Box of float32
         Numbers outside the bounds of a Box go to `step` as they are; NaN and infinity never do.
     max_steps : int, optional

@@ -69,9 +69,9 @@ class Game:
     ----------
     num_players, num_actions : int
     num_outcomes : int
-        Of a chance event; 0 without chance.
+        Number of outcomes of a chance event; 0 without chance.
     state : numpy.dtype, or list of fields
-        Of a position.
+Fields of a position.
     observation_shape : tuple of int
     max_length : int
         No game has more moves than this, chance events among them.
@@ -212,7 +212,7 @@ class State:
     game : Game
     data : (1,) array of records
     moves : tuple of int
-        What was played, chance outcomes among them.
+        Actions played, chance outcomes included.
     """
 
     __slots__ = ("_looked", "data", "game", "moves")

@@ -125,7 +125,7 @@ class Gaussian:
         Observations [N, ...] to means [N, k].
     log_std : (k,) array
     low, high : tuple of float
-        Of k numbers each.
+        Bounds, k numbers each.
     scaled : bool, default False
         Whether -1 and 1 of the distribution stand for `low` and `high`, which then are finite.
     """
@@ -171,7 +171,7 @@ class SquashedGaussian:
     network : callable tree
         Observations [N, ...] to means and logarithms of widths [N, 2 k]; the latter are brought to [-5, 2] by tanh.
     low, high : tuple of float
-        Of k finite numbers each.
+        Bounds, k finite numbers each.
     """
 
     network: Any
@@ -216,7 +216,7 @@ class Normaliser:
     Attributes
     ----------
     mean, scale : (...) array
-        Of the shape of one observation, float32.
+        Mean and scale, float32 arrays of the shape of one observation.
     limit : float
     """
 
@@ -238,7 +238,7 @@ class Policy:
     observation_shape : tuple of int
     normaliser : Normaliser, optional
     num_actions : int, optional
-        Of a discrete policy.
+        Number of actions of a discrete policy.
 
     Examples
     --------

@@ -49,11 +49,11 @@ class Batch:
     Parameters
     ----------
     function : Jitted
-        Of (params, *inputs); returns a tuple of arrays.
+        A function of (params, *inputs); returns a tuple of arrays.
     params : tree of arrays
     rows : int
     *inputs : (shape, dtype)
-        Of one row of each input.
+        One row of each input.
 
     Attributes
     ----------

@@ -117,7 +117,7 @@ class Box(Space):
     shape : tuple of int, optional
         Otherwise that of the bounds.
     dtype : dtype
-        Of the elements.
+        Data type of the elements.
 
     Raises
     ------

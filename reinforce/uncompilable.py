@@ -22,7 +22,7 @@ def essence(error: Any, fields: Sequence[str] = ()) -> str:
     ----------
     error : exception of Numba
     fields : sequence of str
-        Of the state, for code that uses another one.
+        Fields of the state, for code that uses another one.
     """
     text = re.sub(r"\x1b\[\d*m", "", str(error))
     lines = [line.strip() for line in text.splitlines()]

@@ -103,9 +103,9 @@ class Potential(Sealed):
     Attributes
     ----------
     name : str
-        Under which its energy is reported.
+        Name under which the energy is reported.
     params : dict of str to float64 array
-        Everything that one may want to differentiate by or to fit.
+        Parameters for derivatives and fits.
     images : bool
         In a periodic box, take nearest images of differences of positions. Terms of given atoms and the excluded pairs
         of `Nonbonded` can do without, for molecules that are whole, or restraints that are longer than half the box.

@@ -36,7 +36,7 @@ class Plan:
     overwritten : set of int
         Outputs that are computed in the buffer of their input.
     size : int, bytes
-        Of the arena.
+        Size of the arena.
     """
 
     def __init__(self, fusion: Fusion, steps: list[Any], extra: dict[Any, dict[Any, int]], in_place: dict[int, int],

@@ -56,7 +56,7 @@ class Program:
     scratch : int, bytes
         What a call needs beside its arguments and results.
     seconds : dict of str to float
-        What compiling took, by stage.
+        Compile time by stage.
     """
 
     def __init__(self, graph: Graph):

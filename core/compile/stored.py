@@ -37,7 +37,7 @@ class Record(NamedTuple):
     Attributes
     ----------
     object_key : str
-        Of the object in the cache.
+        Key of the object in the cache.
     exports, imports : frozenset of str
     scratch : int, bytes
     calls, constants : list

@@ -111,7 +111,7 @@ def body(kernel, dtype: str = "int64") -> int:
     ----------
     kernel : Compiled
     dtype : str
-        Of what `context` points to, where one kernel serves numbers of several types.
+        Data type of the numbers behind `context`, for kernels of several types.
     """
     from numba.core import types
 

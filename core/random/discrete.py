@@ -56,7 +56,7 @@ def randint(key: Any, low: Any, high: Any, shape: Shape = (), dtype: Any = np.in
         Broadcast to `shape`; ``low < high`` is checked unless they are traced.
     shape : int or sequence of int
     dtype : dtype
-        Of integers.
+An integer dtype.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
         Unnormalised log-probabilities; -inf for never.
     axis : int
     shape : int or sequence of int, optional
-        Of the result; ends with the shape of `logits` without `axis`, which is the default.
+        Shape of the result; ends with the shape of `logits` without `axis`, which is the default.
 
     Raises
     ------

@@ -193,7 +193,7 @@ def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = np.
         Used up.
     alpha : array_like, [..., n], > 0
     shape : int or sequence of int, optional
-        Of the result without the last axis; default: that of `alpha`.
+        Shape of the result without the last axis; default: that of `alpha`.
     dtype : {float64, float32}
 
     Raises
@@ -238,7 +238,7 @@ def poisson(key: Any, rate: Any, shape: Shape | None = None, dtype: Any = np.int
     shape : int or sequence of int, optional
         Default: that of `rate`, which is broadcast to it.
     dtype : dtype
-        Of signed integers.
+A signed integer dtype.
 
     Raises
     ------

@@ -151,7 +151,7 @@ def carry_body(where: str, make: Callable[[list[Spec]], Body], specs: list[Spec]
     make : callable
         Traces the body for given specs of the carry; its first `n_carry` outputs are the new carry.
     specs : list of Spec
-        Of the initial carry.
+        Shapes and dtypes of the initial carry.
     names : list of str
         How to call the leaves in messages.
 

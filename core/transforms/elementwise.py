@@ -225,7 +225,7 @@ class Elementwise:
         Parameters
         ----------
         dtype : dtype, or sequence of them
-            Of all arguments, or of each.
+            Dtype of all arguments, or one for each.
         """
         dtypes = dtype if isinstance(dtype, (tuple, list)) else [dtype] * len(self.names)
         return self._scalar_graph([Spec((), np.dtype(d)) for d in dtypes], inline=True)

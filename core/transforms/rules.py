@@ -44,7 +44,7 @@ class Rules:
     jvp : callable, optional
         ``jvp(leaves, tangents) -> (outputs, tangents of the outputs)``; `count` tangents, none of them None.
     missing : str
-        What to do about a missing rule.
+        Behaviour for a missing rule.
     owner : object, optional
         Whose rules these are, when they may close over traced values: they then become graphs as soon as the function
         does. None: they depend on nothing but their arguments.

@@ -34,7 +34,7 @@ class Classifier:
     classes : int
         Labels are 0 to classes - 1.
     observables : sequence of PauliSum, optional
-        What is measured; Z of every qubit when left out.
+        Observables to measure. Defaults to Z of every qubit.
     weights : dict, optional
         `"theta"` (P,), `"weight"` (observables, classes) and `"bias"` (classes,), which `fit` sets.
     history : (epochs,) float64 array
@@ -94,9 +94,9 @@ class Classifier:
         batch : int
             Data in a step.
         optimizer : optional
-            Of `core.optim`; ``Adam(0.05)`` when left out.
+            An optimiser of `core.optim`. Defaults to ``Adam(0.05)``.
         seed : int
-            Of the first angles and of the order of data.
+            Seed of the initial angles and of the order of the data.
         progress : bool
             Whether to show a bar.
         callback : callable, optional

@@ -70,7 +70,7 @@ def qaoa_ansatz(cost: PauliSum, layers: int, num_qubits: int | None = None) -> C
     Parameters
     ----------
     cost : PauliSum
-        Of Z alone; products of any length.
+        A cost operator of Z alone; products of any length.
     layers : int
     num_qubits : int, optional
         More than the cost acts on, if wanted.

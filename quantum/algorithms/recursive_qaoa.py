@@ -57,7 +57,7 @@ class RecursiveQAOA:
     Parameters
     ----------
     cost : PauliSum
-        Of Z alone, to be minimised, see `QAOA`.
+        A cost operator of Z alone, to be minimised, see `QAOA`.
     layers : int
     cutoff : int
         At most 20.

@@ -63,7 +63,7 @@ def start(where: str, ansatz: Circuit, initial: Any, seed: int) -> np.ndarray:
     initial : (P,) array, dict by name, "random" or None
         None means zeros.
     seed : int
-        Of random angles.
+        Seed of random angles.
 
     Returns
     -------

@@ -70,7 +70,7 @@ class VQD:
     hamiltonian : PauliSum or str
         Hermitian.
     ansatz : Circuit
-        Of gates; it must be able to reach the excited states, too.
+        A circuit of gates; it must be able to reach the excited states, too.
     states : int
         How many, the ground state among them.
     penalty : float, optional

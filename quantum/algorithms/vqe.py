@@ -81,7 +81,7 @@ class VQE:
         "adjoint" or "parameter_shift"; the default is the first where it is available: state vectors, subspaces and
         density matrices without shots.
     seed : int
-        Of random angles, of shots and of optimisers that draw random numbers.
+        Seed of random angles, shots and stochastic optimisers.
 
     Raises
     ------

@@ -263,7 +263,7 @@ class Molecule:
         ----------
         electrons : int
         orbitals : int or sequence of int
-            How many orbitals, from the frozen ones upwards; or which.
+            Number of orbitals, from the frozen ones upwards, or their indices.
 
         Raises
         ------

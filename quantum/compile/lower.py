@@ -26,7 +26,7 @@ def lower(circuit: Circuit, fuse: bool = True) -> Program:
     Parameters
     ----------
     circuit : Circuit
-        Of gates and barriers.
+        A circuit of gates and barriers.
     fuse : bool
         Merge gates where that saves work; without it there is an op for each factor of each gate, in their order.
 

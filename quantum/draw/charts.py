@@ -26,7 +26,7 @@ def histogram(counts: Any, *, most: int = 32, axes: Any = None) -> Any:
     most : int
         The commonest outcomes to show; the others are summed in a last bar.
     axes : matplotlib Axes, optional
-        Where to draw; those of a new figure when left out.
+        Axes to draw on. Defaults to those of a new figure.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def city(state: Any) -> Any:
     Parameters
     ----------
     state : Result, or (2**n,) or (2**n, 2**n) array
-        Of at most 5 qubits.
+A state of at most 5 qubits.
 
     Returns
     -------
@@ -153,9 +153,9 @@ def training_curve(history: Any, reference: float | None = None, *, axes: Any = 
     history : sequence of float, anything with such a `history`, or dict of str to these
         Several of them by name get a legend.
     reference : float, optional
-        What it should come to, such as the exact energy: a dashed line.
+        Reference value, such as the exact energy, drawn as a dashed line.
     axes : matplotlib Axes, optional
-        Where to draw; those of a new figure when left out.
+        Axes to draw on. Defaults to those of a new figure.
 
     Returns
     -------

@@ -34,7 +34,7 @@ def draw_mpl(circuit: Circuit, *, fold: float = 26.0, axes: Any = None) -> Any:
     fold : float
         Longest row, in units of the distance between wires; longer circuits continue below.
     axes : matplotlib Axes, optional
-        Where to draw; a new figure when left out.
+        Axes to draw on. Defaults to a new figure.
 
     Returns
     -------

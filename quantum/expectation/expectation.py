@@ -40,7 +40,7 @@ class Expectation:
         "statevector"; "subspace" for circuits that keep the number of particles; "density_matrix" for circuits with
         channels, where the value is Tr(H rho); or another one that `quantum.run` knows, with parameter shift.
     dtype : complex128 or complex64
-        Of the state. Values and gradients are float64.
+        Data type of the state. Values and gradients are float64.
     gradient : str
         "adjoint" (exact, for state vectors and density matrices), or "parameter_shift": from values at shifted angles,
         for any simulator, and for shots.

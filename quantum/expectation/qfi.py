@@ -26,7 +26,7 @@ def qfi(circuit: Any, theta: Any = None, data: Any = None, *, initial: Any = Non
     Parameters
     ----------
     circuit : Circuit
-        Of gates.
+        A circuit of gates.
     theta : (P,) array, or dict by name
     data : (D,) array, or dict by name, optional
     initial : (2**n,) complex array, optional
@@ -86,7 +86,7 @@ def natural_gradient(energy: Any, theta: Any, data: Any = None, *, regularizatio
     Parameters
     ----------
     energy : Expectation
-        Of one operator.
+        An expectation value of a single operator.
     theta : (P,) array
     data : (D,) array, optional
     regularization : float

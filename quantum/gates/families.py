@@ -95,7 +95,7 @@ def unitary(matrix: Any, name: str = "unitary", label: str = "U") -> Gate:
     ----------
     matrix : (2**q, 2**q) array
     name, label : str
-        What files and drawings call it.
+        Name in files and drawings.
 
     Raises
     ------

@@ -50,7 +50,7 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
     wires : int or sequence, optional
     shots : int, optional
     seed : int, Generator or None
-        Of samples.
+        Seed of the samples.
 
     Examples
     --------

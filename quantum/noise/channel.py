@@ -41,7 +41,7 @@ class Channel:
     Parameters
     ----------
     name : str
-        What drawings and messages call it.
+        Name in drawings and messages.
     kraus : sequence of (2**q, 2**q) arrays
         The Kraus operators.
 

@@ -131,7 +131,7 @@ def reduced_parity(ladders: Iterable[Ladders], num_modes: int, num_electrons: Se
     Parameters
     ----------
     ladders : iterable of Ladders
-        Of an operator that changes neither number of electrons by an odd number.
+        Ladder operators of a product that conserves the parities of both numbers of electrons.
     num_modes : int
         An even number.
     num_electrons : (alpha, beta)

@@ -28,11 +28,11 @@ def trotter(hamiltonian: PauliSum, time: Any, steps: int = 1, order: int = 1, nu
     time : angle
         A number, a parameter's name, or an expression.
     steps : int
-        How many times the formula is repeated, each with time / steps.
+        Number of repetitions of the formula, each with time / steps.
     order : int
         1, 2 or 4.
     num_qubits : int, optional
-        Of the circuit; as many as the sum acts on when left out.
+        Number of qubits of the circuit. Defaults to the number that the sum acts on.
 
     Raises
     ------

@@ -55,7 +55,7 @@ class Minimum:
     history : (steps + 1,) float64 array
         The value at the start and after every step.
     evaluations : int
-        How often the function was called, with or without its gradient.
+        Number of calls of the function, with or without its gradient.
     converged : bool
         Whether the optimiser's own criterion was met; False when it ran out of steps or a callback stopped it.
     message : str
@@ -92,7 +92,7 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     max_steps : int, optional
         In place of the optimiser's own limit.
     seed : int
-        Of optimisers named by a string that draw random numbers.
+        Seed of stochastic optimisers that are given by name.
     callback : callable, optional
         Called after each step as ``callback(step, theta, value)``; the run ends when it returns True.
     progress : str, optional

@@ -25,7 +25,7 @@ class NaturalGradient:
     Attributes
     ----------
     learning_rate : float
-        Of the longest step; it is halved while a step would raise the energy.
+        Length of the longest step; it is halved while a step would raise the energy.
     regularization : float
         Added to the metric's diagonal, which is singular where parameters are redundant.
     max_steps : int

@@ -37,7 +37,7 @@ class SPSA:
     calibration : int
         Directions, of two values each.
     seed : int
-        Of the signs.
+        Seed of the random signs.
 
     References
     ----------

@@ -25,7 +25,7 @@ def fold(circuit: Any, scale: float) -> Any:
     Parameters
     ----------
     circuit : Circuit
-        Of gates; measurements that end it stay at the end.
+        A circuit of gates; measurements that end it stay at the end.
     scale : float
         At least 1. Gates of one kind are folded (scale - 1)/2 times each on average, those folded once more being
         spread over the circuit.

@@ -169,7 +169,7 @@ class StatevectorResult(Result):
     ----------
     state : (2**n,) complex array
     shots, seed : int, optional
-        What `sample` takes when it is given none.
+        Default arguments of `sample`.
     """
 
     def __init__(self, state: np.ndarray, shots: int | None = None, seed: int | None = None):
@@ -199,7 +199,7 @@ class DensityMatrixResult(Result):
     ----------
     matrix : (2**n, 2**n) complex array
     shots, seed : int, optional
-        What `sample` takes when it is given none.
+        Default arguments of `sample`.
     """
 
     def __init__(self, matrix: np.ndarray, shots: int | None = None, seed: int | None = None):

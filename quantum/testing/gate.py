@@ -26,7 +26,7 @@ def check_gate(gate: Gate, *, seed: int = 0, atol: float = 1e-12) -> None:
     ----------
     gate : Gate
     seed : int
-        Of the random parameters.
+        Seed of the random parameters.
     atol : float
         Tolerance of matrix elements.
 

@@ -31,7 +31,7 @@ def check_simulator(name: str, *, seed: int = 0, atol: float = 1e-10) -> None:
     name : str
         As in `quantum.run`.
     seed : int
-        Of random circuits and samples.
+        Seed of random circuits and samples.
     atol : float
         Tolerance of probabilities and expectation values.
 

@@ -29,7 +29,7 @@ class PythonGame:
         For messages.
     num_players, num_actions : int
     num_outcomes : int
-        Of a chance event; 0 without chance.
+        Number of outcomes of a chance event; 0 without chance.
     observation_shape : tuple of int
     max_length : int
         No game has more moves than this, chance events among them.
@@ -150,7 +150,7 @@ class PythonState(State):
     data : (1,) record
         A hash of the moves and the seed, which stands for the position in search trees.
     moves : tuple of int
-        What was played, chance outcomes among them.
+        Actions played, chance outcomes included.
     """
 
     __slots__ = ("__weakref__", "position")

@@ -45,13 +45,13 @@ class AlphaZero(Agent):
         A network of your own, from observations [N, ...] to logits [N, actions] and values [N] in [-1, 1] for who
         moves. By default a residual one for boards (observations of three axes), else linear layers; see `PolicyValue`.
     seed : int
-        Of games, weights and minibatches.
+        Seed of games, weights and minibatches.
     num_games, moves : int
         Games side by side, and moves of each in an iteration.
     simulations : int
-        Of the search for a move.
+        Number of simulations of the search for a move.
     policy : Gumbel or PUCT, optional
-        Of the search; PUCT with noise at the root by default.
+        Selection policy of the search. Defaults to PUCT with noise at the root.
     temperature_moves : int
         Length of the opening of a game, in which moves are drawn from the policy that a search found; afterwards the
         best is played.
@@ -64,7 +64,7 @@ class AlphaZero(Agent):
     batch_size, updates : int
         Positions of an update, and updates of an iteration.
     learning_rate, weight_decay : float
-        Of AdamW.
+        Learning rate and weight decay of AdamW.
     max_grad_norm, value_weight : float
         At which gradients are clipped, and weight of the loss of values.
     symmetries : sequence of functions
@@ -291,7 +291,7 @@ class AlphaZero(Agent):
         opponent : optional
             As `play_match` takes players; by default a search of 1,000 simulations with random rollouts.
         simulations : int
-            Of the search with the network, for each move.
+            Number of simulations of each search with the network.
         seed : int
         """
         opponent = MCTS(self.game, 1000) if opponent is None else opponent

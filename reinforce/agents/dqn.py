@@ -34,15 +34,15 @@ class DQN(Agent):
     env : str, Environment, subclass of Environment, or function
         As `make` takes it.
     seed : int
-        Of environments, weights, actions and samples.
+        Seed of environments, weights, actions and samples.
     num_envs : int
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     buffer_size : int
         Transitions that are kept.
     discount : float
     tau : float
-        How far the target network is moved towards the network at a time; 1: all the way.
+        Fraction by which the target network moves towards the network at a time; 1 copies it.
     target_every : int
         Steps between that.
     batch_size : int

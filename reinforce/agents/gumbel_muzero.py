@@ -43,20 +43,20 @@ class GumbelMuZero(Agent):
     env : str, Environment, subclass of Environment, or function
         As `make` takes it.
     seed : int
-        Of environments, weights, searches and minibatches.
+        Seed of environments, weights, searches and minibatches.
     num_envs, num_steps : int
-        How many environments are searched together, and steps of each between updates.
+        Number of environments searched together, and of steps of each between updates.
     simulations : int
-        Of each search.
+        Number of simulations of each search.
     search : Gumbel or MuZeroPUCT
-        How it selects; Gumbel() when left out.
+        Selection policy. Defaults to Gumbel().
     unroll_steps : int
         For how many actions the model is unrolled in training.
     td_steps : int
         Rewards in the target of a value, before the network's present value stands for the rest.
     discount : float
     learning_rate : float
-        Of Adam, at first.
+        Initial learning rate of Adam.
     anneal : bool
         Whether it falls linearly to a tenth of that during the training.
     batch_size, updates : int
@@ -271,9 +271,9 @@ def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, d
     Parameters
     ----------
     segments : Segments
-        Of unroll_steps + td_steps steps; the extra ``policies`` is what searches made of the policy.
+        Segments of unroll_steps + td_steps steps; the extra ``policies`` holds the improved policies of searches.
     values : (unroll_steps + td_steps + 1, B) array
-        Of the observations.
+        Values of the observations.
     unroll_steps, td_steps : int
     discount : float
 
@@ -324,7 +324,7 @@ def unrolled_loss(network: MuZeroNetwork, batch: dict[str, Any], value_weight: f
     ----------
     network : MuZeroNetwork
     batch : dict of arrays
-        Of `targets`.
+        The batch from `targets`.
     value_weight : float
     gradient_scale : float
         Of what goes back through each step of the model; steps count one part in `unroll_steps`, so that all of them

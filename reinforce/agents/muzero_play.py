@@ -28,7 +28,7 @@ class MuZeroActor:
     observations : (num_steps + 1, num_envs, ...) array
     actions, rewards, terminated, truncated : (num_steps, num_envs) array
     policies : (num_steps, num_envs, actions) float32
-        What the searches made of the policy.
+        Improved policies of the searches.
     """
 
     def __init__(self, env: Any, settings: Any, network: MuZeroNetwork):

@@ -57,24 +57,24 @@ class PPO(Agent):
     env : str, Environment, subclass of Environment, or function
         As `make` takes it.
     seed : int
-        Of environments, weights, actions and minibatches.
+        Seed of environments, weights, actions and minibatches.
     num_envs : int, optional
         4 / 1.
     num_steps : int, optional
-        Of each environment between updates: 128 / 2048.
+        Number of steps of each environment between updates: 128 / 2048.
     learning_rate : float, optional
-        Of Adam: 2.5e-4 / 3e-4.
+        Learning rate of Adam: 2.5e-4 / 3e-4.
     anneal : bool
         Whether it falls linearly to 0 during the training.
     discount : float
     lam : float
-        Of generalised advantage estimation.
+        The lambda of generalised advantage estimation.
     epochs : int, optional
-        How often an update goes through what was collected: 4 / 10.
+        Number of passes of an update over the collected data: 4 / 10.
     minibatches : int, optional
         Into how many an epoch is cut: 4 / 32.
     clip : float
-        How far a probability ratio may be from 1 and still gain, and a value from what it was.
+        Clipping range of probability ratios around 1, and of values around their old ones.
     clip_values : bool
         Whether that holds for values.
     entropy : float, optional
@@ -315,7 +315,7 @@ class PPOActor:
         actor uses its share: what is played does not depend on how many actors there are.
     size : int
     settings : namespace
-        Of the agent.
+        Settings of the agent.
     first : int
         Which of all environments is the first here.
     """

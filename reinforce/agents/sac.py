@@ -64,7 +64,7 @@ class SAC(Agent):
     env : str, Environment, subclass of Environment, or function
         As `make` takes it.
     seed : int
-        Of environments, weights, actions and samples.
+        Seed of environments, weights, actions and samples.
     num_envs : int
     actor_rate, critic_rate : float
         Learning rates of Adam; that of the temperature is the critics'.
@@ -72,7 +72,7 @@ class SAC(Agent):
         Transitions that are kept.
     discount : float
     tau : float
-        How far the target critics are moved towards the critics in an update.
+        Fraction by which the target critics move towards the critics in an update.
     batch_size : int
     learning_starts : int
         Steps with random actions before the first update.
@@ -276,7 +276,7 @@ def targets(model: Model, batch: Transitions, noise: Any) -> Any:
     model : Model
     batch : Transitions
     noise : (N, k) array
-        Of the actor's next actions.
+        Noise of the actor's next actions.
     """
     action, _, log_prob = model.actor.sample(batch.next_observations, noise)
     value = np.minimum(*(critic(batch.next_observations,

@@ -28,13 +28,13 @@ class SelfPlay:
     Parameters
     ----------
     game : Game
-        Of two players whose returns sum to 0.
+        A game of two players whose returns sum to 0.
     network : Network
     policy : Gumbel or PUCT
     num_games, moves : int
         Games side by side, and moves of each in a collection.
     simulations : int
-        Of a search.
+        Number of simulations of a search.
     temperature_moves : int
         Length of the opening of each game, in which moves are drawn from what the search found; then its best is
         played. Gumbel search draws by its own noise.
@@ -68,7 +68,7 @@ class SelfPlay:
         Parameters
         ----------
         parameters : tree
-            Of the network.
+            Parameters of the network.
 
         Returns
         -------

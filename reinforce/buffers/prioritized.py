@@ -125,7 +125,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         ----------
         batch_size : int
         beta : float
-            How far the importance weights make up for the priorities: 0 not at all, 1 wholly.
+            Exponent of the importance weights: 0 leaves the bias of the priorities, 1 corrects it fully.
 
         Returns
         -------

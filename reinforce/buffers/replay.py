@@ -29,7 +29,7 @@ class ReplayBuffer(Ring):
     n_step : int
         Steps of a transition; fewer where an episode ends, or the newest step is reached.
     discount : float
-        Of rewards within a transition, and of the value after it.
+        Discount factor of rewards within a transition, and of the value after it.
     seed : int
         The same seed and the same calls give the same samples.
 

@@ -83,7 +83,7 @@ class SumTree:
     nodes : array of float64
         Leaves first, then the levels above; `starts` says where each begins.
     weights : (size,) float64
-        Of the leaves: a view. After changing it call `update`.
+        Weights of the leaves, as a view. Call `update` after changing them.
 
     Examples
     --------

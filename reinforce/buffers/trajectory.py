@@ -66,7 +66,7 @@ class TrajectoryBuffer(Ring):
     capacity, observation_space, action_space, num_envs, seed
         As for `ReplayBuffer`.
     extras : dict of spaces, optional
-        What else is kept of every step, such as the log-probability of the action.
+        Further arrays kept of every step, such as the log-probability of the action.
 
     Raises
     ------

@@ -63,7 +63,7 @@ class MPI(Distribution):
     Attributes
     ----------
     rank, size : int
-        Of this process, and how many ranks there are; 0 and 1 without mpiexec.
+        Rank of this process, and number of ranks; 0 and 1 without mpiexec.
     actors : int
 
     Raises

@@ -21,7 +21,7 @@ class ConnectFour(Game):
     rows, columns : int
         (rows + 1) x columns <= 63, and at most 26 columns.
     length : int
-        Of a winning line.
+        Length of a winning line.
 
     Examples
     --------

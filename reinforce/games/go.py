@@ -38,9 +38,9 @@ class Go(Game):
     Parameters
     ----------
     size : int
-        Of the board, 1 to 25.
+        Size of the board, 1 to 25.
     komi : float
-        What White gets for moving second.
+        Points that White gets for moving second.
     superko : bool
         Positional superko: a stone may not be played if the whole board has looked like that before, whoever was to
         move. Without, only the stone that took a single stone may not be taken back at once (ko), and a position that

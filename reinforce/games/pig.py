@@ -20,7 +20,7 @@ class Pig(Game):
     ----------
     goal : int
     sides : int
-        Of the die, 2 or more.
+        Number of sides of the die, at least 2.
 
     Raises
     ------

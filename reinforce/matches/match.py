@@ -28,11 +28,11 @@ class MatchResult:
     ----------
     game : str
     names : tuple of str
-        Of the players.
+        Names of the players.
     returns : (games, players) float64
-        What each player got in each game.
+        Return of each player in each game.
     moves : list of tuple of int
-        Of each game: `game.initial_state().play(*moves)` shows it.
+        Moves of each game; `game.initial_state().play(*moves)` replays it.
     first : (games,) int
         Index of the player who had the first seat.
     """
@@ -111,7 +111,7 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     games : int
         A multiple of the number of players gives everybody every seat equally often.
     seed : int
-        Of chance, of `Random`, of compiled functions, and, with their own seed, of searches.
+        Seed of chance, `Random`, compiled functions and, with seeds derived from it, searches.
     progress : bool
         Show a progress bar with the score.
 

@@ -50,9 +50,9 @@ class LearnedModel:
     params : tree of arrays
     num_actions : int
     embedding : (shape, dtype), optional
-        Of one sample; needed with Numba functions.
+        Shape of the embedding of one sample; needed with Numba functions.
     discount : float
-        Where `dynamics` gives none. -1 in games of two players who take turns.
+        Default discount if `dynamics` returns none. -1 in games of two players who take turns.
     """
 
     representation: Callable

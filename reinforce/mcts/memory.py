@@ -47,10 +47,10 @@ class Memory:
     tree : Tree
     states : (trees, nodes) records
     budgets, waits : (trees,) int64
-        How many simulations `tree.counts[:, RAN]` may become in the next call of compiled code, and whether more are to
+        Number that `tree.counts[:, RAN]` may reach in the next call of compiled code, and whether more are to
         come.
     seeds : (trees, 2) int64
-        Of each tree's random stream.
+        Seeds of each tree's random stream.
     lock : Lock
         Held while a search runs here.
     """

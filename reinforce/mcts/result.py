@@ -26,7 +26,7 @@ class SearchResult:
     action : int
         To be played.
     visits : (num_actions,) int64
-        How often each action was tried. (With a solver, a simulation may try a proven action besides another one.)
+        Number of visits of each action. (With a solver, a simulation may try a proven action besides another one.)
     values : (num_actions,) float64
         Mean value of each action for who is to move (proven values exactly); NaN where it was not tried.
     priors : (num_actions,) float64

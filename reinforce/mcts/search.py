@@ -59,7 +59,7 @@ class MCTS:
     game : Game
         Or a game of an adapter, whose rules Python plays; then an evaluator is Python's too (see `python_engine`).
     simulations : int, optional
-        How many to run in each search; 1,000 where neither `seconds` nor `memory` is given.
+        Number of simulations in each search; 1,000 if neither `seconds` nor `memory` is given.
     seconds : float, optional
         No simulation is begun later than about this long after the call.
     memory : int, optional

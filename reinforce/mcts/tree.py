@@ -67,7 +67,7 @@ class Tree(NamedTuple):
     children, actions : (trees, edges) int32
         The node that an edge leads to, or FREE, and its action or outcome.
     priors : (trees, edges) float32
-        Of actions; probabilities of outcomes.
+        Priors of actions, or probabilities of outcomes.
     counts : (trees, COUNTS) int64
         How many NODES and EDGES are in use, simulations RAN, STATUS and ERROR_NODE of the last search.
     streams : (trees, STREAM) uint64

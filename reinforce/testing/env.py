@@ -34,7 +34,7 @@ must be continued, and episodes must restart as `VectorEnv` says. Where there is
     env : str, Environment, subclass of Environment, or function
         As `make` takes it.
     steps : int
-        Of 11 copies.
+        Number of steps of 11 copies.
     seed : int
     **options
         Of the environment.

@@ -64,7 +64,7 @@ class Agent:
     start, target : int
         Steps at which the current training has begun and will end; learning rates may be annealed between them.
     episodes : Episodes
-        Of the training.
+        Statistics of the training's episodes.
     kept : tuple of str
         Attributes that make up the agent's state: trees of arrays and numbers. One called ``position`` says where the
         environments are; it is left out where these cannot be saved (see `GymnasiumVectorEnv`).
@@ -252,7 +252,7 @@ class Agent:
         ----------
         episodes : int
         seed : int
-            Of the environments, and of the actions.
+            Seed of the environments and of the actions.
         deterministic : bool
             Whether to take the most probable action rather than draw one.
 

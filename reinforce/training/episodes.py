@@ -40,9 +40,9 @@ class Episodes:
     Attributes
     ----------
     totals, lengths, over : (N,) array
-        Of the running episodes; `over` where the next step is a restart.
+        Returns and lengths of the running episodes; `over` is True where the next step is a restart.
     returns : (100,) array
-        Of the episodes finished last, in a ring.
+        Returns of the episodes finished last, in a ring.
     steps : (100,) array
         Their lengths.
     finished : int

@@ -80,7 +80,7 @@ class ReturnScale:
     Attributes
     ----------
     moments : RunningMoments
-        Of the discounted returns.
+        Running moments of the discounted returns.
     running : (N,) array
         Discounted return of each environment so far.
     """

@@ -36,7 +36,7 @@ class Rollout:
     actions, log_probs, values : (length (values: + 1), N, ...) array
     rewards, terminated, truncated : (length, N) array
     masks : (length + 1, N, actions) bool, or None
-        Where the environment says in ``info["action_mask"]`` what is allowed.
+        Legal actions, if the environment gives them in ``info["action_mask"]``.
     """
 
     def __init__(self, env: Any, act: Callable, length: int):

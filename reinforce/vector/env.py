@@ -36,7 +36,7 @@ class EnvArrays(NamedTuple):
     ----------
     data : (P,) records, or (fields, P) float64
     steps : (P,) int64
-        Of the episode.
+        Number of steps of the episode.
     done : (P,) uint8
         Whether the next step starts an episode.
     streams : (P, 1) uint64
@@ -70,7 +70,7 @@ class VectorEnv:
     environment : Environment
     num_envs : int
     observation_space, action_space : Box or Discrete
-        Of one copy.
+        Spaces of one copy.
     max_episode_steps : int
         0 for no limit.
     has_masks : bool

@@ -104,7 +104,7 @@ class GymnasiumVectorEnv:
         What it was made of.
     num_envs : int
     observation_space, action_space : Box or Discrete
-        Of one copy.
+        Spaces of one copy.
     step_kernel : None
     """
 

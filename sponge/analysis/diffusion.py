@@ -48,7 +48,7 @@ class Diffusion:
     fit : tuple of float
         Times between which the line was fitted, ps.
     intercept : float
-        Of the line, nm^2.
+        Intercept of the line, nm^2.
     """
 
     value: float

@@ -56,7 +56,7 @@ class FreeEnergy:
     error : (bins, bins) array
         Standard error of -kT ln p, kJ/mol; infinite where a bin was never visited, or in effect in one block only.
     probability : (bins, bins) array
-        Of each bin; their sum is 1.
+        Probability of each bin; their sum is 1.
     temperature : float, K
         Temperature of the samples.
     blocks : int
@@ -207,7 +207,7 @@ def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, 
     phi, psi : (samples,) or (samples, series) array, radians
         Series are independent runs, such as walkers; time goes along the first axis.
     weights : array of that shape (or broadcast to it), optional
-        Of the samples, such as those that take a biased run back to `temperature`.
+        Weights of the samples, such as those that reweight a biased run to `temperature`.
     temperature : float, K
         Temperature of the samples.
     bins : int

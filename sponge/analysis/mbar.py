@@ -179,7 +179,7 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
     inefficiency : float or (states,) array, optional
         Statistical inefficiency of each state's samples: only one in that many is used.
     solver : {"newton", "pymbar"}
-        Who solves the equations: Newton's method here, or pymbar.
+        Solver: Newton's method of this module, or pymbar.
 
     Returns
     -------

@@ -55,7 +55,7 @@ class Populations:
     value, error : (regions,) array
         Fractions and their standard errors; the error is nan where all or none of the samples were inside.
     inefficiency : (regions,) array
-        How many samples count as one independent one.
+        Number of samples that count as one independent sample.
     """
 
     names: tuple[str, ...]
@@ -91,7 +91,7 @@ def populations(phi: Any, psi: Any, regions: Mapping[str, Callable[[np.ndarray, 
     regions : mapping of str to Rectangle
         Or to any function (phi, psi) -> array of bool. They may overlap, and need not fill the plane.
     weights : array of that shape (or broadcast to it), optional
-        Of the samples, such as those that take a biased run back to its target.
+        Weights of the samples, such as those that reweight a biased run to its target.
 
     Examples
     --------

@@ -30,7 +30,7 @@ class Profile:
     error : (bins,) array
         Standard error of -kT ln p, kJ/mol; infinite where nothing was sampled, or in effect by one block only.
     probability : (bins,) array
-        Of each bin; their sum is 1.
+        Probability of each bin; their sum is 1.
     temperature : float, K
         Temperature of the samples.
     blocks : int
@@ -67,7 +67,7 @@ def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60,
     x : (samples,) or (samples, series) array
         Series are independent runs, such as walkers; time goes along the first axis.
     weights : array of that shape (or broadcast to it), optional
-        Of the samples, such as those that take a biased run back to `temperature`.
+        Weights of the samples, such as those that reweight a biased run to `temperature`.
     temperature : float, K
         Temperature of the samples.
     bins : int

@@ -146,7 +146,7 @@ def mean(x: Any, weights: Any = None) -> Mean:
     x : (samples,) or (samples, series) array
         Series are independent runs of one ensemble, such as walkers; time goes along the first axis.
     weights : array of the same shape (or broadcast to it), optional
-        Of the samples, such as those that take a biased run back to its target.
+        Weights of the samples, such as those that reweight a biased run to its target.
 
     Examples
     --------

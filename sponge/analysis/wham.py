@@ -35,7 +35,7 @@ class Wham:
         Standard error, of the difference to the mean over all samples; NaN where nothing was sampled, or without
         bootstrap.
     probability : array of that shape
-        Of the bins; the sum is 1.
+        Probability of the bins; the sum is 1.
     offsets, offset_errors : (windows,) array
         Free energies (kJ/mol) of the windows, by which biasing costs, relative to the first.
     overlap : (windows, windows) array
@@ -121,7 +121,7 @@ def wham(
     samples : sequence of (m,) or (m, 2) array
         The variable (or two of them) in each window, in the order of time.
     centres : (windows,) or (windows, 2) array
-        Of harmonic biases k/2 (x - centre)^2.
+        Centres of harmonic biases k/2 (x - centre)^2.
     k : float or array
         Force constants in kJ/mol per square of the variable's unit: of all windows, or such as `centres`.
     temperature : float, K
@@ -130,15 +130,15 @@ def wham(
         In place of centres and k: ``bias[w](x)`` or ``bias[w](x, y)``, in kJ/mol, of arrays.
     bins : int or (int, int)
     period : (low, high), or two of them or None, optional
-        Of periodic variables, such as ``(-np.pi, np.pi)``.
+        Range of periodic variables, such as ``(-np.pi, np.pi)``.
     limits : (low, high), or two of them, optional
-        What the bins cover; all samples, or the period, when left out.
+        Range of the bins. Defaults to the range of all samples, or the period.
     tolerance : float
         Largest error of the expected number of samples in a window, over all samples.
     bootstrap : int
         Number of sets of histograms drawn for errors; 0 for none.
     seed : int
-        Of these.
+        Seed of the bootstrap samples.
 
     Returns
     -------

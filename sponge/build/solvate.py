@@ -47,15 +47,15 @@ def solvate(
     size : (3,) or (3, 3) array, optional
         Box in nm.
     shape : {"cube", "dodecahedron", "octahedron"}
-        Of the box with `padding`.
+        Shape of the box with `padding`.
     ionic_strength : float, mol/l
-        Of `positive` and `negative` ions, beyond those that neutralise.
+        Concentration of `positive` and `negative` ions, in addition to those that neutralise.
     positive, negative : str
         Kinds of the ions that are added.
     neutralize : bool
         Whether ions are added until the box has no charge.
     seed : int
-        Of the places of the ions.
+        Seed of the random positions of the ions.
 
     Returns
     -------

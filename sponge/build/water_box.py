@@ -37,7 +37,7 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
     density : float, g/cm^3
         Not used if both `n` and `size` are given.
     seed : int
-        Of the orientations.
+        Seed of the random orientations.
 
     Returns
     -------

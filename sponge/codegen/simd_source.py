@@ -262,7 +262,7 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: 
     known : mapping of str to str, optional
         Names of vectors that are there already, by what they are: ``"1/r"``, ``"r**2"``, ``"cos(phi)"``.
     dtype : {"float64", "float32"}
-        Of all vectors.
+        Data type of all vectors.
     width : int
         Their lanes.
     number : callable, optional
@@ -275,7 +275,7 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: 
     lines : list of str
         Assignments.
     names : list of str
-        Of the vectors that hold the outputs.
+        Names of the vectors that hold the outputs.
 
     Raises
     ------

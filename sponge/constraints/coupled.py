@@ -38,7 +38,7 @@ class Tables:
     ----------
     pairs : (m, 2) int32
     squares : (m,) float
-        Of the lengths.
+        Squares of the lengths.
     starts : (clusters + 1,) int64
         Ranges of constraints.
     columns : (m + 1,) int64

@@ -53,7 +53,7 @@ class Evaluation:
         The variables, and the derivatives of the bias by them.
     bias : () float64, kJ/mol
     gradients : (k, 3) float64
-        Of the variables, one after the other, by the positions of their atoms.
+        Gradients of the variables, in order, with respect to the positions of their atoms.
     rows : (1, 10) float64
         As in `Plan`.
     """

@@ -239,7 +239,7 @@ def radius_of_gyration(atoms: Any, masses: Any = None, *, name: str | None = Non
     atoms : (k,) int
         At least two.
     masses : (k,) or (n,) array, dalton, optional
-        Of these atoms or of all atoms of the system; equal when left out.
+        Masses of these atoms or of all atoms of the system. Equal by default.
     name : str, optional
     """
     where = "cv.radius_of_gyration"

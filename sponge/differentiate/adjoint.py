@@ -33,7 +33,7 @@ class Contraction:
     steps : int
         How many will be made: stacks of a word are put aside when they could be full.
     shape : tuple
-        Of the numbers.
+        Shape of the numbers.
     """
 
     def __init__(self, c: float, steps: int, shape: tuple[int, ...]):

@@ -49,7 +49,7 @@ class Ensemble:
         ``energy(params, positions, box)`` in kJ/mol: ``system.energy_function()``, `explicit_energy`, or any function
         of the core, such as one that makes all parameters of a system from a few. `params` is a tree of arrays.
     temperature : float, K
-        Of the sampling.
+        Temperature of the sampling.
     least : float
         Averages raise PoorOverlapError when the effective number of frames falls below this fraction of all.
 
@@ -245,7 +245,7 @@ class OverFrames:
         ``f(params, positions, box)`` -> number or array. With an attribute `kernels` that is true it is called as it
         is.
     structure : tree structure or None
-        Of `params`; None for a single array.
+        Tree structure of `params`; None for a single array.
     positions : (frames, n, 3) array
     boxes : (frames, 3, 3) array or None
     """

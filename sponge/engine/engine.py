@@ -34,17 +34,17 @@ def zero_forces(chunk, starts, forces):
 
 
 class Engine:
-    """A system ready to compute.
+"""Compiled energies and forces of a system.
 
     Parameters
     ----------
     system : System
     precision : {"mixed", "double"}
-        Of pair forces and the mesh; positions, sums and everything else are float64 in both.
+        Floating-point precision of the pair forces and the PME mesh; everything else uses float64.
     groups : (n,) int8, optional
-        Class of each atom (0 or 1), when pair forces within and between the classes are wanted apart.
+        Class of each atom (0 or 1), to compute pair forces within and between the classes separately.
     names : iterable of str, optional
-        The potentials to compute; all when left out.
+        Names of the potentials to compute. Defaults to all.
     sampling : sequence of Sampling
         Methods that change the forces.
     share : Engine, optional
@@ -63,7 +63,7 @@ class Engine:
         Ranges of atoms for per-atom work; no constraint and no virtual site reaches across a boundary.
     plans : dict of str to Plan
     split : EnergySplit or None
-        Which energies and forces a sampling method wants apart.
+        Energies and forces that a sampling method needs separately.
     """
 
     def __init__(self, system: System, precision: Literal["mixed", "double"] = "mixed", *,

@@ -53,7 +53,7 @@ class Fit:
         By the names that were given; the errors are standard errors due to sampling or, where nothing was sampled, to
         what is left of the deviations.
     reached : dict of str to array
-        What the targets came to, by name.
+        Values reached for the targets, by name.
     history : list of Round
     converged : bool
         Whether the last step was within `tolerance` or twice the errors.
@@ -78,7 +78,7 @@ class Fit:
 def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: Any, *,
         by: Reweighting | Trajectories | None = None,
         rounds: int = 10, tolerance: float = 1e-3, progress: bool = False) -> Fit:
-    """Bring a system to targets by changing parameters of its potentials.
+"""Fit parameters of potentials to targets.
 
     With targets that are averages over simulations, rounds alternate between runs of the compiled engine and
     minimisation of the squared deviations, with gradients by reweighting or through trajectories, as `by` says. Targets
@@ -87,20 +87,20 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
     Parameters
     ----------
     system : System
-        With the parameters and positions to start from; stays as it is.
+        Initial parameters and positions; not modified.
     targets : sequence
         Made by `sponge.targets`: ``targets.rdf(r, g)``, ``targets.pressure(1.0)``, ``targets.energies_forces(...)``,
         ...
     parameters : sequence of str, mapping, or (mapping, callable)
-        What may change, see `differentiate.Parameters`: ``["nonbonded/epsilons", "nonbonded/sigmas"]``.
+        Parameters to fit, see `differentiate.Parameters`: ``["nonbonded/epsilons", "nonbonded/sigmas"]``.
     by : Reweighting or Trajectories
-        How averages are made; not needed for energies and forces.
+        Method of averages and gradients; not needed for energies and forces.
     rounds : int
         The most rounds.
     tolerance : float
         Relative change of parameters in a round below which the fit has converged; so it has within twice their errors.
     progress : bool
-        Print a line a round.
+        Print one line per round.
 
     Returns
     -------

@@ -26,7 +26,7 @@ class Reweighting:
     integrator : Integrator
         With a temperature.
     steps : int
-        Of each run, after equilibration.
+        Number of steps of each run, after equilibration.
     every : int
         Steps between frames: some relaxation times of the slowest target.
     equilibrate : int
@@ -57,7 +57,7 @@ class Trajectories:
     ----------
     integrator : LangevinMiddle
     steps : int
-        Of each trajectory.
+        Number of steps of each trajectory.
     every : int
         Steps between records.
     relax : int

@@ -60,7 +60,7 @@ def create_system(
     forcefield : ForceField, str, path, or sequence of these names
         See `ForceField`; ``["amber14/protein.ff14SB", "amber14/tip3p"]``.
     method : str, optional
-        Of `Nonbonded`; when left out "pme" in a box and "none" without one.
+        Method of `Nonbonded`. Defaults to "pme" in a box and "none" without one.
     constraints : {None, "h-bonds", "all-bonds", "h-angles"}
         Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
     rigid_water : bool

@@ -25,8 +25,7 @@ __all__ = ["Bussi"]
 
 @dataclass(frozen=True)
 class Bussi(Integrator):
-    """Constant temperature by scaling all velocities so that the kinetic energy follows its canonical distribution
-    [1]_.
+    """Thermostat that scales all velocities so that the kinetic energy follows its canonical distribution [1]_.
 
     Velocity Verlet, after which the kinetic energy K makes an exact step of
     dK = (K0 - K) dt/tau + 2 sqrt(K K0/(nu tau)) dW, with K0 = nu RT/2 for nu degrees of freedom. Dynamics are hardly

@@ -30,7 +30,7 @@ class RESPA(Integrator):
     Parameters
     ----------
     timestep : float
-        Of the slow forces, in ps.
+        Time step of the slow forces, in ps.
     inner : int
         Steps of the fast forces in one of the slow ones.
     fast : sequence of str

@@ -78,9 +78,9 @@ class Network:
         ----------
         numbers : sequence of int or str
         where : str
-            Who asks, for errors.
+    Name of the caller, for error messages.
         names : sequence of str, optional
-            What errors call the atoms.
+            Name of the atoms in error messages.
 
         Raises
         ------

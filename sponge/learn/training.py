@@ -30,9 +30,9 @@ class Errors:
     Attributes
     ----------
     energy_rmse, energy_mae : float
-        Of the energy per atom, kJ/mol.
+        Root mean square and mean absolute error of the energy per atom, kJ/mol.
     force_rmse, force_mae : float
-        Of the components of the forces, kJ/mol/nm.
+        Root mean square and mean absolute error of the force components, kJ/mol/nm.
     relative : float
         Root mean square error of the forces over their root mean square.
     energies : (frames,) array
@@ -157,7 +157,7 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     patience : int, optional
         Epochs without progress on the validation set after which to stop.
     seed : int
-        Of the order of frames and of the validation set.
+        Seed of the order of frames and of the validation set.
     checkpoint : path-like, optional
         Written after every epoch. If the file exists, training resumes from it, bit for bit.
     progress : bool

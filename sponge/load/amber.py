@@ -325,7 +325,7 @@ def load_amber(
     box : (3, 3) array, optional
         In place of the file's, if the file says that there is one.
     method : str, optional
-        Of `Nonbonded`; when left out "pme" in a box and "none" without one.
+        Method of `Nonbonded`. Defaults to "pme" in a box and "none" without one.
     constraints : {None, "h-bonds", "all-bonds", "h-angles"}
         Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
     rigid_water : bool

@@ -64,7 +64,7 @@ def load_gromacs(
     defines : dict, optional
         Macros for the preprocessor, such as ``{"POSRES": ""}``.
     method : str, optional
-        Of `Nonbonded`; "pme" in a box and "none" without one by default.
+        Method of `Nonbonded`. Defaults to "pme" in a box and "none" without one.
     constraints : {None, "h-bonds", "all-bonds", "h-angles"}
         Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X. The file's own constraints always hold.
     rigid_water : bool

@@ -23,7 +23,7 @@ class Molecule:
     Attributes
     ----------
     terms : dict
-        Of each kind, pairs of atoms and parameters.
+        For each kind, pairs of atoms and parameters.
     bonds : list
         Pairs that are joined chemically, for exclusions.
     """

@@ -44,7 +44,7 @@ def drift(buffer, variance, slope, curvature, cutoff, density):
     buffer : float
         Width in nm.
     variance : (t, t) array
-        Of the relative displacement along one axis, nm^2.
+        Variance of the relative displacement along one axis, nm^2.
     slope, curvature : (t, t) array
         First and second derivative of the pair energies at the cut-off.
     cutoff : float

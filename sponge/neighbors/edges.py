@@ -127,7 +127,7 @@ class Edges:
     places : int
         Neighbours that a row has room for; 0 for as many as are there now, and some to spare.
     real : dtype
-        Of the vectors.
+        Floating-point type of the vectors.
 
     Attributes
     ----------

@@ -113,7 +113,7 @@ class NeighborList:
     word : int
         The first of the two of `Engine.flags` that are this list's.
     chunks : int
-        Of lists and force buffers; depends on the number of atoms alone.
+        Number of chunks of lists and force buffers; depends only on the number of atoms.
     before : list of Phase
         To run ahead of the pair kernels.
 

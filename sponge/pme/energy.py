@@ -35,7 +35,7 @@ def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid
     grid : tuple of three int
         Points along each box vector.
     order : int
-        Of the B-splines, 4 to 6.
+        Order of the B-splines, 4 to 6.
 
     Returns
     -------

@@ -29,7 +29,7 @@ class Ewald:
     Parameters
     ----------
     engine : Engine
-        Of a periodic system.
+        An engine of a periodic system.
     charges : (n,) array, e
         Partial charges.
     alpha : float

@@ -41,7 +41,7 @@ class PME:
     Parameters
     ----------
     engine : Engine
-        Of a periodic system; `positions`, `forces` and `box` are read and written in place.
+        An engine of a periodic system; `positions`, `forces` and `box` are read and written in place.
     charges : (n,) array, e
         For dispersion the square roots of C6.
     alpha : float
@@ -49,13 +49,13 @@ class PME:
     grid : tuple of three int
         See `grid_size`.
     order : {4, 5, 6}
-        Of the splines.
+        Order of the splines.
     dispersion : bool
         Sum -c_i c_j / r^6 in place of q_i q_j / r.
     builds : (1,) int64, optional
         Counts the rebuilds of the neighbour list; the atoms are sorted again after each. Default: at each evaluation.
     felt : (n,) array, optional
-        What feels the field, when it is not the charges that make it.
+        Charges that feel the field. Defaults to the charges that create it.
 
     Attributes
     ----------

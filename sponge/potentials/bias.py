@@ -29,9 +29,9 @@ class BiasPotential(Potential):
     cvs : CollectiveVariable or sequence of CollectiveVariable
         The s1, s2, ...
     params : mapping of str to array, optional
-        The function's further arguments: what one may want to differentiate by.
+        The function's further arguments: parameters for derivatives and fits.
     name : str
-        Under which the energy is reported.
+        Name under which the energy is reported.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def umbrella(cvs: Any, centre: Any, k: Any, *, name: str = "umbrella") -> BiasPo
     k : float or (m,) array
         In kJ/mol per square of the variable's unit.
     name : str
-        Under which the energy is reported.
+        Name under which the energy is reported.
 
     Examples
     --------

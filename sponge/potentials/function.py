@@ -28,7 +28,7 @@ class FunctionPotential(Potential):
         ``function(positions, **params)`` -> energy in kJ/mol: NumPy code that the core can trace. If it has an argument
         `box`, it receives the box [3, 3], or None.
     params : mapping of str to array, optional
-        The function's further arguments: what one may want to differentiate by.
+        The function's further arguments: parameters for derivatives and fits.
     name : str, optional
         The function's when left out.
 
@@ -86,7 +86,7 @@ class ASEPotential(Potential):
     atoms : ase.Atoms
         Species, and whatever else the calculator reads, of the atoms it acts on; positions and cell come from the run.
     indices : int array, optional
-        Which atoms of the system those are; all when left out.
+        Indices of these atoms in the system. Defaults to all.
     name : str
 
     Notes

@@ -262,7 +262,7 @@ def pair_potential(function: Callable | None = None, *, name: str | None = None)
         ``function(r, ...)`` -> energy in kJ/mol, of the distance in nm and of any further parameters: a function of
         scalars as for `core.elementwise`.
     name : str, optional
-        Under which energies are reported; the function's when left out.
+        Name under which energies are reported. Defaults to the function's.
 
     Returns
     -------

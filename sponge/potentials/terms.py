@@ -178,7 +178,7 @@ class TermPotential(Potential):
     atoms : (m, k) int
         The atoms of each term: pairs, triples with the middle atom second, or chains of four.
     name : str, optional
-        Under which the energy is reported.
+        Name under which the energy is reported.
     **params : float or (m,) array
         The function's other arguments, by name; numbers hold for all terms.
     """
@@ -331,7 +331,7 @@ def bond_potential(function: Callable | None = None, *, name: str | None = None,
         ``function(r, ...)`` -> energy in kJ/mol, of the distance in nm and of any further parameters: a function of
         scalars as for `core.elementwise`.
     name : str, optional
-        Under which energies are reported; the function's when left out.
+        Name under which energies are reported. Defaults to the function's.
     compiled : callable, optional
         ``compiled(potential, engine)`` -> Plan, in place of the generated one.
 

@@ -27,7 +27,7 @@ def check_path(name: str, path: str, descriptor: int, lost: str) -> None:
     path : str
     descriptor : int
     lost : str
-        What happens otherwise.
+        Branch taken otherwise.
     """
     try:
         there = os.path.samestat(os.stat(path), os.fstat(descriptor))

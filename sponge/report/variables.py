@@ -29,7 +29,7 @@ class Variables(Reporter):
     Parameters
     ----------
     variables : dict of str to CollectiveVariable
-        Under the names by which they are recorded.
+The variables by the names of their columns.
     every : int
         Number of steps between two records.
     path : str or path, optional

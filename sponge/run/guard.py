@@ -54,7 +54,7 @@ class Guard:
     Attributes
     ----------
     path : str
-        Where the last good state is written when the simulation breaks.
+        Path for the last good state, written when the simulation breaks.
     """
 
     def __init__(self, sim: Simulation):

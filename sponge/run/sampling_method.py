@@ -30,7 +30,7 @@ class Sampling(Fixed):
     Attributes
     ----------
     name : str
-        Under which the energy that it adds is reported.
+        Name under which the added energy is reported.
     """
 
     name: str

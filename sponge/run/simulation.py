@@ -72,18 +72,20 @@ class Simulation(Fixed):
     integrator : Integrator
         Such as ``sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)``.
     seed : int
-        Of all random numbers; the same seed gives the same run, on any number of threads.
+        Seed of all random numbers; the same seed gives the same run, on any number of threads.
     barostat : Barostat, optional
         Keeps the pressure.
     sampling : sequence of Sampling
         Methods that change what is sampled, such as ``[sponge.SITS(...)]``; each belongs to one simulation.
     precision : {"mixed", "double"}
-        Of pair forces and the mesh; positions, sums and the integration are float64 in both.
+        Floating-point precision of the pair forces and the PME mesh. Positions, force sums and the integrator always
+        use float64.
     positions : (n, 3) array, nm, optional
         Defaults to the system's own.
     velocities : (n, 3) array, nm/ps, optional
-        When left out, those of the system; when it has none, they are drawn from the Maxwell-Boltzmann
-        distribution at the integrator's temperature, or are 0 if it has no temperature.
+        Initial velocities. Defaults to the velocities stored in `system`. If the system has none, velocities are drawn
+        from the Maxwell-Boltzmann distribution at the integrator's temperature, or set to zero if the integrator has
+        no temperature.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ class LadderWeights:
     betas : (N,) array
         Inverse temperatures of the ladder, mol/kJ.
     beta : float
-        Of the simulation.
+        Inverse temperature of the simulation.
 
     Attributes
     ----------

@@ -66,7 +66,7 @@ class Metadynamics(Sampling):
     sigma : float or sequence of float
         Widths of the hills, in the variables' units.
     height : float
-        Of the first hill in kJ/mol.
+        Height of the first hill in kJ/mol.
     every : int
         Steps between hills. The first is added at state `every`, after its forces have been computed.
     bias_factor : float, optional
@@ -80,7 +80,7 @@ class Metadynamics(Sampling):
     record : int, optional
         Steps between records of variables and bias, a divisor of `every`; every hill when left out.
     name : str
-        Under which the energy of the bias is reported.
+        Name under which the energy of the bias is reported.
 
     Attributes
     ----------
@@ -283,7 +283,7 @@ class Metadynamics(Sampling):
         Parameters
         ----------
         *values : array
-            Of each variable, of shapes that broadcast.
+            Values of each variable; their shapes broadcast.
 
         Raises
         ------

@@ -53,7 +53,7 @@ class ReplicaExchange(Replicas):
         Steps between attempts to exchange.
     seed : int
     barostat : Barostat, optional
-        Of all states.
+        The barostat of all states.
     sampling : callable, optional
         ``sampling(k)`` returns the sampling methods of state k; biases count in exchanges.
     precision : {"mixed", "double"}
@@ -164,7 +164,7 @@ class ReplicaExchange(Replicas):
         Parameters
         ----------
         frames : (n, m, ...) array
-            Of each state: positions, angles, energies, ...
+            For each state, one value a frame: positions, angles, energies, ...
         steps : (m,) int
             When they were recorded, in reports of these steps (or ``rex.steps``).
 

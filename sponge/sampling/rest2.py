@@ -41,9 +41,9 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     solute : int array
         Atoms, or a boolean array [n].
     temperature : float
-        Of the solute, in K.
+        Temperature of the solute, in K.
     reference : float
-        That of the simulation, in K.
+        Temperature of the simulation, in K.
 
     Returns
     -------

@@ -230,7 +230,7 @@ class Reweighting:
     temperatures : (N,) array
         K.
     temperature : float
-        Of the simulation, K.
+        Temperature of the simulation, K.
     epochs : (m,) int, optional
         Row of `log_n` that each sample was drawn with.
 

@@ -53,14 +53,14 @@ class SITS(Sampling):
     cross : float
         The alpha above, from 0 to 1.
     temperature : float, K, optional
-        Of which averages are wanted; the integrator's when left out.
+        Temperature of the averages. Defaults to the integrator's temperature.
     terms : sequence of str, optional
         Names of potentials whose terms in the solute belong to E besides pairs; when left out, torsions, 1-4 pairs and
         CMAP, or everything if there is no solute.
     reciprocal : bool
         Whether E contains the reciprocal sum of the solute.
     estimator : {"mbar", "iteration", "approximation"}
-        How n_k is learned; see `sponge.sampling.ladder_weights`.
+        Estimator of n_k; see `sponge.sampling.ladder_weights`.
     every : int
         Steps between recorded energies. States that are to be reweighted must be among the recorded ones.
     block : int
@@ -256,7 +256,7 @@ class SITS(Sampling):
         sim : Simulation
             To which this method belongs.
         steps : int
-            Of each run; the energies of the second half count.
+            Number of steps of each run; the first half is discarded.
         temperatures : int
             How many.
         """
@@ -350,7 +350,7 @@ class SITS(Sampling):
             mode "iterate" have weight 0 once there are others, and also where n_k moved at every step (stochastic
             approximation in its beginning).
         temperature : float, K, optional
-            That of the simulation when left out. Others only if E is all of the potential energy.
+            Defaults to the temperature of the simulation. Other values only if E is all of the potential energy.
 
         Returns
         -------

@@ -22,7 +22,7 @@ class Sharing:
     ----------
     learner : LadderWeights
     state : dict, optional
-        Of a restart.
+State of a checkpoint.
     """
 
     def __init__(self, learner: LadderWeights, state: dict[str, Any] | None = None):

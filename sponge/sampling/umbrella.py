@@ -50,7 +50,7 @@ class UmbrellaSampling(Replicas):
         Steps after which the windows wait for each other.
     seed : int
     positions : (windows, n, 3) array, optional
-        Where each window starts, in nm; all at those of the system when left out. `equilibrate` brings them to their
+        Initial positions of each window, in nm. Defaults to those of the system. `equilibrate` brings them to their
         centres.
     barostat : Barostat, optional
     precision : {"mixed", "double"}

@@ -69,7 +69,7 @@ def spring_system(units: int = 1, constraints: bool = True, seed: int = 1) -> Sy
     constraints : bool
         Whether there are constraints (water, XH2, three in a row) and the virtual site.
     seed : int
-        Of the displacements of the atoms.
+        Seed of the random displacements of the atoms.
     """
     rng = np.random.default_rng(seed)
     n = 12 * units

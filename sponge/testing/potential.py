@@ -31,7 +31,7 @@ def example_system(*potentials: Potential, n: int = 12, box: Any = None, seed: i
     box : array, optional
         As `System` takes it.
     seed : int
-        Of the directions of the steps.
+        Seed of the random directions of the steps.
     exclusions : (m, 2) int
 
     Examples
@@ -204,7 +204,7 @@ def check_potential(potential: Potential, system: System, *, invariant: bool | N
     rtol : float
         Tolerance of double precision, relative to the largest force (or energy).
     seed : int
-        Of random directions.
+        Seed of random directions.
 
     Raises
     ------

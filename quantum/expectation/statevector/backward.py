@@ -26,13 +26,13 @@ def backward(words, coefficients, psi, lam, count, stride, wanted, chunk, from_z
     Parameters
     ----------
     words : int64 array
-        Of `engine.Packed`.
+        The words of an `engine.Packed`.
     coefficients : (C,) float64 array
         Those of the program, filled.
     psi, lam : pointer
         Final state, and lambdas `stride` numbers apart; aligned.
     wanted : (K,) uint8 array
-        Of each op, whether its moments are.
+        Mask of the ops whose moments are needed.
     chunk : int
         Address of the chunk function of `backward_passes`.
     from_zero : bool

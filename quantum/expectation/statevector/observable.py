@@ -47,7 +47,7 @@ def compile_observable(h: PauliSum, num_qubits: int, dtype: type = np.float64) -
     ----------
     h : PauliSum
     num_qubits : int
-        Of the circuit.
+        Number of qubits of the circuit.
     dtype : float64 or float32
 
     Raises

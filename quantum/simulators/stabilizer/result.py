@@ -40,7 +40,7 @@ class StabilizerResult(Result):
     signs : (2S,) uint64 array
         The tableau, as in `kernels`.
     shots, seed : int, optional
-        What `sample` takes when it is given none.
+        Default arguments of `sample`.
     """
 
     def __init__(self, x: np.ndarray, z: np.ndarray, signs: np.ndarray, shots: int | None = None,

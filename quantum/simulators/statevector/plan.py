@@ -85,7 +85,7 @@ def plan(circuit: Circuit, dtype: Any = np.complex128) -> Plan:
     Parameters
     ----------
     circuit : Circuit
-        Of gates.
+        A circuit of gates.
     dtype : complex128 or complex64
 
     Raises

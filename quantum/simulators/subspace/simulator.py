@@ -69,7 +69,7 @@ class SubspaceResult(Result):
     amplitudes : (S,) complex array
         Theirs.
     shots, seed : int, optional
-        What `sample` takes when it is given none.
+        Default arguments of `sample`.
 
     Attributes
     ----------

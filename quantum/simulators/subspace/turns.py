@@ -48,7 +48,7 @@ class Turns:
     start : (N,) float64
         The vector before the circuit; N is a multiple of 8.
     rows : (K, 3) int64
-        Of each rotation: its angle or -1, and from where to where its pairs are.
+        For each rotation, its angle or -1, and the range of its pairs.
     numbers : (K, 3) float64
         Factor of the angle; cosine and sine where there is none.
     pairs : (T, 2) int32

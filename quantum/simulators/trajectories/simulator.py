@@ -103,7 +103,7 @@ class PreparedTrajectories(NamedTuple):
     body : list of Instruction
         All but the readings.
     events : float
-        How many instructions may split shots that share a state; infinite if not only measurements and resets are
+        Instructions that may split shots with a common state; infinite if not only measurements and resets are
         random.
     segments : dict
         What `branches` keeps.

@@ -53,9 +53,9 @@ class BatchedEngine(Engine):
     evaluator : Network or BatchFunction
     backup : function, optional
     leaves : int
-        Of one tree under way, at most.
+        Greatest number of leaves of one tree under way.
     simulations : int
-        Of a whole search, for Gumbel's schedule.
+        Number of simulations of a whole search, for Gumbel's schedule.
     """
 
     sliced = False

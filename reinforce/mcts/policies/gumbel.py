@@ -37,7 +37,7 @@ class Gumbel:
     max_considered_actions : int
         Actions sampled without replacement at the root, among which sequential halving finds the best.
     gumbel_scale : float
-        Of the noise at the root; 0 to play without chance.
+        Scale of the noise at the root; 0 plays deterministically.
     value_scale, maxvisit_init : float
         c_scale and c_visit of eq. 8: Q, scaled to [0, 1] within a node, counts (maxvisit_init + most visits) *
         value_scale.

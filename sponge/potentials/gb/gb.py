@@ -199,7 +199,7 @@ def debye_kappa(concentration: float, temperature: float = 300.0, dielectric: fl
     temperature : float, K
         Temperature.
     dielectric : float
-        Of the solvent.
+        Dielectric constant of the solvent.
 
     References
     ----------

@@ -46,11 +46,11 @@ class PairForm:
     switch : float, optional
         Distance from which Lennard-Jones energies go to 0 smoothly.
     alpha : float
-        Of Ewald sums, 1/nm.
+        Splitting parameter of Ewald sums, 1/nm.
     k_rf, c_rf : float
-        Of the reaction field: U = k q q (1/r + k_rf r^2 - c_rf).
+        Constants of the reaction field: U = k q q (1/r + k_rf r^2 - c_rf).
     dispersion_alpha : float, optional
-        Of LJ-PME, 1/nm.
+        Splitting parameter of LJ-PME, 1/nm.
     table : ((t, t) array, (t, t) array), optional
         U = a/r^12 - b/r^6 for each pair of types.
 

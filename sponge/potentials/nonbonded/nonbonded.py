@@ -43,7 +43,7 @@ class Nonbonded(Potential):
     sigmas, epsilons : (n,) array, nm and kJ/mol, optional
         Left out when `mixing` is a table.
     method : {"pme", "ewald", "ljpme", "reaction_field", "cutoff", "none"}
-        What becomes of the interactions beyond the cut-off. "pme", "ewald": Coulomb is summed over all images, by a
+        Treatment of interactions beyond the cut-off. "pme", "ewald": Coulomb is summed over all images, by a
         particle mesh or directly. "ljpme": dispersion too. "reaction_field": a dielectric continuum begins at the
         cut-off (Tironi et al. 1995). "cutoff": Coulomb is truncated. "none": every pair is computed, without
         periodicity.
@@ -53,12 +53,12 @@ class Nonbonded(Potential):
         Distance (nm) from which Lennard-Jones is brought to zero at the cut-off by the factor
         1 - 10 x^3 + 15 x^4 - 6 x^5, x = (r - switch) / (cutoff - switch).
     tolerance : float
-        Of Ewald sums; sets `alpha` and the grid where these are not given.
+        Relative error of Ewald sums; determines `alpha` and the grid unless these are given.
     dispersion_correction : bool
         Add the mean dispersion energy beyond the cut-off (periodic systems; Allen and Tildesley 1987, section 2.8).
     mixing : "lorentz_berthelot", "geometric" or LJTable
     dielectric : float
-        Of the continuum, for "reaction_field".
+        Dielectric constant of the continuum, for "reaction_field".
     alpha, grid, order : float, (int, int, int), int
         Splitting parameter (1/nm), particle mesh and order of its splines; alpha and grid follow from the tolerance.
     lj_alpha, lj_grid : float, (int, int, int)

@@ -46,7 +46,7 @@ class Environment:
     Attributes
     ----------
     state : numpy.dtype, or list of fields
-Fields of a state.
+        Fields of a state.
     observation_space : Box
         A space of float32.
     action_space : Discrete, or Box of float32

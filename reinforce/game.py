@@ -71,7 +71,7 @@ class Game:
     num_outcomes : int
         Number of outcomes of a chance event; 0 without chance.
     state : numpy.dtype, or list of fields
-Fields of a position.
+        Fields of a position.
     observation_shape : tuple of int
     max_length : int
         No game has more moves than this, chance events among them.

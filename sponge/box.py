@@ -26,7 +26,7 @@ def as_box(box: Any, where: str = "box") -> np.ndarray:
     box : float, (3,) or (3, 3) array
         Edge of a cube, edges of a rectangular box, or the three vectors as rows, in nm.
     where : str
-Name of the caller, for error messages.
+        Name of the caller, for error messages.
 
     Raises
     ------

@@ -61,7 +61,7 @@ class Value:
         Number of loops it depends on (the deepest one's depth).
     terms, offset, low, high : affine form ``sum(coefficient * atom) + offset`` of an index, with its range.
     parts : (Value, Value)
-Real and imaginary parts of complex values.
+        Real and imaginary parts of complex values.
     const : the Python value of a constant
     """
 

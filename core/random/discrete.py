@@ -56,7 +56,7 @@ def randint(key: Any, low: Any, high: Any, shape: Shape = (), dtype: Any = np.in
         Broadcast to `shape`; ``low < high`` is checked unless they are traced.
     shape : int or sequence of int
     dtype : dtype
-An integer dtype.
+        An integer dtype.
 
     Raises
     ------

@@ -238,7 +238,7 @@ def poisson(key: Any, rate: Any, shape: Shape | None = None, dtype: Any = np.int
     shape : int or sequence of int, optional
         Default: that of `rate`, which is broadcast to it.
     dtype : dtype
-A signed integer dtype.
+        A signed integer dtype.
 
     Raises
     ------

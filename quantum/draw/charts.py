@@ -114,7 +114,7 @@ def city(state: Any) -> Any:
     Parameters
     ----------
     state : Result, or (2**n,) or (2**n, 2**n) array
-A state of at most 5 qubits.
+        A state of at most 5 qubits.
 
     Returns
     -------

@@ -25,7 +25,7 @@ def check_env(env: Any, *, steps: int = 500, seed: int = 0, **options: Any) -> N
 
     Observations must lie in their space and be written whole, rewards be finite, actions that are none be refused; the
     same seed must give the same steps, whatever was done before and however many copies there are; a state that is set
-must be continued, and episodes must restart as `VectorEnv` says. Where there is an action mask, the steps are
+    must be continued, and episodes must restart as `VectorEnv` says. Where there is an action mask, the steps are
     allowed ones. Rules on records run with bounds checked. An environment of Gymnasium is checked by what can be seen
     of it.
 

@@ -34,7 +34,7 @@ def zero_forces(chunk, starts, forces):
 
 
 class Engine:
-"""Compiled energies and forces of a system.
+    """Compiled energies and forces of a system.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ _Base: Any = _ase.Calculator
 
 
 class Calculator(_Base):
-"""ASE calculator for a `System`.
+    """ASE calculator for a `System`.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Calculator(_Base):
         Its potentials, as they are now; positions and cell come from the atoms.
     precision : {"double", "mixed"}
     **options
-Options of ASE's ``Calculator``.
+        Options of ASE's ``Calculator``.
 
     Examples
     --------

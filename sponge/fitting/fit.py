@@ -78,7 +78,7 @@ class Fit:
 def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: Any, *,
         by: Reweighting | Trajectories | None = None,
         rounds: int = 10, tolerance: float = 1e-3, progress: bool = False) -> Fit:
-"""Fit parameters of potentials to targets.
+    """Fit parameters of potentials to targets.
 
     With targets that are averages over simulations, rounds alternate between runs of the compiled engine and
     minimisation of the squared deviations, with gradients by reweighting or through trajectories, as `by` says. Targets

@@ -27,7 +27,7 @@ _LONGEST_DISULFIDE = 0.3  # nm; S-S is 0.205 nm, badly refined ones reach 0.25, 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-"""Topology, positions and box of a structure.
+    """Topology, positions and box of a structure.
 
     Parameters
     ----------

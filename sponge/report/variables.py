@@ -29,7 +29,7 @@ class Variables(Reporter):
     Parameters
     ----------
     variables : dict of str to CollectiveVariable
-The variables by the names of their columns.
+        The variables by the names of their columns.
     every : int
         Number of steps between two records.
     path : str or path, optional

@@ -22,7 +22,7 @@ class Sharing:
     ----------
     learner : LadderWeights
     state : dict, optional
-State of a checkpoint.
+        State of a checkpoint.
     """
 
     def __init__(self, learner: LadderWeights, state: dict[str, Any] | None = None):

@@ -145,7 +145,7 @@ def check_integrator(make: Callable[[float], Integrator], timestep: float = 0.00
     """Check that an integrator can be trusted.
 
     The same seed gives the same numbers on any number of threads; a run that is stopped and restored in another engine
-resumes bit for bit; constraints hold and virtual sites are in place after every step; positions converge with the
+    resumes bit for bit; constraints hold and virtual sites are in place after every step; positions converge with the
     given order in the time step, and so does the conserved quantity.
 
     Parameters

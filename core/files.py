@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, brought to the disk, then renamed.
+"""Atomic files: written next to their place, flushed to the disk, then renamed.
 
 The temporary file of ``X`` is called ``.X.<random>.part``. Its writer holds a lock on it, so that the next writer of
 ``X`` can tell the leftovers of a killed process, which it deletes, from a file that another process is writing now.

@@ -1,6 +1,6 @@
 """`Tensor`: what a transform passes into a function. It follows NumPy's protocols; the operations are in `ops`.
 
-Operations find their way here by registration: `implements(np.sum, method="sum")` beside the definition makes
+Operations find their way here by registration: `implements(np.sum, method="sum")` next to the definition makes
 ``np.sum(tensor)`` and ``tensor.sum()`` work. There is no second list.
 """
 
@@ -364,4 +364,4 @@ def _store(name, result, out):
 
 
 VALUES = (Tensor, np.ndarray, float, int, np.generic, complex)
-"""What operations take as it is; everything else is turned into an array first."""
+"""Types that operations take unchanged; everything else is turned into an array first."""

@@ -327,7 +327,7 @@ class Circuit:
 
     @contextlib.contextmanager
     def when(self, clbits: Sequence[int] | int, value: int = 1) -> Iterator[Circuit]:
-        """What is added inside the `with` is done only if these classical bits (first least significant) hold
+        """Apply instructions added inside the `with` only if these classical bits (first least significant) hold
         `value`.
         """
         bits = (clbits,) if isinstance(clbits, (int, np.integer)) else tuple(clbits)

@@ -73,7 +73,7 @@ def probabilities(state: Any, qubits: int | Sequence[int] | None = None) -> np.n
     ----------
     state : (2**n,) or (2**n, 2**n) array
     qubits : int or sequence of int, optional
-        Bit k of the result's index is `qubits[k]`; all in order when left out.
+        Bit k of the result's index is `qubits[k]`. Defaults to all in order.
 
     Returns
     -------
@@ -204,7 +204,7 @@ def entropy(state: Any, qubits: int | Sequence[int] | None = None, *, alpha: flo
     ----------
     state : (2**n,) or (2**n, 2**n) array
     qubits : int or sequence of int, optional
-        All when left out. For a pure state this is their entanglement with the others.
+        Defaults to all. For a pure state this is their entanglement with the others.
     alpha : float
         Order: 1 is von Neumann's, 0 the logarithm of the rank, infinity the min-entropy.
     base : float

@@ -266,7 +266,7 @@ class Policy:
         ----------
         observation : array, observation_shape or [N, *observation_shape]
         rng : numpy.random.Generator, optional
-            Draw from the policy's distribution with it; the most probable action when left out.
+            Draw from the policy's distribution with it. Defaults to the most probable action.
         mask : (actions,) or (N, actions) bool, optional
             Allowed actions.
 

@@ -447,7 +447,7 @@ class Unit:
 
 
 def has_entry(call: Any) -> bool:
-    """Whether a host call may become a call of machine code: ``primitive.native(in_specs, out_specs, **params)`` has
+    """Return True if a host call may become native: ``primitive.native(in_specs, out_specs, **params)`` has
     its address.
     """
     return isinstance(call, Equation) and getattr(call.primitive, "native", None) is not None

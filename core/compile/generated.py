@@ -25,7 +25,7 @@ _KEPT = 60 * _DAY
 
 
 def load_module(source: str, stem: str, names: Mapping[str, Any] | None = None) -> ModuleType:
-    """Import generated source as a module from the cache folder, where Numba keeps its machine code beside it.
+    """Import generated source as a module from the cache folder, where Numba keeps its machine code next to it.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ class _Sort:
                                       and a.spec.dtype.kind != "c" for a in eqn.inputs)
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
-        """The other place of runs, beside the result."""
+        """The other buffer of runs, next to the result."""
         return {(eqn, k): o.spec.nbytes for k,
                 o in enumerate(eqn.outputs)} if eqn.inputs[0].spec.shape[-1] > BLOCK else {}
 

@@ -54,7 +54,7 @@ class Program:
     caller : callable
         ``caller(*flat)``: see `wrapper.make_caller`.
     scratch : int, bytes
-        What a call needs beside its arguments and results.
+        Further inputs of a call besides its arguments and results.
     seconds : dict of str to float
         Compile time by stage.
     """

@@ -1,4 +1,4 @@
-"""Programs on disk: a graph seen before needs no planning again, only its object and what to call beside it.
+"""Programs on disk: a graph seen before needs no planning again, only its object and the functions to call besides it.
 
 The key is a hash of the traced graph, exact: structure, shapes and dtypes, parameters, constants by content, and the
 sources that turn graphs into programs. Variables count by place, source lines by which equations share them, so that

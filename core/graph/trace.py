@@ -376,7 +376,7 @@ def _compared(primitive: Primitive, args: Sequence[Any]) -> Any:
 
 
 def _fitting(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
-    """Python integers as NumPy takes them beside arrays: an error when they do not fit, floats beside floats."""
+    """Convert Python integers as NumPy does next to arrays: an error when they do not fit, floats next to floats."""
     out = []
     for a, dtype in zip(args, primitive.loop(*[spec_of(a) for a in args]), strict=False):  # type: ignore[misc]
         if type(a) is int:

@@ -136,7 +136,7 @@ def plan(shape: tuple[int, ...], idx: Any) -> Plan:
             if not -n <= i < n:
                 raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
             index.append(i % n)
-            positions.append(-position - 1)  # counts for the place of the result only beside arrays
+            positions.append(-position - 1)  # counts for the place of the result only next to arrays
         elif type(i) is slice:
             start, stop, step = i.indices(n)
             size = len(range(start, stop, step))

@@ -105,7 +105,7 @@ for _p in (max_p, min_p):
 def others(x: Any) -> Any:
     """The product of all other elements along the last axis: by products alone, so that zeros do no harm.
 
-    Pairs are multiplied up a tree, and what stands beside each node is multiplied down it: 3 n products.
+    Pairs are multiplied up a tree, and what stands next to each node is multiplied down it: 3 n products.
     """
     levels = [x]
     while np.shape(x)[-1] > 1:

@@ -25,7 +25,7 @@ class Sparse:
     add : callable
         ``add(dense, *parts)``: the sum, as operations.
     add_in_place : callable
-    ``add_in_place(array, *parts)``: the same into an ndarray without other references.
+        ``add_in_place(array, *parts)``: the same into an ndarray without other references.
     """
 
     __slots__ = ("shape", "dtype", "parts", "_add", "_add_in_place")

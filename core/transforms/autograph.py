@@ -213,7 +213,7 @@ def _renamed(code, function_name, qualname):
 
 
 def _names_of(f, node):
-    """What a name in `f`, whose syntax is `node`, refers to in all functions with this code: None for most free
+    """Return what a name in `f`, whose syntax is `node`, refers to in all functions with this code: None for most free
     variables.
     """
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
@@ -254,7 +254,7 @@ def _is_stood_in(look_up, node):
 
 
 def _is_plain_call(look_up, node):
-    """Whether what is called surely needs no conversion: a function of a library, by its name or as an attribute of a
+    """Return True if the callee needs no conversion: a function of a library, by its name or as an attribute of a
     module.
     """
     value, module = named(look_up, node)

@@ -149,7 +149,7 @@ def _loop(what, test, body, get, put, names, line, xs=None, length=None):
                 if was and dynamic:
                     found.append(new)
                 elif was or not same(old, new):
-                    raise TypeError(f"{place}: {leaf} is no array and must stay the same in a traced loop, it was "
+                    raise TypeError(f"{place}: {leaf} is not an array and must stay the same in a traced loop, it was "
                                     f"{old!r:.60} and became {new!r:.60}")
         return found
 

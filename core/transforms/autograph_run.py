@@ -221,7 +221,7 @@ def _merge(ends, graphs, test, place):
 
 
 def _atoms(variables, graph):
-    """The graph's outputs beside the leaves they belong to."""
+    """Pair the graph's outputs with the leaves they belong to."""
     it = iter(graph.outputs)
     return [next(it) if d else None for d in variables.dynamic]
 

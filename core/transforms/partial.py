@@ -274,7 +274,7 @@ def vjp_graph(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | No
     """One graph ``(*inputs, *cts, *running sums) -> cotangents of inputs[i] for i in pulled`` that runs forward and
     backward.
 
-    The parameters are those of `forward_backward`; the `Halves` beside the graph tell `cts` and `pulled`.
+    The parameters are those of `forward_backward`; the `Halves` next to the graph say what `cts` and `pulled` are.
     """
     halves = forward_backward(graph, needed, with_ct, summed)
     n, n_out = len(graph.inputs), len(graph.outputs)

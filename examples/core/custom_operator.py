@@ -23,7 +23,7 @@ N = 60
 @core.custom_op(out=lambda lower, diagonal, upper, b: b, batch="sequential")
 @numba.njit
 def tridiagonal_solve(lower, diagonal, upper, b, x):
-    """Solve the system with `lower` and `upper` [n - 1] beside the `diagonal` [n]; no pivoting."""
+    """Solve the system with `lower` and `upper` (n - 1,) next to the `diagonal` (n,); no pivoting."""
     n = b.size
     c = np.empty(n)
     beta = diagonal[0]

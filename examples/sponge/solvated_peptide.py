@@ -65,6 +65,6 @@ def main(output, time):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default="solvated_peptide.png",
-                        help="where the picture goes; the trajectory goes beside it")
+                        help="path of the picture; the trajectory is written next to it")
     parser.add_argument("--time", default="40 ps", help="length of the run")
     main(**vars(parser.parse_args()))

@@ -77,7 +77,7 @@ class VQD:
         More than the distance of the highest wanted level from the ground state; twice the sum of the coefficients'
         sizes, which is always enough, when left out.
     initial : (P,) array, dict by name, or "random", optional
-        Where the first state's first start begins; zeros when left out. All others are random.
+        Where the first state's first start begins. Defaults to zeros. All others are random.
     starts : int
         Runs from different angles for each state, of which the lowest counts: landscapes of excited states have more
         local minima.

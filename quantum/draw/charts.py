@@ -93,7 +93,7 @@ def probabilities(state: Any, qubits: Sequence[int] | None = None, *, most: int 
     ----------
     state : Result, or (2**n,) or (2**n, 2**n) array
     qubits : sequence of int, optional
-        Those measured, the first one rightmost; all when left out.
+        Those measured, the first one rightmost. Defaults to all.
     most, axes
         As for `histogram`.
 

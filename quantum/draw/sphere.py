@@ -20,7 +20,7 @@ def bloch(state: Any, qubits: int | Sequence[int] | None = None) -> Any:
     ----------
     state : Result, or (2**n,) or (2**n, 2**n) array
     qubits : int or sequence of int, optional
-        All when left out.
+        Defaults to all.
 
     Returns
     -------

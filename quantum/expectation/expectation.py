@@ -325,7 +325,7 @@ def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradie
         raise SimulatorError(f"Expectation: gradient must be 'adjoint' or 'parameter_shift', got {gradient!r}")
     if gradient == "adjoint":
         why = f"shots={shots}" if shots is not None else f"simulator={simulator!r}"
-        raise SimulatorError(f"Expectation: with {why} gradients are not to be had by the adjoint method (give "
+        raise SimulatorError(f"Expectation: with {why} the adjoint method does not support gradients (give "
                              f"gradient='parameter_shift')")
     if shots is not None:
         check_shots(shots, "Expectation")

@@ -28,7 +28,7 @@ def gate(function: Callable[..., Any], num_qubits: int, num_params: int, name: s
         k.
     num_qubits, num_params : int
     name : str, optional
-        The function's name when left out.
+        Defaults to the function's name.
 
     Returns
     -------

@@ -59,7 +59,7 @@ class NoiseModel:
             On one qubit: it acts on each of the gate's qubits. On k qubits: on the qubits of gates that have k,
             controls first; it means nothing to gates on fewer.
         gates : str or iterable of str, optional
-            Names of gates (`"cx"`, `"rz"`), `"measure"` or `"reset"`; every gate when left out.
+            Names of gates (`"cx"`, `"rz"`), `"measure"` or `"reset"`. Defaults to every gate.
         qubits : int or sequence of int, optional
             For a channel on one qubit, the qubits it acts on; else the gate's qubits, controls first. All when left
             out.

@@ -38,7 +38,7 @@ def heisenberg(num_qubits: int, jx: float = 1.0, jy: float | None = None, jz: fl
     ----------
     num_qubits : int
     jx, jy, jz : float
-        Couplings; jy and jz are jx when left out.
+        Couplings. Defaults to jy and jz are jx.
     h : float
         Field along z.
     periodic : bool

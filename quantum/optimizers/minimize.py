@@ -96,7 +96,7 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     callback : callable, optional
         Called after each step as ``callback(step, theta, value)``; the run ends when it returns True.
     progress : str, optional
-        Title of a progress bar; none is shown when left out.
+        Title of a progress bar. Defaults to none is shown.
 
     Returns
     -------

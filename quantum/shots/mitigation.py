@@ -211,7 +211,7 @@ class Readout:
         if (self.matrices < -1e-12).any() or np.abs(self.matrices.sum(1) - 1).max() > 1e-9:
             raise SimulatorError("Readout: columns of assignment matrices must be probabilities that sum to 1")
         if np.abs(np.linalg.det(self.matrices)).min() < 1e-6:
-            raise SimulatorError("Readout: an assignment matrix has determinant 0: reading that bit says nothing")
+            raise SimulatorError("Readout: an assignment matrix has determinant 0: its readings carry no information")
 
     @classmethod
     def calibrated(cls, run: Callable[[Any], Any], num_qubits: int) -> Readout:
@@ -239,7 +239,7 @@ class Readout:
         return _each(self.matrices, self._checked(probabilities))
 
     def inverse(self, probabilities: np.ndarray) -> np.ndarray:
-        """What was measured (2**n,), from the frequencies read, by the inverse: unbiased, but numbers below 0 may
+        """Return the probabilities (2**n,) measured, from the frequencies read, by the inverse: unbiased, but numbers below 0 may
         come.
         """
         return _each(np.linalg.inv(self.matrices), self._checked(probabilities))

@@ -73,7 +73,7 @@ class Result(ABC):
         Parameters
         ----------
         shots : int, optional
-            Those given to `run` when left out.
+            Defaults to those given to `run`.
         seed : int, optional
             Same seed, same samples, with any number of threads. That given to `run` when left out.
         qubits : int or sequence of int, optional

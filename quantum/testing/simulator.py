@@ -51,7 +51,7 @@ def check_simulator(name: str, *, seed: int = 0, atol: float = 1e-10) -> None:
              for g in map(gates.find, gates.names()) if g.num_qubits <= 3]
     taken = [each for each in known if _takes(name, *each, rng, atol)]
     if not taken:
-        raise SimulatorError(f"check_simulator: {name} takes no gate at all")
+        raise SimulatorError(f"check_simulator: {name} supports no gate")
     for _ in range(5):
         circuit = Circuit(4)
         for _ in range(12):

@@ -100,7 +100,7 @@ class PythonGame:
 
     @property
     def key(self) -> int:
-        """Of this object: positions of another one are not known here."""
+        """Key of this object: positions of another one are unknown here."""
         return id(self)
 
     @property

@@ -227,7 +227,7 @@ class GumbelMuZero(Agent):
         Parameters
         ----------
         simulations : int, optional
-            As in the training when left out.
+            Defaults to as in the training.
         deterministic : bool
             Whether to take the best action, without the noise of the search.
         seed : int

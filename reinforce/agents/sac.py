@@ -83,7 +83,7 @@ class SAC(Agent):
     alpha : float, optional
         Temperature, the weight of the entropy. None: adapted to keep the entropy near `entropy`.
     entropy : float, optional
-        Minus the number of components of an action when left out.
+        Defaults to minus the number of components of an action.
     n_step : int
         Rewards in a target.
     hidden : sequence of int

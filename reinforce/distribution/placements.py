@@ -179,7 +179,7 @@ def learn(agent: Agent, experiences: Sequence[Any], states: Sequence[Any]) -> di
 
 @contextlib.contextmanager
 def processors_for(actors: int) -> Iterator[None]:
-    """Where there are as many actors as processors each computes on its own; the pool of threads is for one at a
+    """Let each actor compute on its own if there are as many as processors; the pool of threads is for one at a
     time.
     """
     before = get_threads()

@@ -59,7 +59,7 @@ def counts_at(w, t):
 
 
 def context_of(tree: Tree, states: np.ndarray, *own: int | np.ndarray) -> np.ndarray:
-    """Context of a batch of trees and the (trees, nodes) states beside them; `own` numbers and arrays stand from
+    """Context of a batch of trees and the (trees, nodes) states next to them; `own` numbers and arrays stand from
     FIRST_FREE on.
 
     The arrays must live as long as the context is used.

@@ -127,7 +127,7 @@ class Memory:
         return bool(self._context[RESULTS])
 
     def copy_goals(self, other: Memory) -> None:
-        """Take over what another memory knows of a search beside its trees."""
+        """Take over the state of a search, other than its trees, from another memory."""
         for name in ("goals", "budgets", "waits", "seeds"):
             getattr(self, name)[:] = getattr(other, name)
         self._context[SEED : RESULTS + 4] = other._context[SEED : RESULTS + 4]

@@ -77,7 +77,7 @@ class MCTS:
     solver : bool
         Prove wins, losses and draws (MCTS-Solver), for one player, or two whose returns sum to 0, from -1 to 1.
     seed : int
-        The same seed gives the same search, whatever the number of roots beside it and of threads.
+        The same seed gives the same search, whatever the number of other roots and of threads.
     threads : int
         Trees grown for each root, among which the simulations are divided; their visits are added up.
     temperature : float

@@ -94,7 +94,7 @@ def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
 
 
 def _defect(data: dict[str, np.ndarray], game: Game) -> str | None:
-    """What keeps the arrays of a file from being a tree, so that nobody who follows its links gets lost; None if
+    """Describe why the arrays of a file are not a tree, so that following links is safe; None if
     nothing does.
     """
     dtypes = {

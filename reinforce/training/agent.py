@@ -166,9 +166,9 @@ class Agent:
             File from which `resume` continues bit for bit. Written whole or not at all, and
             once more at the end.
         every : int, optional
-            Steps between checkpoints; a twentieth of the training when left out.
+            Steps between checkpoints. Defaults to a twentieth of the training.
         distribution : OneProcess, Threads or MPI, optional
-            Where actors and learner run; all in this process, with one actor, when left out. A checkpoint resumes under
+            Where actors and learner run. Defaults to all in this process, with one actor,. A checkpoint resumes under
             any of them.
 
         Returns
@@ -191,7 +191,7 @@ class Agent:
             check.integer(total_steps, f"{self.name}.train: total_steps", 1)
             self.start, self.target = self.steps, self.steps + int(total_steps)
         elif self.steps >= self.target:
-            raise ValueError(f"{self.name}.train: total_steps must be given, since no training is left unfinished")
+            raise ValueError(f"{self.name}.train: total_steps must be given, since there is no unfinished training")
         if every is None:
             every = max((self.target - self.start) // 20, 1)
         check.integer(every, f"{self.name}.train: every", 1)

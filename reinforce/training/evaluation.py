@@ -56,7 +56,7 @@ def evaluate(policy: Policy, env: Any, episodes: int, rng: np.random.Generator |
         Is reset first.
     episodes : int
     rng : numpy.random.Generator, optional
-        Draw actions from the policy's distribution; the most probable ones when left out.
+        Draw actions from the policy's distribution. Defaults to the most probable ones.
     """
     n = env.num_envs
     share = np.full(n, episodes // n) + (np.arange(n) < episodes % n)

@@ -79,7 +79,7 @@ def read(value: Any, where: str = "", seen: set[int] | None = None) -> Any:
 
 
 def write(tree: Any, value: Any, where: str = "") -> Any:
-    """What takes the place of `value`, an object of the same making, in the state that was read; objects and arrays are
+    """Return the replacement of `value`, an object of the same making, in the state that was read; objects and arrays are
     changed in place.
 
     Raises

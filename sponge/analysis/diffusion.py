@@ -119,7 +119,7 @@ def msd(positions: Any, interval: float, atoms: Any = None, *, boxes: Any = None
     boxes : optional
         When given, positions are unwrapped first, see `unwrap`.
     max_lag : int, optional
-        Longest time in frames; half the trajectory when left out.
+        Longest time in frames. Defaults to half the trajectory.
     """
     where = "msd"
     positions = as_positions(where, positions)
@@ -173,7 +173,7 @@ def diffusion_coefficient(positions: Any, interval: float, atoms: Any = None, *,
     positions, interval, atoms, boxes
         As for `msd`.
     fit : tuple of float, ps, optional
-        From a tenth to half of the length of a block when left out. Leave out the ballistic beginning.
+        Defaults to from a tenth to half of the length of a block. Leave out the ballistic beginning.
     blocks : int
         At least 2.
     """

@@ -62,7 +62,7 @@ def energy_drift(time: Any, energy: Any, degrees_of_freedom: int, temperature: f
     Returns
     -------
     EnergyDrift
-        The error allows for correlation of what is left beside the line.
+        The error allows for correlation of the residuals of the line.
 
     Examples
     --------

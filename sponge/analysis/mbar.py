@@ -52,14 +52,14 @@ class Mbar:
         Parameters
         ----------
         reduced : array of as many elements as there are samples, optional
-            Reduced potential of the state, which need not have been sampled; that of the first when left out.
+            Reduced potential of the state, which need not have been sampled. Defaults to that of the first.
         """
         result = np.zeros(len(self.used))
         result[self.used] = self._weights(self._target(reduced))
         return result
 
     def effective_samples(self, reduced: Any = None) -> float:
-        """How many samples of the state itself would be worth as much, were all independent: 1 / sum of weights squared
+        """Number of independent samples of the state itself with the same information: 1 / sum of weights squared
         (Kish).
 
         Parameters

@@ -67,7 +67,7 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
     atoms : array of int or bool, optional
         Those that are to fit; all atoms are moved.
     weights : (atoms,) array, optional
-        Such as masses; equal when left out.
+        Such as masses. Equal by default.
 
     Returns
     -------

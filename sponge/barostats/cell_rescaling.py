@@ -42,7 +42,7 @@ class StochasticCellRescaling(Barostat):
     relaxation_time : float
         The tau above, in ps.
     compressibility : float
-        The b above, in 1/bar; that of water when left out. A wrong one changes the relaxation time, not the ensemble.
+        The b above, in 1/bar. Defaults to that of water. A wrong one changes the relaxation time, not the ensemble.
     coupling : {"isotropic", "semi-isotropic", "anisotropic"}
         All axes together; x and y together and z; each axis by itself.
     every : int

@@ -31,9 +31,9 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
     model : {"tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3"}
         Geometry and virtual sites are those of the force field ``"amber14/" + model``.
     n : int, optional
-        Number of molecules; from `size` and `density` when left out.
+        Number of molecules. Defaults to from `size` and `density`.
     size : float, (3,) or (3, 3) array, optional
-        Box in nm, see `box.as_box`; a cube of the right density when left out.
+        Box in nm, see `box.as_box`. Defaults to a cube of the right density.
     density : float, g/cm^3
         Not used if both `n` and `size` are given.
     seed : int

@@ -194,7 +194,7 @@ def parse(text: str, where: str, variables: Collection[str] | None = None,
     where : str
         How errors begin.
     variables : collection of str, optional
-        Names that may occur; any when left out.
+        Names that may occur. Defaults to any.
     functions : dict of str to int, optional
         Names of tables, which may be called like functions, and the numbers of their arguments.
 
@@ -242,7 +242,7 @@ def canonical(expression: Expression, algebra: Algebra, values: Mapping[str, Ter
     expression : Expression
     algebra : Algebra
     values : dict of str to Term, optional
-        What stands for variables; inputs of their names when left out.
+        What stands for variables. Defaults to inputs of their names.
     """
     found: list[Term] = []
     for kind, *arguments in expression.nodes:

@@ -258,7 +258,7 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: 
     outputs : sequence of Output
         What to compute.
     arguments : sequence of str, optional
-        Names of the vectors; those of the function's arguments when left out. The lines name their own v0, v1, ...
+        Names of the vectors. Defaults to those of the function's arguments. The lines name their own v0, v1, ...
     known : mapping of str to str, optional
         Names of vectors that are there already, by what they are: ``"1/r"``, ``"r**2"``, ``"cos(phi)"``.
     dtype : {"float64", "float32"}
@@ -266,7 +266,7 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: 
     width : int
         Their lanes.
     number : callable, optional
-        Returns the name of a vector that holds a number; literals are written when left out.
+        Returns the name of a vector that holds a number. Defaults to literals are written.
     where : str
         Begins the error messages.
 

@@ -39,7 +39,7 @@ class Solver:
     ----------
     engine : Engine
     masses : (n,) float, optional
-        What the constraint forces divide their displacements by; the engine's masses when left out.
+        What the constraint forces divide their displacements by. Defaults to the engine's masses.
 
     Attributes
     ----------

@@ -135,7 +135,7 @@ def rmsd(atoms: Any, reference: Any, *, weights: Any = None, name: str | None = 
     reference : (k, 3) or (n, 3) array
         Positions in nm of these atoms, or of all atoms of the system.
     weights : (k,) array, optional
-        Such as masses; equal when left out.
+        Such as masses. Equal by default.
     name : str, optional
 
     References
@@ -267,7 +267,7 @@ def function(f: Callable, atoms: Any, *, period: tuple[float, float] | None = No
     period : (float, float), optional
         The ends of its range, if they are one point.
     name : str, optional
-        The function's when left out.
+        Defaults to the function's.
 
     Examples
     --------

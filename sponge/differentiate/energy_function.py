@@ -36,7 +36,7 @@ def energy_function(system: System, names: Iterable[str] | None = None) -> Energ
     system : System
         As it is now: later changes of the system do not reach the function.
     names : iterable of str, optional
-        The potentials; all when left out.
+        The potentials. Defaults to all.
 
     Returns
     -------

@@ -107,7 +107,7 @@ def rdf(r: Any, first: Any = None, second: Any = None, *, width: float | None = 
     first, second : array of int, optional
         Atoms; all when left out, and `second` the same as `first`.
     width : float, optional
-        Standard deviation w of a bin in nm; half the mean distance of the `r` when left out.
+        Standard deviation w of a bin in nm. Defaults to half the mean distance of the `r`.
     molecules : (n,) int, optional
         Pairs within the same molecule are left out.
 
@@ -169,7 +169,7 @@ def pressure(system: System, temperature: float, energy: Callable[..., Any] | No
     temperature : float, K
         Temperature of the samples.
     energy : callable, optional
-        ``energy(params, positions, box)``; `explicit_energy` of the system when left out.
+        ``energy(params, positions, box)``. Defaults to `explicit_energy` of the system.
     """
     if system.box is None:
         raise ValueError("pressure: the system must be periodic")

@@ -81,7 +81,7 @@ def enhanced_terms(system: System, terms: Sequence[str] | None, where: str = "te
     ----------
     system : System
     terms : sequence of str, optional
-        Names of potentials; torsions, proper or improper, 1-4 pairs and CMAP when left out.
+        Names of potentials. Defaults to torsions, proper or improper, 1-4 pairs and CMAP.
     where : str
         Begins error messages.
     """

@@ -207,7 +207,7 @@ class Differentiated:
         return u
 
     def _jacobian(self, u):
-        """Of all residuals, by differences with the same starts and noise; None where parameters are many."""
+        """Return derivatives of all residuals by differences at equal starts and noise; None for many parameters."""
         if len(u) > _FEW:
             return None
         h, p = 1e-3, self.problem

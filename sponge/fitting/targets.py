@@ -54,7 +54,7 @@ def observable(f: Any, value: Any, error: Any = None, name: str | None = None) -
         A callable is a function of positions and box, ``f(positions, box)``.
     value : number or array
     error : number or array, optional
-        Standard error of the value; a hundredth of the value when left out.
+        Standard error of the value. Defaults to a hundredth of the value.
     name : str, optional
     """
     if not isinstance(f, Observable):

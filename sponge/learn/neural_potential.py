@@ -40,7 +40,7 @@ class NeuralPotential(Potential):
     params : mapping of str to array, optional
         Weights to use in place of the network's, named as in the attribute `params`.
     atoms : (m,) int, optional
-        The atoms it acts on; all when left out.
+        The atoms it acts on. Defaults to all.
     elements : sequence of str or int [m], optional
         Elements of these atoms, when they are not those of the topology.
     name : str

@@ -150,7 +150,7 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
         Learning rate: a number falls to a hundredth along half a cosine, after a short warm-up; or a schedule of
         `core.optim`.
     optimizer : optional
-        Another one of `core.optim`; Adam at `rate` when left out.
+        Another one of `core.optim`. Defaults to Adam at `rate`.
     energy_weight, force_weight : float
     clip : float
         Largest norm of the gradient.

@@ -123,7 +123,7 @@ class Edges:
     cutoff : float, nm
         Cut-off radius.
     atoms : (m,) int, optional
-        The atoms to consider; all when left out. Row k, and the number k in rows, belong to ``atoms[k]``.
+        The atoms to consider. Defaults to all. Row k, and the number k in rows, belong to ``atoms[k]``.
     places : int
         Neighbours that a row has room for; 0 for as many as are there now, and some to spare.
     real : dtype

@@ -30,7 +30,7 @@ class FunctionPotential(Potential):
     params : mapping of str to array, optional
         The function's further arguments: parameters for derivatives and fits.
     name : str, optional
-        The function's when left out.
+        Defaults to the function's.
 
     Examples
     --------

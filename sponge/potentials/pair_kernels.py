@@ -102,7 +102,7 @@ class _Code:
         return f"\n\n@template\ndef constants(numbers):\n    return ({', '.join([*values, 'numbers'])},)\n"
 
     def table(self) -> np.ndarray:
-        """What `constants` reads."""
+        """The parameters that `constants` uses."""
         return np.concatenate([self.numbers, *[t.ravel() for t in self.tables]])
 
 

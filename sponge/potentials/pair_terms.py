@@ -40,7 +40,7 @@ class PairPotential(Potential):
     Parameters
     ----------
     cutoff : float, nm, optional
-        All pairs, without images, when left out.
+        Defaults to all pairs, without images,.
     switch : float, optional
         Distance (nm) from which the energy is brought to zero at the cut-off by the factor 1 - 10 x^3 + 15 x^4 - 6 x^5,
         x = (r - switch) / (cutoff - switch).

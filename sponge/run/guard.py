@@ -211,5 +211,5 @@ def save_last_good(sim: Simulation, path: str) -> str:
     try:
         sim.save_checkpoint(path)
         return f"the state at step {sim.step} was saved to {path!r}"
-    except Exception as error:  # noqa: BLE001  reported beside the error that stopped the run
+    except Exception as error:  # noqa: BLE001  reported next to the error that stopped the run
         return f"the state at step {sim.step} is in memory, but could not be saved to {path!r}: {error}"

@@ -56,7 +56,7 @@ class MadeFrom:
                                        f"{', '.join(found)} ({ADVICE})")
 
     def _moved(self, name):
-        """Whether a starting value is another one, and not the simulation's present one, which may be put into the
+        """Return True if a starting value is another one, and not the simulation's present one, which may be put into the
         system.
         """
         value = getattr(self._sim.system, name)

@@ -230,7 +230,7 @@ class Simulation(Fixed):
         temperature : float, K, optional
             Defaults to the integrator's temperature.
         seed : int, optional
-            The simulation's when left out.
+            Defaults to the simulation's.
         """
         temperature = self._temperature_wanted if temperature is None else temperature
         if temperature is None:

@@ -78,7 +78,7 @@ class Metadynamics(Sampling):
         number of intervals alone. For one variable the outer sequence can be left out. A fifth of sigma is taken where
         the number is left out (a third with three variables), and more than half of it is refused.
     record : int, optional
-        Steps between records of variables and bias, a divisor of `every`; every hill when left out.
+        Steps between records of variables and bias, a divisor of `every`. Defaults to every hill.
     name : str
         Name under which the energy of the bias is reported.
 
@@ -312,7 +312,7 @@ class Metadynamics(Sampling):
         Parameters
         ----------
         steps : (m,) int, optional
-            Numbers of states; all that were recorded when left out.
+            Numbers of states. Defaults to all that were recorded.
 
         Returns
         -------
@@ -331,7 +331,7 @@ class Metadynamics(Sampling):
         Parameters
         ----------
         steps : (m,) int, optional
-            Numbers of states; all that were recorded when left out.
+            Numbers of states. Defaults to all that were recorded.
 
         Returns
         -------
@@ -397,7 +397,7 @@ class Metadynamics(Sampling):
                                   (factor * (self._grid[0].max() - self._grid[0])).reshape(shape))
 
     def _densities(self, first, blocks):
-        """Of the records from `first` on, in blocks, for kernels of one, two and three times a variance [blocks, 3,
+        """Return statistics of the records from `first` on, in blocks, for kernels of one, two and three times a variance [blocks, 3,
         nodes]; how many
         records a node has seen in each block [blocks, nodes].
         """

@@ -92,7 +92,7 @@ def _step(i: Instruction, n: int) -> list[Instruction]:
 
 
 def _better_as_matrix(i: Instruction) -> bool:
-    """Whether a matrix of numbers takes fewer gates than the factors: several factors on one qubit, or on two without
+    """Return True if a matrix takes fewer gates than the factors: several factors on one qubit, or on two without
     controls.
     """
     wide = sum(len(f.qubits) > 1 for f in i.gate.factors)

@@ -173,7 +173,7 @@ class _Reader:
             return lambda builder, scope: None
         path = None if self._folder is None else self._folder / file
         if path is None or not path.is_file():
-            fail(f"include: there is no file {file!r} (known: {', '.join(LIBRARIES)}, and files beside one that is "
+            fail(f"include: there is no file {file!r} (known: {', '.join(LIBRARIES)}, and files next to one that is "
                  f"read by its path)", name)
         self._including, self._included = self._including + 1, self._included + 1
         if self._including > 20:

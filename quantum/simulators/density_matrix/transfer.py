@@ -74,7 +74,7 @@ def elements(instruction: Instruction) -> list[Element | Wide]:
         if gate.num_qubits > WIDEST:
             return [Wide(instruction.qubits, instruction)]
         return [Element(instruction.qubits, _channel_table(gate))]
-    raise SimulatorError(f"density_matrix: {gate.name} is nothing that can be simulated")
+    raise SimulatorError(f"density_matrix: {gate.name} cannot be simulated")
 
 
 def _gate_elements(instruction: Instruction) -> list[Element | Wide]:

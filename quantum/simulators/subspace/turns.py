@@ -124,7 +124,7 @@ def _lower(circuit: Circuit) -> tuple[_Table, int]:
             continue
         touched.update(i.qubits, i.controls)
         if isinstance(i.gate, gates.Gate) and i.gate.function is not None:
-            raise SimulatorError(f"subspace: {_named(i, number)} is a function of its parameters, of which nothing is "
+            raise SimulatorError(f"subspace: {_named(i, number)} is a function of its parameters, and nothing is "
                                  f"known (use simulator='statevector')")
         first = len(builder.ops)
         lower_gate(builder, i, index, constants)

@@ -86,7 +86,7 @@ class _Maker:
             self.table += gate.matrix[1].tolist()
             self.row(k.FLIP, i.clbits[0], at, 0, self.draw())
         else:
-            raise SimulatorError(f"trajectories: {gate.name} is nothing that can be simulated")
+            raise SimulatorError(f"trajectories: {gate.name} cannot be simulated")
 
     def row(self, kind: int, *integers: int) -> None:
         row = [kind, self.condition, *integers]

@@ -41,7 +41,7 @@ class Engine:
             Those at [:, 0] are the roots.
         budgets : (trees,) int64
         seeds : (trees, 2) int64
-            Seed and number: who runs what tree beside it does not matter. With one tree, states, budgets and seeds
+            Seed and number; the other trees and threads do not matter. With one tree, states, budgets and seeds
             always come in the same arrays.
         begin : bool
             Whether this is the first call of a search: then random streams start, and noise is drawn.

@@ -52,7 +52,7 @@ class GB(Potential):
     surface_tension : float, kJ/mol/nm^2
         0 leaves the surface term out.
     alpha, beta, gamma : (n,) array or float, optional
-        Rescaling of the Born radii (all models but HCT); those of the model when left out.
+        Rescaling of the Born radii (all models but HCT). Defaults to those of the model.
 
     Attributes
     ----------

@@ -10,7 +10,6 @@ from .compile.generated import load_module as load_module
 from .compile.jit import Jitted as Jitted
 from .compile.staged import as_argument as as_argument
 from .compressed import gunzip as gunzip
-from .compressed import read_npz as read_npz
 from .errors import FileFormatError as FileFormatError
 from .errors import TracerError as TracerError
 from .files import atomic as atomic

@@ -159,7 +159,7 @@ class SearchTree:
         return draw_tree(self, depth, most)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the tree to an npz file, for `load_tree`."""
+        """Write the tree to a file, for `load_tree`."""
         from .show import save_tree
 
         save_tree(self, path)

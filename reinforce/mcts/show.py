@@ -6,9 +6,8 @@ import os
 
 import numpy as np
 
-from triskele.core.extend import FileFormatError, atomic, read_npz
-
-from ..errors import SearchError
+from .. import storage
+from ..errors import CheckpointError, SearchError
 from ..game import CHANCE, Game
 from .result import SearchTree
 from .tree import COUNTS, EDGES, FREE, LINKS, NODES, PARENTS, STATS, STREAM, Tree
@@ -16,7 +15,7 @@ from .tree import COUNTS, EDGES, FREE, LINKS, NODES, PARENTS, STATS, STREAM, Tre
 __all__ = ["draw_tree", "load_tree", "save_tree"]
 
 _OF_NODES, _OF_EDGES = ("stats", "totals", "links", "parents", "values", "rewards"), ("children", "actions", "priors")
-_FORMAT = 1
+_KIND = "search tree"
 
 
 def draw_tree(tree: SearchTree, depth: int = 2, most: int = 5) -> str:
@@ -47,13 +46,11 @@ def _add_children(lines, game, node, indent, depth, most):
 
 
 def save_tree(tree: SearchTree, path: str | os.PathLike) -> None:
-    """Write a tree, with the positions of its nodes, to an npz file."""
+    """Write a tree, with the positions of its nodes, to a file."""
     a, nodes, edges = tree.arrays, len(tree), int(tree.arrays.counts[EDGES])
     arrays = {n: getattr(a, n)[:nodes] for n in _OF_NODES} | {n: getattr(a, n)[:edges] for n in _OF_EDGES}
-    with atomic(path) as file:
-        np.savez_compressed(file, format=_FORMAT, game=tree.game.name, key=tree.game.key,
-                            moves=np.array(tree.moves, np.int64),
-                            states=tree.states[:nodes], counts=a.counts, streams=a.streams, **arrays)
+    storage.write(path, _KIND, {"game": tree.game.name, "key": tree.game.key, "moves": np.array(tree.moves, np.int64),
+                                "states": tree.states[:nodes], "counts": a.counts, "streams": a.streams, **arrays})
 
 
 def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
@@ -72,16 +69,14 @@ def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
     """
     where = f"load_tree: {os.fspath(path)!r}"
     try:
-        with open(path, "rb") as file:
-            data = read_npz(file.read(), where)
-    except FileFormatError as error:
-        raise SearchError(f"{error} (must be a file written by SearchTree.save)") from error
+        data = storage.read(path, _KIND)
+    except (CheckpointError, FloatingPointError) as error:
+        raise SearchError(f"load_tree: {error} (must be a file written by SearchTree.save, which files of release 0.5 "
+                          f"and older are not)") from error
     try:
-        if data["format"] != _FORMAT:
-            raise ValueError(f"its format is {data['format']}, {_FORMAT} is needed")
         name, key, moves = str(data["game"]), str(data["key"]), data["moves"].tolist()
         reason = _defect(data, game) if key == game.key and data["states"].dtype == game.dtype else None
-    except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
         raise SearchError(
             f"{where} must be a file written by this version of SearchTree.save ({type(error).__name__}: {error})"
         ) from error

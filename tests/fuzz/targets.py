@@ -7,7 +7,6 @@ import functools
 import gzip
 import hashlib
 import io
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -290,41 +289,6 @@ def check_tree(path):
         assert len(node.moves) <= len(tree) + len(tree.moves)
 
 
-def unzipped(data):
-    """A tree without compression and sums, so that damage reaches the arrays."""
-    with np.load(io.BytesIO(data)) as file:
-        buffer = io.BytesIO()
-        np.savez(buffer, **file)
-    return buffer.getvalue()
-
-
-def resummed(data):
-    """An archive whose sums fit what its members hold now."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            buffer = io.BytesIO()
-            with zipfile.ZipFile(buffer, "w") as out:
-                for entry in archive.infolist():
-                    start = entry.header_offset + 30 + len(entry.filename.encode())
-                    start += int.from_bytes(data[entry.header_offset + 28 : entry.header_offset + 30], "little")
-                    out.writestr(entry.filename, data[start : start + entry.file_size])
-            return buffer.getvalue()
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, UnicodeError, OverflowError, EOFError,
-            IndexError):
-        return data
-
-
-def zip_bombs():
-    bombs = []
-    for members in ([bytes(300 << 20)], [bytes(1 << 20)] * 300):
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            for k, data in enumerate(members):
-                archive.writestr(f"{k}.npy", data)
-        bombs.append(buffer.getvalue())
-    return bombs
-
-
 def nested_text():
     text = b'{"kind":"policy","version":2,"value":' + b'{"list":[' * 20_000 + b"]}" * 20_000 + b"}"
     return written(core.save, {"text": np.frombuffer(text, np.uint8), "arrays": {}})
@@ -389,9 +353,8 @@ TARGETS = {
                                         lambda: written(lambda path, agent: agent.save_checkpoint(path),
                                                         ppo()), (ReinforceError, FloatingPointError), ".chk",
                                         seal=resealed),
-    "tree": Target(check_tree, searched, (SearchError,), ".npz", zip_bombs),
-    "tree resealed": Target(check_tree, lambda: [unzipped(t) for t in searched()], (SearchError,), ".npz",
-                            seal=resummed),
+    "tree": Target(check_tree, searched, (SearchError,), ".safetensors", header_bombs),
+    "tree resealed": Target(check_tree, searched, (SearchError,), ".safetensors", seal=resealed),
 }
 for _name, _target in TARGETS.items():
     _target.name = _name

@@ -1,5 +1,8 @@
 """Errors of the core. Messages read ``where: requirement, got value (hint)``."""
 
+__all__ = ["BakedValueWarning", "EscapedTensorError", "FileFormatError", "IndexOutOfBoundsError", "MissingRuleError",
+           "TracerError", "TreeError"]
+
 
 class TracerError(TypeError):
     """A traced value was used where only a concrete one can be: in ``bool()``, ``float()``, an array's ``__setitem__``

@@ -418,3 +418,6 @@ zeros, ones, empty, eye, identity, arange, linspace, tri = (
 def __array_namespace_info__() -> Any:
     """NumPy's own: dtypes, devices, capabilities."""
     return _np.__array_namespace_info__()
+
+
+__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in ("Any", "annotations"))

@@ -15,6 +15,8 @@ import numpy as np
 from . import safetensors, tree
 from .errors import FileFormatError, TreeError
 
+__all__ = ["load", "save"]
+
 _TREE = "triskele.tree"
 
 

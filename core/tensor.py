@@ -18,6 +18,8 @@ import numpy as np
 from .errors import TracerError
 from .views import check_writeable, fetch, in_c_order, own_array, remember_order, wrote
 
+__all__ = ["CREATION", "FUNCTIONS", "Tensor", "UFUNCS", "VALUES", "implements", "separate"]
+
 UFUNCS: dict[Any, Callable] = {}
 FUNCTIONS: dict[Any, Callable] = {}
 # whose results without dimensions are arrays in NumPy, where those of other functions are scalars

@@ -21,6 +21,8 @@ from .transforms.forward import jvp
 from .transforms.grad import check_inexact, inexact, vjp
 from .transforms.vmap import vmap
 
+__all__ = ["check_grads", "check_op"]
+
 # Relative tolerance of a result against the same in NumPy, and of a derivative against finite differences of fourth
 # order
 _VALUE = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-11, "complex128": 1e-11, "float16": 5e-3}

@@ -11,6 +11,8 @@ from typing import Any
 
 from .errors import TreeError
 
+__all__ = ["Structure", "broadcast_prefix", "flatten", "inner", "leaves", "map", "register", "structure", "unflatten"]
+
 _REGISTERED: dict[type, tuple[Callable[[Any], tuple[Iterable[Any], Any]], Callable[[Any, list[Any]], Any]]] = {}
 
 

@@ -20,6 +20,9 @@ import numpy as np
 
 from .errors import TracerError
 
+__all__ = ["check_writeable", "connect", "fetch", "hide", "in_c_order", "is_scalar", "memory_twin", "own_array",
+           "remember_order", "sharing", "wrote"]
+
 
 class Link:
     """The memory that a Tensor shares with others: nothing but `family` at the top of a chain of views.

@@ -8,6 +8,8 @@ import numpy as np
 
 from .values import BOOL, NotEmittable, Value, llvm_type, real_of, supported
 
+__all__ = ["Arithmetic"]
+
 
 class Arithmetic:
     """Operations on `Value`; both operands of a binary one have the same dtype."""

@@ -21,6 +21,8 @@ from ..errors import BakedValueWarning
 from ..graph.graph import Const, Graph
 from ..transforms.autograph_pure import codes
 
+__all__ = ["ClosedOver", "closed_over", "warn_of_baked"]
+
 _CLOCKS = {id(getattr(time, n)) for n in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic",
                                           "monotonic_ns", "process_time")}
 SAMPLED = 1 << 16  # bytes of an array that its fingerprint reads

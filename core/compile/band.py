@@ -12,6 +12,8 @@ import math
 from ..graph.graph import Var
 from .fuse import Fusion, Group, depends, index_key
 
+__all__ = ["Band", "find_bands"]
+
 SHARED = 1 << 18  # bytes that nests must find in cache for a band to be worth it
 BLOCK = 1 << 18  # bytes of a block: half of a second-level cache
 FEWEST = 16  # rows in all

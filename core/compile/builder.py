@@ -16,6 +16,8 @@ from .arithmetic import Arithmetic
 from .functions import Functions
 from .values import I64, Value, literal, llvm_type, real_of
 
+__all__ = ["Builder", "CALLING_LOOP", "LONG_LOOP", "number_loops"]
+
 LOOP, LONG_LOOP, CALLING_LOOP = (f", !llvm.loop !LOOP{k}" for k in range(3))
 """Marks of a loop's branch, which `number_loops` replaces by a metadata node of its own.
 

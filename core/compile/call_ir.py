@@ -4,6 +4,8 @@
 (flags) are those of ndarray; 8 is the type of any object.
 """
 
+__all__ = ["CALL"]
+
 CALL = """
 %table = type { ptr, i64, i64, i64, ptr, i64, i64, ptr, ptr, ptr, ptr, ptr, i64 }
 %input = type { i64, ptr, ptr, i64, ptr, i64, i64, i64 }

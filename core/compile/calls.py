@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 from ..kernels import native, vecmath
 
+__all__ = ["call_out_of_line", "definitions"]
+
 _CALL = re.compile(r"call (?:double|float) (@tsk\.(\w+)\.(f32|f64))\(")
 _SYMBOL = re.compile(r"@tsk\.scalar\.(\w+)\.(f32|f64)")
 

@@ -20,6 +20,8 @@ from .lower import lower
 from .packing import LEAST_STEPS, pack_constants
 from .products import NAMES
 
+__all__: list[str] = []
+
 
 class _Interrupts:
     """Lets Ctrl-C end a long loop: about ten times a second the loop lets Python look at signals.

@@ -17,6 +17,8 @@ from ..kernels import blas
 from ..kernels.gemm import Code
 from .emit import NATIVE, Unit, as_array
 
+__all__: list[str] = []
+
 BAND = 1 << 18  # bytes of a padded band: an eighth of a usual second-level cache
 POSITIONS = 1 << 12  # of results in a band: tables have an entry for each
 CHUNKS = 16  # greatest number of chunks that units are dealt out to

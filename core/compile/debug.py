@@ -10,6 +10,8 @@ import numpy as np
 from ..graph.graph import Const, Graph, Var
 from ..graph.trace import bind, describe
 
+__all__ = ["run_checked"]
+
 
 def run_checked(graph: Graph, args: Sequence[Any], name: str) -> list[Any]:
     """Outputs of `graph`, computed with NumPy.

@@ -22,6 +22,8 @@ from .fuse import Fusion, Group, Step
 from .kernel import PARALLEL, Kernel, Nest, Partial, identity_of
 from .plan import Plan
 
+__all__ = ["Again", "Module", "NATIVE", "Unit", "as_array", "has_entry"]
+
 ATTRIBUTES = 'attributes #0 = { nounwind noinline "prefer-vector-width"="512" }'
 
 _POLL = """@tsk_main_thread = global i64 0

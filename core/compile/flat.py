@@ -8,6 +8,8 @@ from typing import Any
 
 from .. import tree
 
+__all__ = ["builder", "flattener"]
+
 
 class _Unknown(Exception):
     """A kind of node without generated code."""

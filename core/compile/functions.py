@@ -10,6 +10,8 @@ from .functions_complex import ComplexFunctions
 from .functions_special import SpecialFunctions
 from .values import BOOL, NotEmittable, Value, llvm_type
 
+__all__ = ["Functions"]
+
 _INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "roundeven", "fabs": "fabs"}
 _SYNONYMS = {"arctan2": "atan2", "power": "pow", "absolute": "abs", "float_power": "pow"}
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from .values import BOOL, NotEmittable, Value, llvm_type
 
+__all__ = ["BitFunctions"]
+
 
 class BitFunctions:
     """Functions of `Builder` that look into the representation of numbers."""

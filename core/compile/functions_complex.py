@@ -11,6 +11,8 @@ import numpy as np
 
 from .values import NotEmittable, Value, llvm_type
 
+__all__ = ["ComplexFunctions"]
+
 _LARGE = {4: 88.0, 8: 709.0}  # from where on exp is nearly infinite
 _TANH_ONE = {4: 10.0, 8: 20.0}  # from where on tanh is 1
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from .values import NotEmittable, Value
 
+__all__ = ["SpecialFunctions"]
+
 # log gamma(2 + t) / t on |t| <= 1/2, by Chebyshev interpolation against mpmath, error 7e-20; highest power first
 _LOG_GAMMA = (
     6.379047507619774e-08, -1.3412819758517287e-07, 2.0304806751615227e-07, -4.303558760359961e-07,

@@ -19,6 +19,9 @@ from ..graph.primitive import Primitive
 from .builder import Builder
 from .values import NotEmittable, Value, real_of, supported
 
+__all__ = ["Fusion", "Group", "REDUCERS", "Root", "Step", "UNROLL", "align", "cost_of", "depends", "emit_formula",
+           "index_key", "pull_element"]
+
 REDUCERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or_", "all": "and_"}
 SMALL = 8  # elements of a reduction that is written out where it is read
 UNROLL = 8  # a last axis this short is written out
@@ -90,6 +93,7 @@ def cost_of(eqn: Equation) -> float:
 
 
 def index_key(index) -> tuple:
+    """Return a hashable form of an index expression."""
     return tuple([(frozenset(i.terms.items()), i.offset) if i.terms is not None else i.name for i in index])
 
 

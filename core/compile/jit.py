@@ -28,6 +28,8 @@ from .baked import ClosedOver, closed_over, warn_of_baked
 from .staged import Staged, as_argument
 from .wrapper import MISS
 
+__all__ = ["Jitted", "explain_recompiles", "jit"]
+
 _NUMBERS = (bool, int, float, complex)
 _functions: weakref.WeakSet[Jitted] = weakref.WeakSet()
 

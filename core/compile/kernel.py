@@ -30,6 +30,8 @@ from .fuse import (
 )
 from .values import I64, Value, llvm_type, real_of
 
+__all__ = ["Kernel", "Nest", "PARALLEL", "Partial", "identity_of"]
+
 CHUNK = 25e3  # ns of work per chunk
 PARALLEL = 60e3  # ns of work from which on a nest is cut into chunks
 MAX_CHUNKS = 64
@@ -83,6 +85,7 @@ class Kernel(NamedTuple):
 
 
 def identity_of(name: str, dtype: np.dtype):
+    """Return the identity element of a reduction, for example 0 for a sum."""
     if name == "max":
         return -np.inf if dtype.kind == "f" else dtype.kind != "b" and np.iinfo(dtype).min
     if name == "min":

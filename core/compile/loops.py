@@ -14,6 +14,8 @@ from ..graph.simplify import LOOPS, Rewriter, simplify
 from ..graph.trace import dead_code
 from .fuse import cost_of
 
+__all__: list[str] = []
+
 DEAR = 4.0  # operations per element from which on a value is better kept than computed again
 LARGE = 1 << 20  # bytes up to which a value may be kept whatever it is made of
 _KINDS = frozenset(["elementwise", "reshape", "pull", "reduce", "contract", "conv", "scan"])

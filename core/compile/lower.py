@@ -21,6 +21,8 @@ from .products import Matrices, has_product, product, product_add
 from .values import supported
 from .views import contiguous, merged, reshaped, sliced, transposed, whole
 
+__all__ = ["lower"]
+
 FEW = 600  # multiplications below which a product is written as loops
 LARGE_COMPLEX = 1 << 16  # multiplications from which complex products are made from real ones, which threads share ...
 LONG_COMPLEX = 32  # ... if they sum over at least this many: splitting and joining is then a small part of the cost

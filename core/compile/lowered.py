@@ -12,6 +12,8 @@ from .fuse import Group
 from .kernel import Kernel
 from .program import Program
 
+__all__ = ["Lowered"]
+
 
 class Lowered:
     """A compiled program to be read: print it, or one of its attributes.

@@ -12,6 +12,8 @@ from .emit import NATIVE, Unit
 from .routine import Routine, sides
 from .values import I64, supported
 
+__all__: list[str] = []
+
 
 class _Arg:
     def __init__(self, op: str):

@@ -21,6 +21,8 @@ from .native_linalg import local
 from .routine import Routine, sides
 from .values import real_of
 
+__all__: list[str] = []
+
 MOST = 4096  # numbers that are transformed at once, on the stack
 BESIDE = 8  # lines side by side
 LARGEST_PRIME = 13

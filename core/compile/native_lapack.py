@@ -13,6 +13,8 @@ from .emit import NATIVE, Unit
 from .routine import Routine
 from .values import BOOL, Value, literal, llvm_type, real_of
 
+__all__ = ["Lapack", "copy_matrix", "host_where"]
+
 BLOCK = 64  # columns that LAPACK works on together, for workspaces
 
 

@@ -15,6 +15,8 @@ from .native_lapack import Lapack, copy_matrix, host_where
 from .routine import Routine
 from .values import BOOL, I64, llvm_type, real_of
 
+__all__ = ["local"]
+
 SMALL = 16  # rows up to which loops are faster than a call of LAPACK
 
 

@@ -13,6 +13,8 @@ from .emit import NATIVE, Unit
 from .routine import Routine, sides
 from .values import supported
 
+__all__: list[str] = []
+
 _COMBINE = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}
 BESIDE = 4  # rows whose chains of operations run side by side
 BLOCK = 512  # elements behind the axis that are carried along together

@@ -11,6 +11,8 @@ from .emit import NATIVE, Unit
 from .routine import Routine
 from .values import I64, Value, supported
 
+__all__: list[str] = []
+
 BLOCK = 16
 
 

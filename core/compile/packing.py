@@ -8,6 +8,8 @@ from ..graph.graph import Equation, Graph, Spec, Var
 from ..kernels import blas
 from .products import NAMES, Matrices, product, product_add
 
+__all__ = ["LEAST_STEPS", "pack_constants"]
+
 LEAST_STEPS = 4
 LEAST_WORK = 1 << 15  # multiply-adds of a product: smaller ones are BLAS's
 

@@ -14,6 +14,8 @@ from ..graph.graph import Var
 from .band import Band
 from .fuse import Fusion, Group
 
+__all__ = ["Plan"]
+
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
 

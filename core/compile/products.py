@@ -12,6 +12,8 @@ from ..graph.primitive import Primitive
 from ..kernels import blas
 from .emit import NATIVE, Unit, as_array
 
+__all__ = ["Matrices", "NAMES", "has_product", "product", "product_add"]
+
 PARALLEL = 1 << 20  # multiply-adds of a stack of products from which it is shared out
 ALONE = 1 << 23  # ... of one product from which that one is shared out instead
 CHUNKS = 32

@@ -37,6 +37,8 @@ from . import (  # noqa: F401  (they register themselves)
 from .emit import Again, Module, has_entry
 from .lower import lower
 
+__all__ = ["Program"]
+
 _log = logging.getLogger(__name__)
 
 # calls through Python, some 20 us each, before an operator's own machine code is made, which takes 1 s

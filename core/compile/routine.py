@@ -10,6 +10,8 @@ from .builder import Builder
 from .emit import Unit, as_array
 from .values import Value, llvm_type, real_of
 
+__all__ = ["Routine", "sides"]
+
 CHUNK = 25e3  # ns of work per chunk
 PARALLEL = 60e3  # ns of work from which on the rows are cut into chunks
 MAX_CHUNKS = 64

@@ -21,6 +21,8 @@ from ..transforms.vmap import BatchTensor, BatchTrace, vmap
 from .program import Program
 from .wrapper import MISS
 
+__all__ = ["Staged", "as_argument"]
+
 
 def _only_recorded(*args, pull):
     raise TypeError("compiled call: it stands on a tape and is never applied")

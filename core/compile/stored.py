@@ -23,6 +23,8 @@ from ..graph.primitive import PRIMITIVES, Primitive
 from ..kernels import native
 from . import cache
 
+__all__ = ["Record", "load", "save", "trace_of"]
+
 _log = logging.getLogger(__name__)
 _PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None), type(...)])
 
@@ -205,11 +207,13 @@ def trace_of(graph: Graph) -> Trace | None:
 
 
 def load(trace: Trace | None) -> Record | None:
+    """Return the stored program of a trace, or None if there is none."""
     data = cache.get(trace.key) if trace is not None else None
     return None if data is None else _Unpickler(io.BytesIO(data), trace).load()
 
 
 def save(trace: Trace | None, record: Record) -> None:
+    """Store a program under the key of its trace. Programs that cannot be pickled are left out."""
     if trace is None:
         return
     file = io.BytesIO()

@@ -13,6 +13,8 @@ from .emit import NATIVE, Unit, as_array
 from .fuse import align
 from .values import I64, supported
 
+__all__: list[str] = []
+
 _COMBINE = {"add": "add", "multiply": "mul", "min": "min", "max": "max"}
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["BOOL", "I64", "NotEmittable", "Value", "literal", "llvm_type", "real_of", "supported"]
+
 BOOL, I64 = np.dtype(bool), np.dtype(np.int64)
 _FLOAT = {4: "float", 8: "double"}
 _REAL: dict[int, np.dtype] = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}

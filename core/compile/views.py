@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+__all__ = ["contiguous", "merged", "reshaped", "sliced", "transposed", "whole"]
+
 
 class View(NamedTuple):
     """Element `i` lies at ``offset + sum(i * strides)`` in the C-contiguous array `base`; all counted in elements."""
@@ -25,6 +27,7 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def whole(atom: Any) -> View:
+    """Return the view of all elements of an atom."""
     return View(atom, 0, atom.spec.shape, contiguous(atom.spec.shape))
 
 
@@ -87,4 +90,5 @@ def sliced(view: View, index: Sequence[Any]) -> View:
 
 
 def transposed(view: View, axes: Sequence[int]) -> View:
+    """Return a view with its axes in another order."""
     return View(view.base, view.offset, tuple(view.shape[a] for a in axes), tuple(view.strides[a] for a in axes))

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+__all__ = ["Const", "Equation", "Graph", "Source", "Spec", "Var", "spec_of"]
+
 _ids = itertools.count()
 
 

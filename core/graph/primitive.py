@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+__all__ = ["PRIMITIVES", "Primitive"]
+
 # Weak: the primitives of a user's functions go with the functions.
 PRIMITIVES: weakref.WeakValueDictionary[str, Primitive] = weakref.WeakValueDictionary()
 
@@ -35,13 +37,18 @@ class Primitive:
     flops : callable or float
         Floating-point operations: per output element, or ``flops(in_specs, out_specs, **params)``.
     samples : callable, optional
-        ``samples(rng) -> list of (args, params)``: inputs for the conformance tests; elementwise ones may give
-        `domain` (one (low, high) per argument) instead.
+        ``samples(rng) -> list of (args, params)``: inputs for the conformance tests.
+    differentiable : bool
+        False for primitives whose derivative is zero everywhere (comparisons, floor, argmax). They need no derivative
+        rules.
+    domain : sequence of (low, high), optional
+        Range of each argument in the conformance tests of an elementwise primitive, in place of `samples`.
 
+    Notes
+    -----
     Derivative rules are attached with `defvjp`, `defjvp` (one rule per argument), `defvjp_all`, `defjvp_all`, or
     `linear`; the batching rule with `defbatch`. All are written in terms of other primitives, so that every order of
-    derivative follows. A primitive without derivative rules and with ``differentiable=False`` (comparisons, floor,
-    argmax) gives values without derivative.
+    derivative follows.
     """
 
     def __init__(self, name: str, impl: Callable, spec: Callable, *, multiple: bool = False, kind: str = "opaque",

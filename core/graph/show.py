@@ -9,6 +9,8 @@ import numpy as np
 
 from .graph import Const, Graph
 
+__all__ = ["show"]
+
 
 def show(graph: Graph, sources: bool = True, indent: str = "") -> str:
     """A listing of `graph`: one equation a line, values numbered from the top, the user's line at the end.

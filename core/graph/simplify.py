@@ -14,6 +14,8 @@ from .graph import Const, Equation, Graph, Var
 from .primitive import PRIMITIVES
 from .trace import dead_code
 
+__all__ = ["LOOPS", "Rewriter", "scalar", "simplify"]
+
 FOLD_SIZE = 4096  # elements of a constant that is computed at compile time
 UNIFORM_SIZE = 1 << 22  # elements of a constant that is looked through for being one value
 RULES: dict[str, Callable[..., Any]] = {}

@@ -25,6 +25,9 @@ from ..views import connect, in_c_order, own_array
 from .graph import Const, Equation, Graph, Source, Spec, Var, spec_of
 from .primitive import Primitive
 
+__all__ = ["GraphTensor", "GraphTrace", "Trace", "bind", "dead_code", "describe", "evaluate", "is_recording",
+           "is_spread", "make_graph", "no_transforms", "traceable", "user_source", "view"]
+
 # as installed, and behind links
 _CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})
 _NOT_THE_USERS = (*_CORE, *[str(Path(np.__file__).parents[1] / n) for n in ("numpy", "scipy")])

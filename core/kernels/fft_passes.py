@@ -20,6 +20,8 @@ from numba.extending import intrinsic
 from . import native
 from .simd.vector import FLAGS, I32, LLVM, Vec, splat_value, start
 
+__all__ = ["LANES", "RADICES", "compile_transform", "constants", "transform", "transpose"]
+
 LANES = 16
 RADICES = (2, 3, 4, 5, 7, 8)
 I64 = ir.IntType(64)

@@ -10,6 +10,8 @@ from functools import cache
 
 from . import blas
 
+__all__ = ["PREFIX", "address", "integer_bytes"]
+
 PREFIX = "tsk.lapack."
 
 

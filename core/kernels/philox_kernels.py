@@ -10,6 +10,8 @@ import numpy as np
 from . import simd
 from .njit import device, kernel
 
+__all__ = ["block", "fill_bits", "fill_normal32", "fill_normal64"]
+
 LANES = 16
 # Word w of lane i goes to place 4 i + w.
 _INTERLEAVE_4 = tuple(16 * (i % 4) + i // 4 for i in range(64))
@@ -66,6 +68,7 @@ def _store_4(out, i, a, b, c, d):
 
 @kernel(nogil=True)
 def fill_bits(out, first, k0, k1):  # out [blocks, 4] uint32
+    """Fill `out`, (blocks, 4) uint32, with the words of the blocks from `first` on."""
     for i in range(0, out.shape[0], LANES):
         w0, w1, w2, w3 = blocks(first + np.uint64(i), k0, k1)
         _store_4(out, 4 * i, w0, w1, w2, w3)
@@ -73,6 +76,7 @@ def fill_bits(out, first, k0, k1):  # out [blocks, 4] uint32
 
 @kernel(nogil=True)
 def fill_normal32(out, first, k0, k1):  # out [blocks, 4] float32
+    """Fill `out`, (blocks, 4) float32, with standard normal numbers of the blocks from `first` on."""
     for i in range(0, out.shape[0], LANES):
         w0, w1, w2, w3 = blocks(first + np.uint64(i), k0, k1)
         a, b = normal_pair32(w0, w1)
@@ -82,6 +86,7 @@ def fill_normal32(out, first, k0, k1):  # out [blocks, 4] float32
 
 @kernel(nogil=True)
 def fill_normal64(out, first, k0, k1):  # out [blocks, 2] float64
+    """Fill `out`, (blocks, 2) float64, with standard normal numbers of the blocks from `first` on."""
     for i in range(0, out.shape[0], LANES):
         w0, w1, w2, w3 = blocks(first + np.uint64(i), k0, k1)
         a, b = normal_pair64(w0, w1, w2, w3)

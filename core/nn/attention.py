@@ -12,6 +12,8 @@ from .functional import softmax
 from .init import glorot_uniform
 from .layers import Linear, check_last_axis, static
 
+__all__ = ["MultiHeadAttention"]
+
 
 @dataclass(frozen=True)
 class MultiHeadAttention:

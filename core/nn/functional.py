@@ -7,6 +7,9 @@ import math
 import numpy as np
 from scipy import special
 
+__all__ = ["cross_entropy", "gelu", "log_softmax", "mean_squared_error", "relu", "sigmoid", "silu", "softmax",
+           "softplus"]
+
 
 def relu(x):
     """max(x, 0)."""

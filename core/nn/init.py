@@ -13,6 +13,8 @@ import numpy as np
 
 from .. import random
 
+__all__ = ["Initialiser", "glorot_uniform", "he_normal", "lecun_normal", "orthogonal"]
+
 Initialiser = Callable[..., np.ndarray]
 
 

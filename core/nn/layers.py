@@ -18,6 +18,9 @@ from ..ops.convolve_nd import conv_general
 from ..transforms.checkpoint import stop_gradient
 from .init import Initialiser, he_normal, lecun_normal
 
+__all__ = ["BatchNorm", "Conv", "Conv1d", "Conv2d", "Embedding", "LayerNorm", "Linear", "MLP", "check_last_axis",
+           "static"]
+
 
 def static(**kwargs: Any) -> Any:
     """A dataclass field that belongs to the structure of the tree, not to its leaves."""
@@ -25,6 +28,7 @@ def static(**kwargs: Any) -> Any:
 
 
 def check_last_axis(where: str, x: Any, n: int) -> None:
+    """Raise ValueError unless the last axis of `x` has `n` entries."""
     if np.ndim(x) == 0 or np.shape(x)[-1] != n:
         raise ValueError(f"{where}: the last axis of the input must have {n} entries, got shape {np.shape(x)}")
 

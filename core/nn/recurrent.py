@@ -16,6 +16,8 @@ from ..transforms.control import scan
 from .init import glorot_uniform, orthogonal
 from .layers import check_last_axis
 
+__all__ = ["GRU", "LSTM"]
+
 
 def _weights(key, n_in, n_hidden, gates, dtype):
     k_in, k_hidden = random.split(key, 2)

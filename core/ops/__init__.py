@@ -3,3 +3,5 @@
 from ..discover import modules as _modules
 
 _modules(__name__)
+
+__all__: list[str] = []

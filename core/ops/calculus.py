@@ -9,6 +9,8 @@ from .define import as_value, scalar_or_array
 from .shape import normal_axis
 from .take import take
 
+__all__: list[str] = []
+
 
 def _along(axis, start, stop):
     return (slice(None),) * axis + (slice(start, stop),)

@@ -10,6 +10,8 @@ from ..tensor import Tensor, implements
 from ..views import is_scalar
 from .define import ONE, as_value, elementwise
 
+__all__ = ["complex_dtype", "join_parts", "real_dtype"]
+
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype of the parts of complex numbers of `dtype`; real dtypes are their own."""

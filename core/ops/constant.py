@@ -11,6 +11,8 @@ from ..graph.trace import GraphTensor, bind
 from ..tensor import Tensor
 from .shape import broadcast_p
 
+__all__ = ["constant_like", "zeros_of"]
+
 
 def constant_like(t: Any, value: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """An array filled with `value`, traced like `t` (a plain ndarray when `t` is plain).

@@ -20,6 +20,9 @@ from ..graph.trace import bind
 from ..tensor import Tensor, implements
 from .define import as_value
 
+__all__ = ["dot_general", "drop_ones", "kron", "matmul", "matvec", "multi_dot", "one_dtype", "pair_product", "vecdot",
+           "vecmat"]
+
 
 def _free(rank, *taken):
     return tuple(d for d in range(rank) if not any(d in t for t in taken))
@@ -181,6 +184,7 @@ def _(args, axes, size, *, contract, batch):
 
 
 def one_dtype(*xs):
+    """Convert operands to their common dtype."""
     xs = [x if isinstance(x, (Tensor, np.ndarray)) else np.asarray(as_value(x)) for x in xs]
     dtype = xs[0].dtype
     if any(x.dtype != dtype for x in xs):

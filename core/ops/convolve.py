@@ -8,6 +8,8 @@ from ..tensor import implements
 from .convolve_nd import conv_general
 from .define import as_value
 
+__all__: list[str] = []
+
 
 def _slide(a, v, mode, name):
     """Sums of products of `v` with every piece of `a`, which is at least as long."""

@@ -18,6 +18,8 @@ from .define import as_value, has_tensor
 from .elementwise import converted
 from .shape import reshape_p
 
+__all__ = ["as_contiguous", "as_fortran", "collect", "full_of", "over_lists"]
+
 
 def _shape(shape, default):
     if shape is None:

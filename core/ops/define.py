@@ -13,6 +13,9 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import VALUES, Tensor, implements
 
+__all__ = ["MINUS_ONE", "ONE", "as_value", "batch_elementwise", "broadcast_shapes", "elementwise", "has_tensor",
+           "scalar_or_array", "ufunc_loop"]
+
 _PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
 ONE, MINUS_ONE = "one", "minus one"
 
@@ -60,6 +63,7 @@ def ufunc_loop(ufunc: np.ufunc) -> Callable[..., tuple[np.dtype, ...]]:
 
 
 def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that `shapes` broadcast to. The error names the operation `name`."""
     if all(s == shapes[0] for s in shapes[1:]):
         return shapes[0]
     try:
@@ -80,7 +84,7 @@ def elementwise(name: str, ufunc: np.ufunc | None = None, *, impl: Callable | No
     ----------
     name : str
     ufunc : np.ufunc, optional
-        Gives implementation and promotion, and is redirected here for Tensors (`also`: further ones).
+        Gives implementation and promotion, and is redirected here for Tensors.
     impl, loop : callable, optional
         Where there is no ufunc, or a faster implementation is known.
     d : sequence, optional
@@ -90,8 +94,18 @@ def elementwise(name: str, ufunc: np.ufunc | None = None, *, impl: Callable | No
         ``emit(b, *values)`` with a scalar builder; a string names the builder's function.
     domain : sequence of (low, high), optional
         Where the conformance tests take their inputs from.
+    flops : float, default 1.0
+        Floating-point operations per element.
     keeps_weak : bool
         Python numbers in, Python number out (arithmetic operators).
+    also : tuple of callable
+        Further NumPy functions that are redirected here.
+    method : str, optional
+        Name of the method of Tensor that calls the function.
+    operators : tuple of str
+        Names of the special methods of Tensor that call the function.
+    doc : str, optional
+        Docstring of the function.
     """
     impl = impl or ufunc
     loop = loop or ufunc_loop(ufunc)

@@ -12,6 +12,8 @@ from ..graph.trace import bind, view
 from ..tensor import implements
 from .define import as_value
 
+__all__: list[str] = []
+
 
 def _length(m, n, offset):
     return max(0, min(m, n - offset) if offset >= 0 else min(m + offset, n))

@@ -12,6 +12,8 @@ import numpy as np
 from ..tensor import implements, separate
 from .contract import drop_ones, one_dtype, pair_product
 
+__all__ = ["einsum"]
+
 
 @implements(np.einsum, view=True)
 def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="safe"):

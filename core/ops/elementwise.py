@@ -21,6 +21,8 @@ from .define import (
     ufunc_loop,
 )
 
+__all__ = ["CHOICE", "add", "convert", "converted", "select", "square"]
+
 # -- arithmetic: the implementations are Python's operators, so that Python numbers stay Python numbers -------------
 
 ANY = (-3.0, 3.0)

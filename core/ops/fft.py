@@ -19,6 +19,9 @@ from ..tensor import implements
 from .complex import complex_dtype, real_dtype
 from .define import as_value
 
+__all__ = ["fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
+           "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
+
 # the norm under which the opposite transform has the same factor
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 

@@ -19,6 +19,8 @@ from .constant import constant_like, zeros_of
 from .shape import sum_to
 from .sparse import Sparse
 
+__all__ = ["check_bounds", "gather_p", "scatter_p"]
+
 # -- gather -----------------------------------------------------------------------------------------------------------
 
 

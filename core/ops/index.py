@@ -20,6 +20,8 @@ from .define import as_value
 from .gather import check_bounds, gather_p, scatter_p
 from .slices import slice_p, slice_update_p
 
+__all__ = ["getitem", "index_add", "index_max", "index_min", "index_mul", "index_update", "is_mask", "setitem"]
+
 _KINDS = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
     "indices"
@@ -70,6 +72,7 @@ def _entry(i: Any) -> Any:
 
 
 def is_mask(i: Any) -> bool:
+    """Return True if an index is a boolean array."""
     return getattr(i, "dtype", None) is not None and i.dtype.kind == "b"
 
 

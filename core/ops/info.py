@@ -7,6 +7,8 @@ import numpy as np
 from ..graph.graph import spec_of
 from ..tensor import Tensor, implements
 
+__all__: list[str] = []
+
 
 @implements(np.shape, view=True)
 def shape(a):

@@ -14,6 +14,8 @@ from .define import as_value
 from .shape import normal_axis
 from .slices import slice_p
 
+__all__: list[str] = []
+
 
 def _concatenate_spec(*specs, axis):
     shape = list(specs[0].shape)

@@ -24,6 +24,11 @@ from .complex import real_dtype
 from .contract import vecdot
 from .define import as_value
 
+__all__ = ["batch_in_front", "cholesky", "conj", "det", "floating", "from_triangle", "hermitian_p", "inv", "inv_p",
+           "left_solve", "lower", "mH", "mT", "per_matrix", "positive", "real_diagonal", "right_solve", "same_spec",
+           "solve", "solve_p", "solve_with", "stack_of_matrices", "to_triangle", "triangular_solve_p", "upper",
+           "well_conditioned"]
+
 # -- tools ------------------------------------------------------------------------------------------------------------
 
 
@@ -138,6 +143,7 @@ def per_matrix(weight: float, power: Callable[..., float] = lambda m, n: m * n *
 
 
 def same_spec(a: Spec, **params: Any) -> Spec:
+    """Return the spec of a result with the shape and dtype of the operand."""
     return Spec(a.shape, a.dtype)
 
 

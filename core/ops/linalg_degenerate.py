@@ -19,6 +19,8 @@ import numpy as np
 
 from .define import elementwise
 
+__all__ = ["differences", "off_diagonal", "reflected"]
+
 
 def _coincide(x: Any) -> Any:
     """Mask [..., i, j] of values that are equal to rounding: within n ε max|x|, the backward error of the

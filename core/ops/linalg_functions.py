@@ -37,6 +37,10 @@ from .linalg import (
 )
 from .linalg_spectral import svd
 
+__all__ = ["block_diag", "cho_factor", "cho_solve", "circulant", "cosm", "expm", "expm_frechet", "hankel", "logm",
+           "lu", "lu_factor", "lu_solve", "polar", "sinm", "solve_continuous_lyapunov", "solve_sylvester",
+           "solve_triangular", "sqrtm", "toeplitz"]
+
 
 @cache
 def _scipy():

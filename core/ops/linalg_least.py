@@ -18,6 +18,8 @@ from .define import as_value
 from .linalg import batch_in_front, conj, floating, mH, per_matrix, stack_of_matrices, well_conditioned
 from .linalg_spectral import svdvals_p
 
+__all__ = ["pinv"]
+
 # -- pseudo-inverse and least squares
 # -------------------------------------------------------------------------------------
 

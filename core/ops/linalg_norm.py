@@ -12,6 +12,8 @@ from .linalg import floating, inv, solve, stack_of_matrices
 from .linalg_spectral import svdvals
 from .reduce import norm_root
 
+__all__ = ["norm"]
+
 
 def _squares(x):
     if np.iscomplexobj(x):

@@ -40,6 +40,8 @@ from .linalg import (
 )
 from .linalg_degenerate import differences, off_diagonal, reflected
 
+__all__ = ["eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals", "svdvals_p"]
+
 
 def on_diagonal(x: Any, dtype: Any = None) -> Any:
     """Diagonal matrices."""

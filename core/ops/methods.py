@@ -11,6 +11,8 @@ from ..tensor import Tensor, implements, separate
 from ..views import connect
 from .index import getitem, setitem
 
+__all__: list[str] = []
+
 
 def _number(x, what):
     """The value of an integer or boolean; floats would lose their derivative."""

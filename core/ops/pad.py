@@ -9,6 +9,8 @@ from ..tensor import Tensor, implements
 from .define import as_value
 from .slices import pad_p, slice_update_p
 
+__all__: list[str] = []
+
 
 def _pairs(value, rank, what):
     """One (before, after) per axis, as NumPy broadcasts them."""

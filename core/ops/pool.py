@@ -18,6 +18,8 @@ from ..graph.trace import bind
 from .convolve_nd import out_length, pad_widths, padded, spread, taps, unpadded
 from .define import as_value
 
+__all__ = ["avg_pool", "max_pool"]
+
 
 def _outs(shape, window, stride, padding):
     return tuple(out_length(n, k, s, p, 1) for n, k, s, p in zip(shape[1:-1], window, stride, padding, strict=True))

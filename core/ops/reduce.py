@@ -17,6 +17,8 @@ from ..graph.trace import bind
 from ..tensor import Tensor, implements
 from .define import as_value, elementwise, ufunc_loop
 
+__all__ = ["norm_root", "normal_axes", "sum_dtype"]
+
 
 def reduced(shape, axes):
     return tuple(n for i, n in enumerate(shape) if i not in axes)

@@ -11,6 +11,8 @@ from .complex import join_parts
 from .define import ONE, as_value, elementwise, ufunc_loop
 from .elementwise import CHOICE
 
+__all__: list[str] = []
+
 ANY = (-3.0, 3.0)
 
 # -- rounding: constant between its steps, hence without derivative

@@ -15,6 +15,8 @@ from .gather import gather_p, scatter_p
 from .reduce import sum_dtype
 from .shape import normal_axis
 
+__all__ = ["recurrence_p"]
+
 
 def _scan_primitive(name, ufunc, differentiable=True):
     """A primitive that keeps every partial result of a ufunc along `axis`, from the end with `reverse`."""

@@ -15,6 +15,8 @@ from ..tensor import Tensor, implements
 from ..views import is_scalar, memory_twin
 from .define import as_value
 
+__all__ = ["broadcast_p", "normal_axis", "reshape_p", "sum_to"]
+
 # -- reshape ----------------------------------------------------------------------------------------------------------
 
 reshape_p = Primitive("reshape", lambda x, *, shape: np.reshape(x, shape), lambda x, *, shape: Spec(shape, x.dtype),

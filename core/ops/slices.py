@@ -19,6 +19,8 @@ from .constant import constant_like, zeros_of
 from .shape import sum_to
 from .sparse import Sparse
 
+__all__ = ["pad_p", "slice_p", "slice_update_p"]
+
 # -- pad: zeros around and between the elements; negative widths crop
 # ---------------------------------------------------
 

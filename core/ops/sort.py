@@ -17,6 +17,8 @@ from .gather import scatter_p
 from .shape import normal_axis
 from .take import gather_along
 
+__all__ = ["top_k"]
+
 # -- sort: (keys sorted, permutation) along the last axis, stable
 # -------------------------------------------------------------
 

@@ -10,6 +10,8 @@ import numpy as np
 from ..tensor import Tensor
 from .constant import constant_like
 
+__all__ = ["Sparse"]
+
 
 class Sparse:
     """A cotangent of given `shape` and `dtype` that is zero but for a few places.

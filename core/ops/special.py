@@ -18,6 +18,10 @@ from ..graph.graph import spec_of
 from ..tensor import implements
 from .define import as_value, elementwise, ufunc_loop
 
+__all__ = ["POSITIVE", "UNIT", "cosm1", "dawsn", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp10",
+           "expit", "huber", "kl_div", "log_expit", "log_ndtr", "logit", "ndtr", "ndtri", "no_derivative",
+           "pseudo_huber", "rel_entr", "scipy_special", "special", "where_zero", "wofz", "xlog1py", "xlogy"]
+
 
 @cache
 def scipy_special(name: str) -> Any:

@@ -17,6 +17,10 @@ from ..graph.trace import bind
 from .define import as_value, batch_elementwise, elementwise, ufunc_loop
 from .special import POSITIVE, UNIT, no_derivative, scipy_special, special, where_zero, xlog1py, xlogy
 
+__all__ = ["beta", "betainc", "betaincinv", "betaln", "binom", "comb", "digamma", "ellipe", "ellipk", "exp1", "expi",
+           "factorial", "gamma", "gammainc", "gammainc_da", "gammaincc", "gammainccinv", "gammaincinv", "gammaln",
+           "gammasgn", "lambertw", "loggamma", "multigammaln", "poch", "polygamma", "rgamma", "spence", "zeta"]
+
 # -- gamma -------------------------------------------------------------------------------------------------------------
 
 gammaln = special("gammaln", (lambda out, x: digamma(x),), domain=(POSITIVE,), emit="gammaln", flops=130)

@@ -8,6 +8,8 @@ from ..tensor import Tensor, implements
 from .define import as_value, scalar_or_array
 from .reduce import normal_axes
 
+__all__: list[str] = []
+
 # -- median and quantiles
 # -----------------------------------------------------------------------------------------------------------
 

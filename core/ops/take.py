@@ -19,6 +19,8 @@ from .index import getitem, is_mask, setitem
 from .shape import normal_axis
 from .slices import slice_p
 
+__all__ = ["gather_along", "take"]
+
 
 def _along(axis, index):
     return (slice(None),) * axis + (index,)

@@ -9,6 +9,8 @@ import numpy as np
 from ..tensor import implements
 from .define import as_value, elementwise, scalar_or_array
 
+__all__: list[str] = []
+
 ANY, POSITIVE, UNIT, BEYOND_ONE = (-2.0, 2.0), (0.3, 3.0), (-0.9, 0.9), (1.2, 3.0)
 
 # rules divide by np.divide: a zero that is a Python float gives infinity there, not an exception

@@ -12,6 +12,8 @@ from .. import tree
 from ..compile.jit import jit
 from ..transforms.grad import check_inexact, value_and_grad
 
+__all__ = ["LBFGS", "Result"]
+
 
 class Result(NamedTuple):
     """Result of a minimisation."""

@@ -15,6 +15,8 @@ import numpy as np
 from .. import tree
 from ..errors import TreeError
 
+__all__ = ["Adam", "AdamW", "RMSprop", "SGD", "clip_by_global_norm", "clip_by_value", "global_norm"]
+
 Rate = float | Callable[[Any], Any]
 
 

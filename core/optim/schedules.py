@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+__all__ = ["cosine_decay", "exponential_decay", "piecewise_constant", "warmup"]
+
 Schedule = Callable[[object], object]
 
 

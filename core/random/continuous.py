@@ -18,6 +18,8 @@ from ..tensor import Tensor
 from . import inline
 from .keys import INLINE, KEY, as_shape, batch_keys, bits, checked_key, each_key, float_dtype
 
+__all__ = ["check_broadcast", "exponential", "gumbel", "laplace", "normal", "truncated_normal", "uniform"]
+
 Shape = int | Sequence[int]
 
 

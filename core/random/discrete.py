@@ -14,6 +14,8 @@ from ..tensor import Tensor
 from .continuous import check_broadcast, gumbel, uniform
 from .keys import as_shape, bits, checked_key
 
+__all__ = ["bernoulli", "categorical", "choice", "permutation", "randint", "shuffle"]
+
 Shape = int | Sequence[int]
 
 

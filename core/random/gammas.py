@@ -21,6 +21,8 @@ from ..transforms.checkpoint import stop_gradient
 from ..transforms.vmap import move_batch_axis
 from .keys import KEY, as_shape, checked_key, float_dtype, split
 
+__all__ = ["beta", "dirichlet", "gamma", "loggamma", "poisson"]
+
 Shape = int | Sequence[int]
 _NODES = 80
 _SPAN = 42.0  # the integrand is below exp(-42) beyond

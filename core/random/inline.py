@@ -11,6 +11,8 @@ import numpy as np
 
 from ..kernels.philox_ir import MULTIPLIERS, ROUNDS, WEYL
 
+__all__ = ["U64", "block", "constant", "high", "join", "linear", "load_key", "low", "pick", "stream_block"]
+
 U64 = np.dtype(np.uint64)
 _LOW = 0xFFFFFFFF
 
@@ -24,14 +26,17 @@ def linear(b: Any, index: list[Any], shape: tuple[int, ...]) -> Any:
 
 
 def constant(b: Any, value: int) -> Any:
+    """Emit an unsigned 64-bit constant."""
     return b.const(value, U64)
 
 
 def high(b: Any, x: Any) -> Any:
+    """Emit the upper 32 bits of a 64-bit word."""
     return b.shift_right(x, constant(b, 32))
 
 
 def low(b: Any, x: Any) -> Any:
+    """Emit the lower 32 bits of a 64-bit word."""
     return b.and_(x, constant(b, _LOW))
 
 
@@ -53,6 +58,7 @@ def stream_block(b: Any, number: Any, key: list[Any]) -> list[Any]:
 
 
 def load_key(b: Any, load: Any, batch: list[Any]) -> list[Any]:
+    """Emit the loads of the two words of a key."""
     return [b.cast(load([*batch, b.index(w)]), U64) for w in (0, 1)]
 
 
@@ -67,4 +73,5 @@ def pick(b: Any, values: list[Any], which: Any) -> Any:
 
 
 def join(b: Any, lower: Any, upper: Any) -> Any:
+    """Emit a 64-bit word made of two 32-bit words."""
     return b.or_(lower, b.shift_left(upper, constant(b, 32)))

@@ -18,6 +18,9 @@ from ..tensor import Tensor
 from ..transforms.vmap import move_batch_axis
 from . import inline
 
+__all__ = ["INLINE", "KEY", "as_shape", "batch_keys", "bits", "checked_key", "each_key", "float_dtype", "fold_in",
+           "key", "split"]
+
 KEY = np.dtype(np.uint32)
 # most numbers per key that compiled programs compute in their loops instead of calling the kernel
 INLINE = 64
@@ -52,6 +55,7 @@ def key(seed: Any) -> Any:
 
 
 def checked_key(k: Any, where: str) -> Any:
+    """Return a key, or raise TypeError if `k` is not a key."""
     spec = spec_of(k) if isinstance(k, (Tensor, np.ndarray)) else None
     if spec is None or spec.shape != (2,) or spec.dtype != KEY:
         got = spec if spec is not None else f"{type(k).__name__} {k!r}"
@@ -67,6 +71,7 @@ def checked_key(k: Any, where: str) -> Any:
 
 
 def as_shape(shape: Any, where: str) -> tuple[int, ...]:
+    """Return a shape as a tuple of integers."""
     try:
         shape = (operator.index(shape),
                  ) if not isinstance(shape, (tuple, list)) else tuple(operator.index(n) for n in shape)
@@ -80,6 +85,7 @@ def as_shape(shape: Any, where: str) -> tuple[int, ...]:
 
 
 def float_dtype(dtype: Any, where: str) -> np.dtype:
+    """Return `dtype` if it is float32 or float64, or raise TypeError."""
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise TypeError(f"random.{where}: dtype must be float32 or float64, got {dtype}")

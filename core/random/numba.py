@@ -28,6 +28,8 @@ from ..kernels import simd
 from ..kernels.njit import device, kernel
 from .streams import Counter
 
+__all__ = ["bits", "bits64", "block", "gamma", "loggamma", "normal", "poisson", "uniform"]
+
 _GAMMA, _POISSON = int(Counter.GAMMA), int(Counter.POISSON)
 _SCALE, _ANGLE = 2.0**-53, np.pi * 2.0**-52
 

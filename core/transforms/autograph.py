@@ -29,6 +29,8 @@ from .autograph_rewrite import Control
 from .autograph_syntax import RUN
 from .autograph_variables import read
 
+__all__ = ["call", "convert", "is_library", "named", "rewritten", "with_code"]
+
 _LIBRARIES = {"numpy", "scipy", "triskele", "numba", "llvmlite", "matplotlib", "jax", "torch", "autograd", "builtins",
               "pytest", "hypothesis"}
 _FOLDERS = tuple({str(Path(sysconfig.get_paths()[k])) for k in ("stdlib", "platstdlib", "purelib", "platlib")})

@@ -23,6 +23,8 @@ from ..tensor import Tensor
 from ..views import hide, own_array, sharing
 from .autograph_pure import check_target
 
+__all__ = ["AssignedInto"]
+
 _OPERATORS = {
     "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv,
     "FloorDiv": operator.floordiv, "Mod": operator.mod, "Pow": operator.pow, "MatMult": operator.matmul,

@@ -15,6 +15,8 @@ from .autograph_loops import Range
 from .autograph_variables import known, truth
 from .control_body import cast, concrete
 
+__all__ = ["BUILTINS"]
+
 
 def _range(*args):
     known_args = [concrete(a) if isinstance(a, Tensor) else a for a in args]

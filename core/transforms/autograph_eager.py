@@ -24,6 +24,8 @@ from .autograph_library import library_function
 from .autograph_rewrite import Control
 from .autograph_syntax import assigned, walk
 
+__all__: list[str] = []
+
 _CREATORS = {"zeros", "ones", "empty", "full", "array", "asarray", "arange", "linspace", "eye", "identity", "tri",
              "copy", "astype",
              "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "repeat", "tile"}

@@ -20,6 +20,8 @@ from .autograph_syntax import (
     walk,
 )
 
+__all__ = ["Jumps", "has_jump"]
+
 
 def has_return(nodes: ast.AST | Sequence[ast.stmt]) -> bool:
     return any(isinstance(n, ast.Return) for n in walk(nodes))

@@ -19,6 +19,8 @@ from .. import tree
 from ..ops.create import as_contiguous, as_fortran
 from ..tensor import Tensor
 
+__all__ = ["library_function"]
+
 _NO_EFFECT = {"overwrite_a", "overwrite_b", "overwrite_x", "overwrite_ab", "check_finite", "workers"}  # on the values
 _table: dict[Callable, Callable] = {
     np.array: core_numpy.array, np.asarray: core_numpy.asarray, np.full: core_numpy.full,

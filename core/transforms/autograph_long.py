@@ -23,6 +23,8 @@ from .autograph_pure import OnlyCopies, rehearsed
 from .autograph_variables import Undefined, Variables
 from .control_body import concrete
 
+__all__ = ["COPIES", "long_loop"]
+
 COPIES = 100  # of a body at most, where a loop of the graph would do
 _FITS = 2**62
 _NESTED = 2**31  # what integers inside nested loops and branches are taken to be at most

@@ -29,6 +29,8 @@ from .control_body import concrete, trace_body
 from .control_scan import scan
 from .control_while import CHECKPOINTS, _while
 
+__all__ = ["Range"]
+
 
 class Range:
     """``range`` with traced bounds."""

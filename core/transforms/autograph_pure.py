@@ -20,6 +20,8 @@ import numpy as np
 
 from ..tensor import Tensor
 
+__all__ = ["OnlyCopies", "check_call", "check_target", "codes", "is_pure", "rehearsed"]
+
 _PURE_MODULES = ("numpy", "scipy", "math", "cmath", "operator", "functools", "itertools", "dataclasses", "triskele")
 _PURE_BUILTINS = {abs, all, any, bool, complex, dict, divmod, enumerate, float, int, len, list, max, min, pow, range,
                   reversed, round, set, slice, sorted, sum,

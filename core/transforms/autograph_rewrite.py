@@ -22,6 +22,8 @@ from .autograph_syntax import (
     written_first,
 )
 
+__all__ = ["Control"]
+
 _UNTOUCHED = {"super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "type", "len",
               "print", "hasattr", "getattr", "id"}
 

@@ -27,6 +27,8 @@ from .control_body import (
 )
 from .control_cond import cond_p
 
+__all__ = ["and_", "if_"]
+
 
 def plain_test(x: Any, what: str, line: int) -> bool:
     """The condition of a statement that cannot be converted."""
@@ -71,6 +73,7 @@ def raise_(line: int) -> None:
 
 
 def if_(test, then, other, get, put, names, line):
+    """Run an ``if`` statement: in Python if the test is known, else as branches of the graph."""
     decided, value = known(test)
     if decided:
         then() if value else other()
@@ -235,6 +238,7 @@ def not_(x):
 
 
 def and_(first, *rest):
+    """Evaluate ``first and ...``, where the operands after the first are functions."""
     return _logical(first, rest, True)
 
 

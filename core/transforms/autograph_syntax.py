@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+__all__ = ["LOOPS", "RETURNED", "RUN", "SCOPES", "VALUE", "assign", "assigned", "constant", "if_stmt", "modified",
+           "name", "walk", "written_first"]
+
 RUN, RETURNED, VALUE = "ag__", "ag__returned", "ag__value"
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 LOOPS = (ast.While, ast.For)
@@ -105,16 +108,20 @@ def _uses(stmts: Iterable[ast.stmt], before: set[str]) -> tuple[set[str], set[st
 
 
 def name(text: str, at: ast.AST, store: bool = False) -> ast.Name:
+    """Return the syntax of a name at the position of `at`."""
     return ast.copy_location(ast.Name(text, ast.Store() if store else ast.Load()), at)
 
 
 def constant(value: object, at: ast.AST) -> ast.Constant:
+    """Return the syntax of a constant at the position of `at`."""
     return ast.copy_location(ast.Constant(value), at)
 
 
 def assign(target: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+    """Return the syntax of an assignment at the position of `at`."""
     return ast.copy_location(ast.Assign([name(target, at, True)], value), at)
 
 
 def if_stmt(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], at: ast.AST) -> ast.If:
+    """Return the syntax of an ``if`` statement at the position of `at`."""
     return ast.copy_location(ast.If(test, body or [ast.copy_location(ast.Pass(), at)], orelse), at)

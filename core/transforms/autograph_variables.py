@@ -15,6 +15,8 @@ from ..graph.trace import user_source
 from ..tensor import Tensor
 from .control_body import concrete, leaf_names
 
+__all__ = ["NUMBERS", "Undefined", "Variables", "known", "place_of", "read", "same", "truth", "zero_of"]
+
 NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 
 

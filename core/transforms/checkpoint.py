@@ -17,6 +17,8 @@ from .control_body import eager, function_name, trace_body
 from .partial import batch_graph, depends, jvp_graph, vjp_graph
 from .vmap import move_batch_axis
 
+__all__ = ["checkpoint", "checkpoint_p", "stop_gradient"]
+
 
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f` whose inner values are not kept for the backward pass but computed again there.

@@ -16,6 +16,9 @@ from ..graph.trace import bind, evaluate, make_graph, traceable, user_source
 from ..ops.elementwise import convert
 from ..tensor import Tensor
 
+__all__ = ["carry_body", "carry_error", "cast", "check_structure", "common_inputs", "concrete", "eager",
+           "function_name", "leaf_names", "promote", "runner", "trace_body", "with_outputs"]
+
 
 class Body(NamedTuple):
     """A user function as a graph: its captured Tensors are its last inputs, its outputs the leaves of a tree."""
@@ -27,6 +30,7 @@ class Body(NamedTuple):
 
 
 def function_name(f: Callable[..., Any]) -> str:
+    """Return the name of a function, or of the class of a callable object."""
     return getattr(f, "__name__", type(f).__name__)
 
 
@@ -138,6 +142,7 @@ def promote(specs: Sequence[Spec]) -> Spec | None:
 
 
 def check_structure(where: str, what: str, expected: tree.Structure, got: tree.Structure) -> None:
+    """Raise TreeError unless two trees have the same structure."""
     if expected != got:
         raise TreeError(f"{where}: {what} must have the structure {expected}, got {got}, at {user_source()}")
 
@@ -148,12 +153,16 @@ def carry_body(where: str, make: Callable[[list[Spec]], Body], specs: list[Spec]
 
     Parameters
     ----------
+    where : str
+        Name of the loop for error messages.
     make : callable
         Traces the body for given specs of the carry; its first `n_carry` outputs are the new carry.
     specs : list of Spec
         Shapes and dtypes of the initial carry.
     names : list of str
         How to call the leaves in messages.
+    n_carry : int
+        Number of leaves of the carry.
 
     Returns
     -------
@@ -203,6 +212,7 @@ def runner(graph: Graph) -> Callable[..., list[Any]]:
 
 
 def carry_error(where: str, name: str, before: Spec, after: Spec) -> TypeError:
+    """Return the error for a carry whose shape or dtype changes from step to step."""
     if before.shape != after.shape:
         hint = "every step must return arrays of the shape it was given"
     else:

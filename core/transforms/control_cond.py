@@ -28,6 +28,8 @@ from .control_body import (
 from .partial import batch_graph, depends, forward_backward, jvp_graph, tangent_spec, zeros
 from .vmap import move_batch_axis
 
+__all__ = ["cond", "cond_p", "guarded", "hides_zeros", "pick", "switch"]
+
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
     """``true_fun(*operands)`` where `pred` is true, else ``false_fun(*operands)``; only that one is computed.

@@ -22,6 +22,8 @@ from .control_cond import cond
 from .control_scan import moving_carry
 from .partial import tangent_spec, vjp_graph, zeros
 
+__all__ = ["advance", "backward_loop", "reversible_steps"]
+
 _REPEATS = 40
 
 

@@ -46,6 +46,9 @@ from .partial import (
 )
 from .vmap import move_batch_axis
 
+__all__ = ["RUN_AGAIN", "check_carry", "constants_first", "interleave", "moving_carry", "scan", "scan_p", "segments",
+           "spread"]
+
 
 def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
          checkpoint: bool | int = False) -> tuple[Any, Any]:

@@ -14,6 +14,8 @@ from ..graph.trace import bind, dead_code
 from ..ops.contract import dot_general
 from ..ops.elementwise import add
 
+__all__ = ["take_out_products"]
+
 
 class Product(NamedTuple):
     """One term of a sum: the product of two values of each step, found among the loop's xs or ys."""

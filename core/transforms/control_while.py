@@ -47,6 +47,8 @@ from .control_scan import (
 from .partial import batch_graph, jvp_graph, tape_of
 from .vmap import BatchTensor, move_batch_axis
 
+__all__ = ["CHECKPOINTS", "fori_loop", "while_loop", "while_p"]
+
 COUNTER = Spec((), np.dtype(np.int64))
 CHECKPOINTS = 64
 

@@ -14,6 +14,8 @@ from .. import tree
 from ..graph.trace import traceable
 from .rules import Rules, apply, zeros_like_value
 
+__all__ = ["custom_jvp", "custom_vjp"]
+
 
 class _Custom:
     """A function with its own derivative: arguments flattened, rules called with trees."""

@@ -16,6 +16,8 @@ import numpy as np
 
 from ..graph.graph import Spec
 
+__all__ = ["address_of", "c_entry", "c_loop", "call_c", "default_abi", "numba_entry", "parse_abi"]
+
 _TOKEN = re.compile(r"(value|in|shape|size|ndim|out|outshape|outsize|outndim)(\d+)(?::(int32|int64))?$")
 
 

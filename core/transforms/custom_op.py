@@ -21,6 +21,8 @@ from .grad import inexact
 from .rules import Rules
 from .vmap import move_batch_axis, vmap
 
+__all__ = ["custom_op", "spec"]
+
 MODES = ("numba", "python", "cfunc")
 
 

@@ -20,6 +20,8 @@ from .forward import jvp
 from .scalar import over_numpy, scalar_graph
 from .vmap import vmap
 
+__all__ = ["Elementwise", "elementwise"]
+
 
 class Elementwise:
     """A function of scalars applied to arrays with broadcasting. Made by `elementwise`.

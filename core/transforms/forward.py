@@ -19,6 +19,8 @@ from ..tensor import Tensor
 from .grad import check_arrays, check_inexact, inexact, split_aux
 from .results import own, own_tensors, own_tree
 
+__all__ = ["DualTensor", "DualTrace", "jvp", "linearize"]
+
 
 class DualTensor(Tensor):
     """A value and its tangent (of the same shape and dtype)."""

@@ -25,6 +25,9 @@ from ..tensor import VALUES, Tensor
 from .kept import check, keep
 from .results import own, own_tree
 
+__all__ = ["Node", "TapeTensor", "TapeTrace", "backward", "check_arrays", "check_inexact", "check_plain", "grad",
+           "inexact", "replaced", "select_arguments", "split_aux", "value_and_grad", "vjp"]
+
 
 class Node:
     """One recorded operation: enough to run its vjp rule."""
@@ -292,6 +295,7 @@ def check_plain(x: Any, where: str) -> None:
 
 
 def check_inexact(leaves: Sequence[Any], where: str) -> None:
+    """Raise TypeError unless all leaves are float or complex."""
     for leaf in leaves:
         if isinstance(leaf, np.ndarray):
             check_plain(leaf, where)
@@ -409,6 +413,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
 
 
 def split_aux(out, f):
+    """Return the pair (value, aux) that a function with has_aux=True returns, or raise TypeError."""
     if not isinstance(out, tuple) or len(out) != 2:
         raise TypeError(
             f"{_name(f)}: with has_aux=True it must return a pair (value, aux), got "

@@ -24,6 +24,8 @@ from .grad import inexact, replaced, vjp
 from .jacobian import jacfwd
 from .rules import Rules, apply
 
+__all__ = ["custom_linear_solve", "root"]
+
 
 def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[Callable, Any], Any],
                         transpose_solve: Callable[[Callable, Any], Any] | None = None, symmetric: bool = False) -> Any:

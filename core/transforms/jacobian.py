@@ -15,6 +15,8 @@ from .grad import check_inexact, grad, replaced, select_arguments, split_aux, vj
 from .results import own_tree
 from .vmap import vmap
 
+__all__ = ["hessian", "hvp", "jacfwd", "jacrev"]
+
 
 def _basis(leaves):
     """All unit tangents of a list of arrays: for each leaf an array (total, *shape)."""

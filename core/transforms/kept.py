@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["check", "keep"]
+
 SMALL = 1 << 14  # bytes; copying this much costs less than NumPy's call for an operation on it
 
 

@@ -19,6 +19,9 @@ from .forward import DualTensor, DualTrace
 from .grad import TapeTensor, TapeTrace, backward
 from .vmap import BatchTensor, BatchTrace, move_batch_axis
 
+__all__ = ["batch_graph", "depends", "forward_backward", "jvp_graph", "split_invariant", "tangent_spec", "tape_of",
+           "vjp_graph", "zeros"]
+
 
 def tangent_spec(spec: Spec) -> Spec:
     """Spec of the tangents and cotangents of a value."""

@@ -12,6 +12,8 @@ import numpy as np
 from .. import tree
 from ..tensor import Tensor
 
+__all__ = ["own", "own_tensors", "own_tree"]
+
 
 def own(leaves: list[Any]) -> list[Any]:
     """The leaves of a result, in the same list, copied unless this list is all that refers to their memory."""

@@ -26,6 +26,8 @@ from .forward import DualTensor, DualTrace
 from .grad import TapeTensor, TapeTrace, inexact, vjp
 from .vmap import BatchTensor, BatchTrace, vmap
 
+__all__ = ["Rules", "apply", "zeros_like_value"]
+
 
 class Rules:
     """A function of leaves with its derivative rules, any of which may be absent.

@@ -22,6 +22,8 @@ from ..graph.trace import GraphTensor, GraphTrace, bind, dead_code, evaluate
 from ..ops.elementwise import select
 from ..tensor import Tensor
 
+__all__ = ["over_numpy", "scalar_graph"]
+
 MOST_PATHS, MOST_DECISIONS = 512, 64  # of a function, and on one way through it
 
 _NUMPY = {

@@ -12,6 +12,8 @@ import numpy as np
 from ..graph.graph import Const, Graph
 from ..kernels.njit import FASTMATH
 
+__all__ = ["device_function", "source"]
+
 _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
     "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",

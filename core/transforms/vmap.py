@@ -16,6 +16,8 @@ from ..views import in_c_order
 from .grad import check_arrays
 from .results import own
 
+__all__ = ["BatchTensor", "BatchTrace", "move_batch_axis", "vmap"]
+
 
 class BatchTensor(Tensor):
     """A batch of values that the function sees as one; `axis` is where the batch lies in `value`."""

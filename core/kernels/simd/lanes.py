@@ -10,6 +10,10 @@ from numba.extending import intrinsic
 from .link import has_avx512
 from .vector import I32, I64, Vec, call, common, dtype_of, splat_value, vector_of, width_of
 
+__all__ = ["all_", "any_", "bitcast", "bits", "concat", "convert", "extract", "from_bits", "high", "insert", "iota",
+           "low", "max_", "min_", "parity", "popcount", "select", "shuffle", "shuffle2", "splat", "sum_",
+           "unzip_lanes", "xor_lanes", "zip_lanes"]
+
 
 def _indices(indices, upper, where):
     items = list(indices) if isinstance(indices, types.BaseTuple) else []

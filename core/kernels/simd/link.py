@@ -8,6 +8,8 @@ import llvmlite.binding as llvm
 
 from .. import vecmath
 
+__all__ = ["has_avx512", "link", "link_vecmath"]
+
 _libraries: dict = {}
 
 

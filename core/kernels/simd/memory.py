@@ -23,6 +23,9 @@ from .vector import (
     width_of,
 )
 
+__all__ = ["address", "gather", "gather_masked", "load", "load_masked", "load_scalar", "load_splat", "scatter",
+           "scatter_masked", "store", "store_masked"]
+
 
 @intrinsic
 def address(typingctx, array, index):

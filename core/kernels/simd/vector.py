@@ -12,6 +12,9 @@ from numba.extending import lower_builtin, lower_cast, models, register_model
 
 from ..native import checked
 
+__all__ = ["FLAGS", "I32", "I64", "LLVM", "Vec", "alignment", "call", "check_lanes", "common", "dtype_of",
+           "element_of", "pointer", "splat_value", "start", "vector_of", "width_of"]
+
 I32, I64 = ir.IntType(32), ir.IntType(64)
 LLVM = {
     types.float32: ir.FloatType(),
@@ -60,12 +63,14 @@ class _VecModel(models.PrimitiveModel):
 
 # ------------------------------------------------------------------------------------------------ checks and helpers
 def width_of(n, where):
+    """Return the value of a literal width, or raise TypingError."""
     if not isinstance(n, types.IntegerLiteral) or n.literal_value < 1:
         raise TypingError(f"simd.{where}: width must be a literal integer >= 1, got {n}")
     return n.literal_value
 
 
 def vector_of(v, where, dtype="vector"):
+    """Return `v` if it is a vector type of the wanted kind, or raise TypingError."""
     if (
         not isinstance(v, Vec)
         or (dtype == "float" and not v.is_float)
@@ -76,6 +81,7 @@ def vector_of(v, where, dtype="vector"):
 
 
 def dtype_of(dtype, where):
+    """Return the Numba type of a dtype argument, or raise TypingError."""
     if isinstance(dtype, types.DTypeSpec | types.NumberClass):
         return dtype.dtype
     raise TypingError(f"simd.{where}: dtype must be a NumPy scalar type such as np.float32, got {dtype}")
@@ -92,6 +98,7 @@ def common(where, *vs):
 
 
 def element_of(a, where):
+    """Return the element type of an array or pointer that vectors can be loaded from, or raise TypingError."""
     if isinstance(a, types.CPointer):
         return a.dtype
     if not isinstance(a, types.Array) or a.layout not in "CF" or (a.layout == "F" and a.ndim > 1):
@@ -140,16 +147,19 @@ def _check(context, builder, array, index, wanted):
 
 
 def alignment(vec):
+    """Return the alignment in bytes of one lane."""
     return max(1, getattr(vec.scalar, "bitwidth", 8) // 8)
 
 
 def splat_value(builder, x, n):
+    """Emit a vector with the value `x` in each of its `n` lanes."""
     t = ir.VectorType(x.type, n)
     v = builder.insert_element(ir.Constant(t, ir.Undefined), x, ir.Constant(I32, 0))
     return builder.shuffle_vector(v, ir.Constant(t, ir.Undefined), ir.Constant(ir.VectorType(I32, n), [0] * n))
 
 
 def call(builder, name, result, args, **kwargs):
+    """Emit a call of the function `name`, and declare it where necessary."""
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [a.type for a in args]), name)
     return builder.call(function, args, **kwargs)
 

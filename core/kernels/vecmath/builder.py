@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import struct
 
+__all__ = ["Builder", "Value", "type_name"]
+
 _BITS = {"f32": 32, "f64": 64}
 _MANTISSA = {"f32": 23, "f64": 52}
 _BIAS = {"f32": 127, "f64": 1023}
@@ -116,6 +118,8 @@ class Builder:
     fma : bool
         Whether the target multiplies and adds in one rounding. Without it `llvm.fma` would be a call into libm, so
         exact products are split by Dekker's method instead.
+    parent : Builder, optional
+        Builder whose lines of code this one continues.
     """
 
     def __init__(self, dtype: str, width: int = 1, fma: bool = True, parent: Builder | None = None):

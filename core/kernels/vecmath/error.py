@@ -6,6 +6,8 @@ from .builder import Builder, Value
 from .exponential import expm1_polynomial, reduce_exp, two_powers
 from .registry import function
 
+__all__: list[str] = []
+
 # Everything below by Remez exchange against mpmath, with t = (x-3)/(x+3), as in Shepherd and Laframboise, "Chebyshev
 # approximation of (1+2x)exp(x^2)erfc(x)", Math. Comp. 36 (1981) 249.
 # (x+3) exp(x^2) erfc(x) on 0 <= x <= 28 (f32: 11), relative error 7e-18, 3e-9; the first two terms have second parts.

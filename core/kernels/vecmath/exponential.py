@@ -5,6 +5,8 @@ from __future__ import annotations
 from .builder import Builder, Value
 from .registry import function
 
+__all__ = ["EXP_RANGE", "LN2", "exp_of_sum", "expm1_polynomial", "reduce_exp", "two_powers"]
+
 LOG2E = 1.4426950408889634
 # ln 2 in two parts; the first has 33 (24: 12) significant bits, so that n*LN2_HI is exact with or without FMA (fdlibm).
 LN2 = {

@@ -6,6 +6,8 @@ from .builder import Builder, Value
 from .exponential import EXP_RANGE, LN2, exp_of_sum
 from .registry import function
 
+__all__ = ["split_exponent", "split_exponent_subnormal"]
+
 # (log(1+f) - f + f^2/2)/f^3 for sqrt(1/2) <= 1+f < sqrt(2). Remez exchange, relative error of log(1+f) 5.9e-9.
 _LOG_F32 = (
     0.3333333134651184, -0.250008225440979, 0.2000124305486679, -0.16623321175575256, 0.14201487600803375,

@@ -7,6 +7,8 @@ from .exponential import LN2, exp_of_sum
 from .logarithm import split_exponent, split_exponent_subnormal
 from .registry import function
 
+__all__: list[str] = []
+
 _INF = float("inf")
 
 # Bits of 1/sqrt(x) from those of x (C. Lomont, "Fast inverse square root", 2003): off by 3.5 % at most.

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from .builder import Value
 
+__all__ = ["FUNCTIONS", "Row", "function"]
+
 
 class Row(NamedTuple):
     """One function of the library."""

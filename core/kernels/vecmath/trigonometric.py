@@ -5,6 +5,8 @@ from __future__ import annotations
 from .builder import Builder, Value
 from .registry import function
 
+__all__: list[str] = []
+
 # pi/2 in three parts of a full mantissa each (mpmath); pi/4 and pi/2 in two.
 _PI_2 = {
     "f32": (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),

@@ -78,7 +78,7 @@ class Network:
         ----------
         numbers : sequence of int or str
         where : str
-        Name of the caller, for error messages.
+            Name of the caller, for error messages.
         names : sequence of str, optional
             Name of the atoms in error messages.
 

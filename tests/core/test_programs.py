@@ -29,7 +29,7 @@ class Program(NamedTuple):
     seed: int
 
     def values(self, batch=()):
-        """Inputs, drawn anew for each example of a batch."""
+        """Inputs, drawn separately for each example of a batch."""
         rng = np.random.default_rng(self.seed)
         out = []
         for shape, dtype in self.inputs:

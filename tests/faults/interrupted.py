@@ -63,6 +63,6 @@ def search(rng, folder):
 
 FAULTS = [
     Fault("Ctrl-C in a compiled loop", "it stops within a second, and the function still works", compiled_loop, 50),
-    Fault("Ctrl-C during a simulation", "it stops within a second, and the run goes on bit for bit", simulation, 50),
+    Fault("Ctrl-C during a simulation", "it stops within a second, and the run resumes bit for bit", simulation, 50),
     Fault("Ctrl-C during a search", "it stops within a second, and the next search works", search, 50),
 ]

@@ -196,7 +196,7 @@ def resume(path):
 
 
 class Continued:
-    """A file of a reporter that a resumed run goes on writing."""
+    """A file of a reporter that a resumed run continues."""
 
     def __init__(self, kind, suffix):
         self.kind, self.suffix = kind, suffix

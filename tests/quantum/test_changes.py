@@ -23,7 +23,7 @@ def outcome(circuit, simulator, **options):
 
 
 @pytest.mark.parametrize("simulator", SIMULATORS)
-def test_circuits_that_grow_are_compiled_anew(simulator):
+def test_circuits_that_grow_are_recompiled(simulator):
     circuit = quantum.Circuit(2).x(0)
     assert outcome(circuit, simulator) == {"01": 20}
     circuit.swap(0, 1)

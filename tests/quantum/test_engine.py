@@ -153,7 +153,7 @@ def test_theta_by_order_and_by_name_and_data():
         np.testing.assert_allclose(quantum.run(circuit, theta, data).statevector(), expected, rtol=0, atol=1e-12)
 
 
-def test_a_changed_circuit_is_compiled_anew():
+def test_a_changed_circuit_is_recompiled():
     circuit = quantum.Circuit(2).h(0)
     assert quantum.run(circuit).probabilities().round(12).tolist() == [0.5, 0.5, 0, 0]
     circuit.cx(0, 1)

@@ -246,7 +246,7 @@ def test_other_errors():
         quantum.run(circuit.copy().measure(0, 0), [0.1], simulator="subspace", shots=10)
 
 
-def test_a_changed_circuit_is_compiled_anew():
+def test_a_changed_circuit_is_recompiled():
     circuit = quantum.Circuit(2).x(0).givens("a", 0, 1)
     before = quantum.run(circuit, [0.3], simulator="subspace").amplitudes
     after = quantum.run(circuit.givens("a", 0, 1), [0.3], simulator="subspace").amplitudes

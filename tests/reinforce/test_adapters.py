@@ -255,7 +255,7 @@ def test_environments_that_cannot_be_games():
 
 
 def test_copies_of_environments_that_pickle_by_their_arguments():
-    """`copy.deepcopy` would begin such an environment anew."""
+    """`copy.deepcopy` would restart such an environment."""
     gymnasium = pytest.importorskip("gymnasium")
 
     class Counter(gymnasium.Env, gymnasium.utils.EzPickle):

@@ -1,4 +1,4 @@
-"""AlphaZero: its loss against the formula, its targets against a game played by hand, that it learns, goes on bit for
+"""AlphaZero: its loss against the formula, its targets against a game played by hand, that it learns, resumes bit for
 bit, and refuses.
 """
 

@@ -254,7 +254,7 @@ def test_trees_grow_and_are_kept_between_moves():
     assert again.tree.root.visits > 301  # what was known is kept
 
 
-def test_sequential_halving_begins_anew_after_a_move():
+def test_sequential_halving_restarts_after_a_move():
     """Visits that were kept would disturb how it shares out its own."""
     search, fresh = (make(64, policy=rl.Gumbel(max_considered_actions=4, gumbel_scale=0.0)) for _ in range(2))
     action = search(GAME.initial_state()).action

@@ -208,7 +208,7 @@ def test_segments_follow_the_episodes(rng):
 
 
 def test_rollouts_one_after_the_other_are_the_whole(rng):
-    """`clear` goes on where the environments are, restarts included."""
+    """`clear` continues from the present environments, restarts included."""
     data = observations, actions, rewards, terminated, truncated = stream(rng, 24, 3, ends=0.3)
     whole, parts = rl.TrajectoryBuffer(72, SPACE, ACTION,
                                        num_envs=3), rl.TrajectoryBuffer(24, SPACE, ACTION, num_envs=3)

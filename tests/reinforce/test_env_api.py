@@ -409,7 +409,7 @@ def test_one_environment_through_gymnasium(gymnasium):
     assert steps == [False] * 199 + [True]  # its time limit
 
 
-def test_a_single_environment_does_not_begin_anew_by_itself(gymnasium):
+def test_a_single_environment_does_not_restart_by_itself(gymnasium):
     env = gymnasium.make("triskele/CartPole-v1").unwrapped
     env.reset(seed=0)
     while not env.step(1)[2]:

@@ -220,7 +220,7 @@ class TestReuse:
         assert second.root_value == pytest.approx(np.nansum(second.visits * second.values) / second.visits.sum(),
                                                   abs=0.02)
 
-    def test_another_position_begins_anew(self):
+    def test_another_position_starts_from_scratch(self):
         search = rl.MCTS(GAME, simulations=300, seed=5)
         search(GAME.initial_state())
         search.advance(1)

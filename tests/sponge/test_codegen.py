@@ -203,7 +203,7 @@ def test_same_source_is_the_same_module():
     assert load_module(source, "test_same") is load_module(source, "test_same")
 
 
-def test_damaged_file_is_written_anew(tmp_path, monkeypatch):
+def test_damaged_file_is_rewritten(tmp_path, monkeypatch):
     monkeypatch.setenv("TRISKELE_CACHE_DIR", str(tmp_path))
     source = "VALUE = 'damaged'\n"
     module = load_module(source, "test_damaged")

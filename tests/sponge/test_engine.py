@@ -130,7 +130,7 @@ def particles(n=3, **options):
     return sponge.System(sponge.Topology.of_particles(n), np.ones(n), positions=np.zeros((n, 3)), **options)
 
 
-def test_arrays_that_have_to_grow_are_planned_anew():
+def test_plans_are_rebuilt_when_arrays_grow():
     system = particles()
     grown = system.add(Grown())
     engine = Engine(system)

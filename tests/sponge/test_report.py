@@ -363,7 +363,7 @@ def test_a_full_disk_leaves_whole_records(tmp_path, monkeypatch, small_disk, kin
     other.run(10)
     other.run(sim.step - 11, report=[getattr(sponge, kind)(f"b.{ending}", 1)])
     assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
-    sim.run(3, report=[getattr(sponge, kind)(f"a.{ending}", 1)])  # room again: the run goes on
+    sim.run(3, report=[getattr(sponge, kind)(f"a.{ending}", 1)])  # room again: the run continues
 
 
 def test_a_full_disk_leaves_whole_frames_in_hdf5(tmp_path, monkeypatch, small_disk):
@@ -379,7 +379,7 @@ def test_a_full_disk_leaves_whole_frames_in_hdf5(tmp_path, monkeypatch, small_di
         assert file["particles/all/position/step"][:].tolist() == seen.steps
         assert np.array_equal(file["particles/all/position/value"], np.array(seen.positions))
         assert len(seen.steps) > 10
-    sim.run(3, report=[sponge.H5MD("a.h5", 1, double=True)])  # room again: the run goes on
+    sim.run(3, report=[sponge.H5MD("a.h5", 1, double=True)])  # room again: the run continues
     with h5py.File("a.h5") as file:
         assert file["particles/all/position/step"][-3:].tolist() == [sim.step - 2, sim.step - 1, sim.step]
 

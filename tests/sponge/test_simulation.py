@@ -111,7 +111,7 @@ def test_seeds_make_runs_differ_and_repeat():
     assert np.array_equal(end(1), end(1)) and not np.allclose(end(1), end(2))
 
 
-def test_plans_made_anew_by_a_phase_in_python_are_used_at_once():
+def test_plans_rebuilt_by_a_phase_in_python_are_used_at_once():
     # a barostat computes energies in a smaller box, where the neighbour list may have to grow
     engine = springs()._engine
     made = []

@@ -371,7 +371,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_functions_read_besides_their_arguments_is_read_anew(kind):
+def test_captured_values_of_functions_are_read_again(kind):
     everywhere, cases = _cases()
     if kind.startswith("shifted"):
         cases = {"global": cases["global"]}

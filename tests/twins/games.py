@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class _Board:
-    """`cells[r][c]` is ".", "x" (player 0) or "o" (player 1); `winner` is None while the game goes on, and -1 for a
+    """`cells[r][c]` is ".", "x" (player 0) or "o" (player 1); `winner` is None while the game lasts, and -1 for a
     draw.
     """
 

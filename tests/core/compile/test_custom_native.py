@@ -67,7 +67,7 @@ def test_what_does_not_compile_stays_with_python(rng, monkeypatch):
     assert np.all(np.isfinite(f(rng.normal(size=4)))) and len(calls) == 50
 
 
-def test_addresses_are_found_anew_in_a_second_process(tmp_path):
+def test_addresses_are_resolved_again_in_a_second_process(tmp_path):
     source = tmp_path / "program.py"
     source.write_text(textwrap.dedent("""
         import numba, numpy as np

@@ -20,7 +20,7 @@ def equal(circuit: Circuit, other: Circuit, *, up_to_phase: bool = True, atol: f
     ----------
     circuit, other : Circuit
     up_to_phase : bool
-        Whether a global phase, the same for all values of parameters or not, makes no difference.
+        Whether to ignore a global phase, constant or depending on parameters.
     atol : float
         Largest difference in norm of final states.
     seed : int

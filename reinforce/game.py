@@ -272,7 +272,7 @@ class State:
         Raises
         ------
         GameError
-            If there is no such player; at chance nobody is to move.
+            If there is no such player; at chance nodes no player is to move.
         """
         seen = self.player if player is None else player
         if isinstance(seen, bool) or not isinstance(seen, (int, np.integer)) or not 0 <= seen < self.game.num_players:

@@ -86,7 +86,7 @@ class BitFunctions:
         first = clipped(n, low, high)
         rest = self._binary("", "sub", n, first)
         second = clipped(rest, low, high)
-        # in three steps, of which only the last rounds
+        # in three steps; only the last rounds
         for e in (self._binary("", "sub", rest, second), second, first):
             power = self._binary("", "shl", self._binary("", "add", e, self._whole(high, e)),
                                  self._whole(info.nmant, e))

@@ -70,7 +70,7 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
         values; side effects happen then only.
     static_argnames : str or sequence of str
         Arguments that are not arrays but part of the program: strings, functions, sizes. Hashable; each new value
-        compiles anew.
+        compiles again.
     debug : bool
         Run operation by operation instead and raise FloatingPointError at the first one that makes a NaN or an
         infinity out of finite values, with the line that asked for it.

@@ -67,7 +67,7 @@ def _accumulating(graph: Graph, overwritable: set[int]) -> Graph:
 
 
 def _transposing(graph: Graph) -> Graph:
-    """Products of which only a transposition is read write that."""
+    """Matrix products whose result is used only transposed are written transposed."""
     uses = Counter(a for e in graph.equations for a in e.inputs if isinstance(a, Var))
     uses.update(o for o in graph.outputs if isinstance(o, Var))
     equations = {e.outputs[0]: e for e in graph.equations}

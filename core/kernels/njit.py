@@ -344,7 +344,7 @@ def kernel(function: Callable | None = None, *, cache: bool = True, **options) -
 
 
 def device(function: Callable | None = None, **options) -> Any:
-    """Compile a formula: called by kernels, of which it becomes a part. Parameters as for `kernel`."""
+    """Compile a function to be inlined into kernels. Parameters as for `kernel`."""
     if function is None:
         return functools.partial(device, **options)
     return Compiled(function, False, options)

@@ -46,7 +46,7 @@ def default_abi(n_in: int, n_out: int) -> tuple[str, ...]:
 
 
 def parse_abi(abi: Sequence[str], where: str) -> list[tuple[str, int, np.dtype]]:
-    """Parameters of the C function as (what, of which array, integer type)."""
+    """Parameters of the C function as (kind, array, integer type)."""
     parsed = []
     for token in abi:
         match = _TOKEN.match(token)

@@ -94,7 +94,7 @@ class Molecule:
         charge: int = 0,
         energies: dict[str, float] | None = None,
     ) -> Molecule:
-        """A molecule whose integrals are known, over orbitals of which the lowest are occupied; arguments are the
+        """Return a molecule with known integrals, over orbitals whose lowest ones are occupied; arguments are the
         attributes.
 
         Raises

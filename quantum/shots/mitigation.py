@@ -220,7 +220,7 @@ class Readout:
         Parameters
         ----------
         run : callable
-            Circuit to its result, of which `sample()` gives the classical bits; noise is its own.
+            Function from a circuit to its result, whose `sample()` gives the classical bits; noise is its own.
         num_qubits : int
         """
         from ..circuit import Circuit

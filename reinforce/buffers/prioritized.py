@@ -101,7 +101,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     @property
     def nbytes(self) -> int:
-        """Memory of the whole buffer, all of which is set aside at once; none is taken later."""
+        """Memory of the whole buffer in bytes, allocated at once on creation."""
         return super().nbytes + SumTree.bytes_for(self.rows * self.num_envs)
 
     @property

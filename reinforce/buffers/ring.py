@@ -62,7 +62,7 @@ class Ring:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the whole buffer, all of which is set aside at once; none is taken later."""
+        """Memory of the whole buffer in bytes, allocated at once on creation."""
         kinds = [self.observation, self.action, *self.extra.values()]
         per_step = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in kinds) + 5  # reward and flags
         return self.rows * self.num_envs * per_step

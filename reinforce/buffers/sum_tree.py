@@ -1,6 +1,6 @@
 """A tree of sums: draws a leaf with probability proportional to its weight, and changes a weight, in logarithmic time.
 
-Eight children to a node, which are one cache line: a million leaves have seven levels. Every sum is formed anew from
+Eight children to a node, which are one cache line: a million leaves have seven levels. Every sum is recomputed from
 its children in one order, so that the tree depends on the weights alone, not on how they came about: weights restored
 give the tree bit for bit.
 """

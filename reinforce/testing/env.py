@@ -229,7 +229,7 @@ def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = Fals
 
 _SOURCE = '''"""Rules of {name} with bounds checked. {key}"""
 from triskele.core.extend import kernel
-from triskele.reinforce import random  # of the rules: an edit there compiles this anew
+from triskele.reinforce import random  # of the rules: an edit there recompiles this
 
 
 @kernel(boundscheck=True)

@@ -29,7 +29,7 @@ from numba import carray
 
 from triskele.core.extend import simd
 from triskele.core.extend import inner, kernel
-from triskele.reinforce import random  # of the rules: an edit there compiles this anew
+from triskele.reinforce import random  # of the rules: an edit there recompiles this
 from triskele.reinforce.vector.env import EnvArrays
 '''
 

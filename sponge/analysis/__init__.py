@@ -1,4 +1,4 @@
-"""Analysis of trajectories: arrays in, small results out, each of which can draw itself.
+"""Analysis of trajectories: functions of arrays, whose results have a `plot` method.
 
 Trajectories are ``positions`` [frames, n, 3] in nm with ``boxes`` [frames, 3, 3], one box [3, 3] (or lengths), or None;
 what a run writes can be read with MDTraj, ``mdtraj.load(...).xyz`` and ``.unitcell_vectors``. Results are frozen

@@ -29,7 +29,7 @@ def store_vectors(array, atoms, x, y, z):
 
 @device
 def load_triples(array, first):
-    """The nine coordinates of three atoms in a row, of which `first` are the numbers of the first."""
+    """The nine coordinates of three consecutive atoms; `first` holds the indices of the first ones."""
     one = np.int32(1)
     return (*load_vectors(array, first), *load_vectors(array, first + one), *load_vectors(array, first + one + one))
 

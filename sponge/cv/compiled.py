@@ -26,7 +26,7 @@ _codes: dict[str, int] = {}
 
 
 def status_code(what: str) -> int:
-    """A status of kernels for `what`, the same for every engine of the process."""
+    """A status of kernels for `what`, shared by all engines of the process."""
     return _codes.setdefault(what, _FIRST_STATUS + len(_codes))
 
 

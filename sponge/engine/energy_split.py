@@ -146,7 +146,7 @@ class EnergySplit:
                  reciprocal: bool = False):
         self.engine, self.solute = engine, np.asarray(solute, bool)
         if self.solute.shape != (engine.n,) or not self.solute.any():
-            raise ValueError(f"energy split: solute must be a mask of {engine.n} atoms, of which some belong to it, "
+            raise ValueError(f"energy split: solute must be a mask of {engine.n} atoms with at least one True, "
                              f"got "
                              f"{self.solute.sum()} of {self.solute.shape}")
         self.whole, self.everything = bool(self.solute.all()), terms == "all"
@@ -193,7 +193,7 @@ class EnergySplit:
 
     @property
     def always(self) -> Any:
-        """The engine for tasks of classes 1 and 2: ENERGY is set in its flags, of which only the status is read."""
+        """The engine for tasks of classes 1 and 2: ENERGY is set in its flags, and only the status of the flags is used."""
         return _Engine(self.engine, flags=self.flags)
 
     def _as_solute(self, potential):

@@ -149,7 +149,7 @@ def _hint(graph, nearest, forcefield):
     if not difference and int(graph.external.sum()) > int(nearest.external.sum()):
         return "it is bound to more residues than the force field knows: see CONECT records and disulfides"
     if set(difference) == {1}:
-        return "hydrogens do not fit: place them anew with sponge.build.add_hydrogens"
+        return "hydrogens do not fit: place them again with sponge.build.add_hydrogens"
     return "is the right force field loaded, and is the residue complete?"
 
 

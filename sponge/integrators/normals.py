@@ -95,7 +95,7 @@ def normals(first, k0, k1, step, kind):
     """Three normal numbers for each of sixteen atoms from `first` on: six vectors of float64, as coordinates lie.
 
     The number for axis a of an atom is a function of the key (k0, k1), step, kind, atom and a. The four words of a
-    block give two pairs, of which three numbers are used. None is beyond 6.7 standard deviations.
+    block give two pairs; three of these numbers are used. None is beyond 6.7 standard deviations.
     """
     a, b = _block(first, k0, k1, step, kind), _block(first + 8, k0, k1, step, kind)
     r, q = _radius(_word(a[0], b[0])), _radius(_word(a[2], b[2]))

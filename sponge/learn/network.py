@@ -24,7 +24,7 @@ _Self = TypeVar("_Self", bound="Network")
 
 
 class Network:
-    """A sum of energies of atoms, each of which sees its neighbours within a cut-off.
+    """Sum of atomic energies, each a function of the neighbours within a cut-off.
 
     Networks are frozen dataclasses: trees of weights, that transforms and optimisers of the core take whole. What is
     not trained stands in fields of the structure, the same for all networks:

@@ -181,7 +181,7 @@ def _coefficients(top: Prmtop, kind: str = "") -> tuple[np.ndarray, np.ndarray]:
         )
     if np.any(index != index.T):
         raise FileFormatError(f"{top.path}: section NONBONDED_PARM_INDEX must be symmetric in the types")
-    used = index > 0  # a negative index is a 10-12 pair, all of which are zero
+    used = index > 0  # a negative index is a 10-12 pair; these are all zero
     a, b = np.where(used, a[np.maximum(index, 1) - 1], 0.0), np.where(used, b[np.maximum(index, 1) - 1], 0.0)
     return a, b
 

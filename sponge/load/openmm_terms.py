@@ -95,7 +95,7 @@ class OpenMMTerms(Terms):
             self._not_in_a_box.append(where)
 
     def one_nonbonded(self, where: str, method: int) -> None:
-        """Remember the method of the NonbondedForce, of which there must be one."""
+        """Remember the method of the NonbondedForce; there must be exactly one."""
         if self._method is not None:
             raise FileFormatError(
                 f"{where}: there must be one NonbondedForce, got a second one (add their parameters up)"

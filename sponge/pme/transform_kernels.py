@@ -199,7 +199,7 @@ def _signed(k, n):
 
 @inner
 def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
-    """Add energy and virial of a line of the spectrum, of which `line` holds the double, to rows[chunk]."""
+    """Add energy and virial of a line of the spectrum to rows[chunk]; `line` holds twice its values."""
     block, ky = k // ny, _signed(k % ny, ny)
     kz = simd.convert(simd.iota(16), np.float64) + fft.LANES * block
     zero = simd.splat(0.0, 16)

@@ -28,7 +28,7 @@ __all__ = ["ReplicaExchange"]
 
 
 class ReplicaExchange(Replicas):
-    r"""Replicas in states of different temperature [1]_ or Hamiltonian [2]_, of which neighbours exchange
+    r"""Replicas in states of different temperature [1]_ or Hamiltonian [2]_, whose neighbours exchange
     configurations.
 
     State k is a simulation with its own system, temperature and pressure, and with the reduced potential

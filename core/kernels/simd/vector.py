@@ -88,7 +88,7 @@ def dtype_of(dtype, where):
 
 
 def common(where, *vs):
-    """The vector type of arguments of which some may be scalars."""
+    """Return the vector type of arguments, some of which may be scalars."""
     found = [v for v in vs if isinstance(v, Vec)]
     if not found or any(v != found[0] for v in found):
         raise TypingError(f"simd.{where}: vectors must have one dtype and width, got {', '.join(map(str, vs))}")

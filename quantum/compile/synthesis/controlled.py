@@ -87,7 +87,7 @@ def controlled_phase(circuit: Circuit, angle: Any, controls: Sequence[int], targ
 
 
 def controlled_matrix(circuit: Circuit, matrix: np.ndarray, controls: Sequence[int], target: int) -> None:
-    """A unitary (2, 2) matrix with controls: it is V D V* with diagonal D, of which D alone needs them."""
+    """A unitary (2, 2) matrix with controls: it is V D V* with diagonal D, and only D needs them."""
     triangle, v = scipy.linalg.schur(matrix, output="complex")
     low, high = np.angle(np.diag(triangle)).tolist()
     trivial = np.abs(v - np.diag(np.diag(v))).max() < 1e-15

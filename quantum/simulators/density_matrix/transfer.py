@@ -39,7 +39,7 @@ class Element(NamedTuple):
     qubits: tuple[int, ...]
     table: np.ndarray  # (1 or 5, 4**k, 4**k)
     angle: Linear | float | None = None
-    source: Instruction | None = None  # of a gate that is a user's function: the table is to be made anew in each run
+    source: Instruction | None = None  # of a gate that is a user's function: the table is made again in each run
 
 
 class Wide(NamedTuple):

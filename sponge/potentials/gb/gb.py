@@ -133,7 +133,7 @@ class GB(Potential):
         return polar + self.surface_tension * np.sum((radii + PROBE) ** 2 * (radii / born) ** 6)
 
     def born_radii(self, params: dict[str, Any], r: Any) -> Any:
-        """Effective Born radii (nm) at distances `r` [n, n], of which the diagonal is not used."""
+        """Effective Born radii (nm) at distances `r` (n, n), whose diagonal is unused."""
         radii = params["radii"]
         n = len(self.params["charges"])
         other = ~np.eye(n, dtype=bool)

@@ -18,7 +18,7 @@ that they are inlined)::
                                    such as (lanes(params, 8 * cluster), lanes(params, 8 * cluster + 4)) for two
                                    parameters per atom, which stand in blocks of four atoms: a4 b4.
     force(r2, i, j, c)             -(dU/dr)/r, from the squared distance, the parameters of both atoms, the constants;
-                                   `force_plain` serves pairs of clusters of which one has no Lennard-Jones parameters.
+                                   `force_plain` is for pairs of clusters one of which has no Lennard-Jones parameters.
     energy(r2, i, j, c)            for `energy_loop`: U and -(dU/dr)/r; it also sums the virial, into rows[chunk].
                                    `force_energy_loop` takes two, as `force_loop` does.
 
@@ -171,7 +171,7 @@ def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_tou
 @template
 def force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
                sums, blocks, rows, flags, constants, load, force, force_plain):
-    """Forces of a chunk; `force_plain` serves pairs of clusters of which one has no Lennard-Jones parameters."""
+    """Forces of a chunk; `force_plain` is for pairs of clusters one of which has no Lennard-Jones parameters."""
     _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums,
           blocks,
           rows, flags, constants, load, _run, force, force_plain, False)

@@ -21,6 +21,10 @@ class Terms(Protocol):
     def num_qubits(self) -> int:
         """One more than the last qubit that a string acts on."""
 
+    @property
+    def is_hermitian(self) -> bool:
+        """Whether all coefficients are real."""
+
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[tuple[str, complex]]: ...

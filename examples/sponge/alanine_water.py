@@ -31,10 +31,10 @@ RIGHT = analysis.Rectangle(phi=(0.0, 2.2))
 LABELS = {"plain": "plain", "cross0": "α = 0", "cross0.5": "α = 0.5", "cross1": "α = 1"}
 
 
-def tempered(ns, cross, plain, seed, highest, folder):
+def tempered(ns, learn, cross, plain, seed, highest, folder):
     """One run, and what is left of it: a small file."""
     name = "plain" if plain else f"cross{cross:g}"
-    sits, states, phi, psi = simulate(ns, 0.0 if plain else max(ns / 4, 0.025), 0.5 if plain else cross, plain, seed,
+    sits, states, phi, psi = simulate(ns, 0.0 if plain else learn, 0.5 if plain else cross, plain, seed,
                                       highest, folder)
     weights = np.full(len(phi), 1 / len(phi)) if plain else sits.weights(states)
     shares = np.full(len(sits.temperatures), np.nan) if plain else len(sits.temperatures) * sits.shares()
@@ -179,16 +179,17 @@ def draw(kinds, surfaces, shares, effective, output):
     print(f"picture: {output}")
 
 
-def main(ns, cross, plain, lifetime_runs, only_combine, highest, seed, threads, folder, output):
+def main(ns, learn, cross, plain, lifetime_runs, only_combine, highest, seed, threads, folder, output):
     core.set_threads(threads)
     folder = Path(folder) if folder else Path(output).with_suffix("") if output else Path("alanine_water")
     folder.mkdir(exist_ok=True)
+    learn = max(ns / 4, 0.025) if learn is None else learn
     everything = cross is None and not plain and not lifetime_runs
     if not only_combine:
         for share in (0.0, 0.5, 1.0) if everything else () if cross is None else (cross,):
-            tempered(ns, share, False, seed, highest, folder)
+            tempered(ns, learn, share, False, seed, highest, folder)
         if plain or everything:
-            tempered(ns, None, True, seed, highest, folder)
+            tempered(ns, learn, None, True, seed, highest, folder)
         if lifetime_runs or everything:
             lifetimes(ns, lifetime_runs or 2, seed, folder)
     if only_combine or everything:
@@ -198,7 +199,9 @@ def main(ns, cross, plain, lifetime_runs, only_combine, highest, seed, threads, 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--ns", type=float, default=0.04,
-                        help="of production in each run; a quarter more goes before, to learn n_k")
+                        help="of production in each run")
+    parser.add_argument("--learn", type=float,
+                        help="ns before production in which n_k is learned; defaults to a quarter of --ns, at least 0.025")
     parser.add_argument("--cross", type=float, choices=(0.0, 0.5, 1.0), help="only the tempered run with this share")
     parser.add_argument("--plain", action="store_true", help="only the run without tempering")
     parser.add_argument("--lifetimes", type=int, default=0, dest="lifetime_runs",

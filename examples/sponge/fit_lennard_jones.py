@@ -42,7 +42,7 @@ def data(cells, steps):
     return [ensemble.values(o, system.params()).mean(axis=0) for o in (g, p)]
 
 
-def main(output):
+def main(output, rounds):
     wanted = ["nonbonded/epsilons", "nonbonded/sigmas"]
     ways = {
         "reweighting": (5, differentiate.Reweighting(BATH, steps=20_000, every=100, equilibrate=1000)),
@@ -61,7 +61,7 @@ def main(output):
         start = time.perf_counter()
         found[name] = fit = sponge.fit(argon(cells, 0.985 * SIGMA, 1.05 * EPSILON),
                                        [targets.rdf(R, g, error=0.03),
-                                        targets.pressure(p, error=30.0)], wanted, by=way, rounds=6)
+                                        targets.pressure(p, error=30.0)], wanted, by=way, rounds=rounds)
         (epsilon, sigma), (e1, e2) = ([d[k] for k in wanted] for d in (fit.parameters, fit.errors))
         print(f"{name:<19} {cells**3:>4} atoms   epsilon {epsilon:.4f} ± {e1:.4f}   sigma {sigma:.5f} ± {e2:.5f}   "
               f"pressure {float(fit.reached['pressure']):6.0f} "
@@ -94,4 +94,5 @@ def main(output):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default="fit_lennard_jones.png", help="where the picture goes")
+    parser.add_argument("--rounds", type=int, default=6, help="of each fit, at most")
     main(**vars(parser.parse_args()))

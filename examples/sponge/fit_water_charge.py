@@ -29,7 +29,7 @@ def water(scale=1.0):
     return system
 
 
-def main(output):
+def main(output, rounds):
     start = time.perf_counter()
     true = water()
     charges = true.nonbonded.params["charges"]
@@ -51,7 +51,7 @@ def main(output):
     ):
         by = differentiate.Reweighting(BATH, steps=steps, every=100, equilibrate=1500, barostat=PRESSURE)
         start = time.perf_counter()
-        found[name] = fit = sponge.fit(water(0.96), wanted, one_number, by=by, rounds=6)
+        found[name] = fit = sponge.fit(water(0.96), wanted, one_number, by=by, rounds=rounds)
         print(f"from {name:<19} charge of O {fit.parameters['charge of O']:.4f} ± {fit.errors['charge of O']:.4f} e "
               f"(TIP3P: {charges[0]:.4f})   "
               f"{len(fit.history)} rounds, {time.perf_counter() - start:.0f} s")
@@ -75,4 +75,5 @@ def main(output):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default="fit_water_charge.png", help="where the picture goes")
+    parser.add_argument("--rounds", type=int, default=6, help="of each fit, at most")
     main(**vars(parser.parse_args()))

@@ -1,6 +1,5 @@
 """Decomposition: exact with global phases, in the basis, few CNOTs; equality of circuits."""
 
-import doctest
 
 import numpy as np
 import pytest
@@ -11,9 +10,7 @@ from hypothesis import strategies as st
 from tests.quantum.test_gates import CIRCUITS, circuit_of
 from tests.twins import statevector as twin
 from triskele import quantum
-from triskele.quantum import equal as equal_module
 from triskele.quantum import gates
-from triskele.quantum.compile import decompose as decompose_module
 from triskele.quantum.compile.decompose import decompose
 from triskele.quantum.compile.synthesis.kak import canonical, two_qubit
 from triskele.quantum.compile.synthesis.shannon import shannon
@@ -202,10 +199,6 @@ def test_equality():
                      quantum.Circuit(1)) and equal(quantum.Circuit(1).rz(1e-6, 0), quantum.Circuit(1), atol=1e-5)
     with pytest.raises(CircuitError, match="gates alone"):
         equal(a, quantum.Circuit(2).measure_all())
-
-
-def test_examples_in_docstrings():
-    assert doctest.testmod(decompose_module).failed == doctest.testmod(equal_module).failed == 0
 
 
 def test_instruction_of_an_exact_angle_stays_itself():

@@ -1,6 +1,5 @@
 """Circuits as JSON: exact, stable, and refused where they are none."""
 
-import doctest
 import json
 
 import numpy as np
@@ -12,7 +11,6 @@ from tests.quantum.test_gates import CIRCUITS, circuit_of
 from triskele import quantum
 from triskele.quantum import gates
 from triskele.quantum.errors import CircuitError, GateError, ParameterError
-from triskele.quantum.io import json as module
 
 Circuit = quantum.Circuit
 
@@ -119,7 +117,3 @@ def test_what_cannot_be_written():
     kick = quantum.gate(lambda t: np.exp(1j * t) * np.eye(2), 1, 1, "kick")
     with pytest.raises(CircuitError, match="kick is a function"):
         Circuit(1).append(kick, 0, [0.1]).to_json()
-
-
-def test_examples_in_docstrings():
-    assert doctest.testmod(module).failed == 0

@@ -1,6 +1,5 @@
 """Circuits of the library against the states and matrices that define them."""
 
-import doctest
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.twins import statevector as twin
 from triskele import quantum
-from triskele.quantum import library
 from triskele.quantum.errors import CircuitError
 
 
@@ -121,7 +119,3 @@ def test_basis_states():
         assert twin.statevector(quantum.basis_state(index, 3))[index] == 1
     with pytest.raises(CircuitError, match="from 0 to 7, got 8"):
         quantum.basis_state(8, 3)
-
-
-def test_examples_in_docstrings():
-    assert doctest.testmod(library).failed == 0

@@ -1,6 +1,5 @@
 """OpenQASM 3 read, both versions written, and read back."""
 
-import doctest
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from triskele.quantum import gates
 from triskele.quantum.equal import equal
 from triskele.quantum.errors import CircuitError, QASMError
 from triskele.quantum.gates.standard import resolve
-from triskele.quantum.io.qasm import reader, writer
 from triskele.quantum.io.qasm.reader import from_qasm
 
 HEAD = 'OPENQASM 3.0;\ninclude "stdgates.inc";\n'
@@ -208,7 +206,3 @@ def test_numbers_are_exact(steps):
         assert len(back) >= len(circuit)
         if not any(name == "rzz" for name, _, _ in steps):
             assert back == circuit
-
-
-def test_examples_in_docstrings():
-    assert doctest.testmod(reader).failed == doctest.testmod(writer).failed == 0

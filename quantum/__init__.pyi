@@ -27,7 +27,7 @@ from .chemistry import Molecule as Molecule
 from .chemistry import molecules as molecules
 from .circuit import Circuit as Circuit
 from .compile.decompose import decompose as decompose
-from .equal import equal as equal
+from .equality import equal as equal
 from .expectation.expectation import Expectation as Expectation
 from .expectation.inner_product import inner_product as inner_product
 from .expectation.qfi import natural_gradient as natural_gradient

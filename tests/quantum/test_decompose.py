@@ -14,7 +14,7 @@ from triskele.quantum import gates
 from triskele.quantum.compile.decompose import decompose
 from triskele.quantum.compile.synthesis.kak import canonical, two_qubit
 from triskele.quantum.compile.synthesis.shannon import shannon
-from triskele.quantum.equal import equal
+from triskele.quantum.equality import equal
 from triskele.quantum.errors import CircuitError, GateError
 from triskele.quantum.gates.instruction import Instruction
 

@@ -10,7 +10,7 @@ from tests.quantum.test_gates import CIRCUITS, circuit_of
 from tests.twins import statevector as twin
 from triskele import quantum
 from triskele.quantum import gates
-from triskele.quantum.equal import equal
+from triskele.quantum.equality import equal
 from triskele.quantum.errors import CircuitError, QASMError
 from triskele.quantum.gates.standard import resolve
 from triskele.quantum.io.qasm.reader import from_qasm

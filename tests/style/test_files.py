@@ -41,6 +41,15 @@ def test_sources_have_a_docstring():
     assert not without, "a module must say in its first line what it is: " + ", ".join(without)
 
 
+def test_no_module_hides_a_name_of_its_package():
+    """Importing `package.name` sets `name` of the package to the module, in place of a function of that name."""
+    faces = [path for folder in FOLDERS[:4] for path in (ROOT / folder).rglob("__init__.pyi")]
+    hidden = [f"{name(path.parent)}.{word}" for path in faces
+              for word in re.findall(r"^from \.\S+ import \w+ as (\w+)$", path.read_text(), re.M)
+              if (path.parent / f"{word}.py").exists() or (path.parent / word).is_dir()]
+    assert faces and not hidden, "a module must not be named like a public name beside it: " + ", ".join(hidden)
+
+
 def test_packages_are_linked_into_the_namespace():
     """The editable install and the tests import through .src; a copy instead of a link would hide edits."""
     for folder in ("core", "sponge", "quantum", "reinforce"):

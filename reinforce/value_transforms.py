@@ -24,7 +24,7 @@ def signed_hyperbolic(x: Any, epsilon: float = 1e-3) -> Any:
     Returns
     -------
     array
-        Of the same shape; accurate and differentiable at 0, too.
+        Array of the same shape; accurate and differentiable at 0, too.
 
     References
     ----------

@@ -66,7 +66,7 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     Parameters
     ----------
     f : callable
-        Of trees of arrays and numbers; returns a tree of arrays. It runs once for each kind of arguments, on traced
+        Function of trees of arrays; returns a tree of arrays. It runs once for each kind of arguments, on traced
         values; side effects happen then only.
     static_argnames : str or sequence of str
         Arguments that are not arrays but part of the program: strings, functions, sizes. Hashable; each new value

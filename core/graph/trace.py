@@ -99,7 +99,7 @@ def _what_numpy_hides(error: Exception) -> TracerError | None:
         )
     if type(error) is RecursionError:
         return TracerError(
-            "recursion: it went on until Python's stack was full; a traced condition cannot end it, since both "
+            "recursion: it continued until Python's stack was full; a traced condition cannot end it, since both "
             "branches are traced "
             "(write it as a loop: while, or core.while_loop; name an argument that decides in static_argnames)"
         )

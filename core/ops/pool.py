@@ -208,7 +208,7 @@ def max_pool(x: Any, window: Any, stride: Any = None, padding: Any = "valid") ->
     Returns
     -------
     array, (..., *positions, channels)
-        Of several equal elements the first one receives the derivative.
+        Among equal elements the first one receives the derivative.
 
     Examples
     --------

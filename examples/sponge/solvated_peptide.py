@@ -1,7 +1,7 @@
 """Alanine dipeptide in water, from AMBER files to a constant-pressure trajectory.
 
 Loads a topology and coordinates as AMBER writes them, minimises, lets the box find its density at 300 K and 1 bar, and
-goes on to a run whose energies and backbone torsions it draws. Published for comparison: TIP3P has 0.98 g/cm^3 at
+then runs it, and draws energies and backbone torsions. Published for comparison: TIP3P has 0.98 g/cm^3 at
 298 K and 1 bar (Jorgensen & Jenson 1998 give 0.98 to 1.00, by cut-off); phi and psi of the dipeptide in water stay
 mostly in the beta / PII (phi -150 to -60, psi 120 to 180) and alpha_R (phi -80, psi -40) basins.
 

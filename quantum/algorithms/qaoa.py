@@ -109,7 +109,7 @@ class QAOA:
     Parameters
     ----------
     cost : PauliSum
-        Of Z alone, to be minimised, such as `quantum.maxcut` makes it; Z is +1 for bit 0 and -1 for bit 1.
+        Products of Z to minimise, such as `quantum.maxcut` makes it; Z is +1 for bit 0 and -1 for bit 1.
     layers : int
     initial : (2 p,) array, dict by name, or "random", optional
         Optimise at full depth from these angles instead.

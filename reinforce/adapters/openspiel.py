@@ -27,7 +27,7 @@ def from_openspiel(game: Any, **parameters: Any) -> OpenSpielGame:
     game : str or pyspiel.Game
         A name such as "connect_four" or "go(board_size=9)", or a game that is loaded.
     **parameters
-        Of the game, if it is named.
+        Parameters of the game, if it is given by name.
 
     Raises
     ------

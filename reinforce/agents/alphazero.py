@@ -275,7 +275,7 @@ class AlphaZero(Agent):
         ----------
         simulations : int
         **options
-            Of `MCTS`; PUCT without noise is its policy by default.
+            Options of `MCTS`. The policy defaults to PUCT without noise.
         """
         return MCTS(self.game, simulations, **{"policy": PUCT(), "evaluator": self._evaluator.with_params(self.weights),
                                                **options})

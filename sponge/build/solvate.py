@@ -38,7 +38,7 @@ def solvate(
     ----------
     structure : Structure
     forcefield : sequence of names or paths
-        Of solute, water and ions; see `ForceField`. Its residue HOH is the water that is added, in the shape that it
+        Covers solute, water and ions. Its residue HOH is the water that is added, in the shape that it
         has there.
     padding : float, optional
         Least distance in nm between the solute and its images, half of it on each side: the box is as wide as the

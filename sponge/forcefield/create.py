@@ -70,7 +70,7 @@ def create_system(
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
         Generalized Born model, with the standard radii of the model. It has no box: the structure's is left out.
     **options
-        Of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (solvent_dielectric,
+        Options of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (solvent_dielectric,
         kappa, ...).
 
     Returns

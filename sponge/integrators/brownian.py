@@ -23,7 +23,7 @@ __all__ = ["Brownian"]
 class Brownian(Integrator):
     """Positions that diffuse under forces, without inertia: x += dt f/(m g) + sqrt(2 RT dt/(m g)) R [1]_.
 
-    Of first order. Velocities are the displacements over the time step, so that kinetic energies mean nothing.
+    First order. Velocities are displacements divided by the time step, so kinetic energies are meaningless.
 
     Parameters
     ----------

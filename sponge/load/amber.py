@@ -335,7 +335,7 @@ def load_amber(
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
         Generalized Born model, with the radii of the file. It has no box: the files' is left out, as by OpenMM.
     **options
-        Of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (salt, ...).
+        Options of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (salt, ...).
 
     Returns
     -------

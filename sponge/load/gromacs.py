@@ -72,7 +72,7 @@ def load_gromacs(
     hydrogen_mass : float, optional
         Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
     **options
-        Of `Nonbonded` (cutoff, switch, tolerance, ...). The run's settings (.mdp) are not read.
+        Options of `Nonbonded` (cutoff, switch, tolerance, ...). The run's settings (.mdp) are not read.
 
     Returns
     -------

@@ -349,7 +349,7 @@ def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarr
     """Write a PDB file: one model, or one for each of several sets of positions.
 
     Water and residues that are not standard are HETATM; the latter have CONECT records, as have disulfides.
-    Of a chain's name the first letter is written, which is all that the format has room for.
+    Only the first letter of a chain's name is written, since the format has no room for more.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
             given = f"the class {r.__name__} (make one: {r.__name__}(...))" if isinstance(r, type) else type(r).__name__
             raise TypeError(f"run: report must be a list of reporters, got {given}")
     if sim._running:
-        raise RuntimeError("run: must not be called by a reporter of a run that is going on")
+        raise RuntimeError("run: must not be called by a reporter of a running simulation")
     paths = [os.path.abspath(r.path) for r in reporters if hasattr(r, "path")]
     if len(set(paths)) < len(paths):
         raise ValueError(f"run: reporters must write to different files, got {max(paths, key=paths.count)!r} twice")

@@ -60,7 +60,7 @@ class Target:
 
 
 def written(write, *values, suffix=""):
-    """What a function (path, value) writes for each of the values."""
+    """Return the files that a function (path, value) writes for each of the values."""
     import tempfile
 
     found = []

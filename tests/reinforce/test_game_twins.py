@@ -10,7 +10,7 @@ from triskele import reinforce as rl
 
 
 def cells(text):
-    """What stands on the board, from a drawing."""
+    """Read the stones on the board from a drawing."""
     rows = [line for line in text.splitlines() if not "abcdefghijklmnopqrstuvwxyz".startswith(line.replace(" ", ""))]
     return [[ch for ch in row if ch in "xo."] for row in rows]
 

@@ -70,7 +70,7 @@ SEARCH = rl.MCTS(GAME, simulations=300, seed=5)
 
 
 def same(root, result):
-    """Whether a twin's tree is the search's, node by node."""
+    """Return True if a twin's tree equals the search's, node by node."""
     waiting = [(root, result.tree.root)]
     while waiting:
         old, new = waiting.pop()

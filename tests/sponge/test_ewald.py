@@ -26,7 +26,7 @@ def ions(n, box=TRICLINIC, seed=0, neutral=True):
 
 
 def engine_of(positions, box, precision="double", atom_chunks=1):
-    """What the sum needs of an engine."""
+    """The parts of an engine that the sum needs."""
     n = len(positions)
     engine = SimpleNamespace(n=n, positions=np.array(positions), forces=np.zeros((n, 3)), box=np.array(box),
                              precision=precision,

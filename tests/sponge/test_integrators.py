@@ -181,7 +181,7 @@ def test_energy_of_rigid_water_does_not_drift(rng):
 # --------------------------------------------------------------------------------------------------------------
 # ensembles
 def assert_within(samples, expected, sigmas=4.5, error=None):
-    """Whether the mean of independent samples is what is expected."""
+    """Return True if the mean of independent samples is as expected."""
     error = np.std(samples) / np.sqrt(np.size(samples)) if error is None else error
     assert abs(np.mean(samples) - expected) < sigmas * error, f"{np.mean(samples)} +- {error}, expected {expected}"
 

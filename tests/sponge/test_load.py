@@ -81,7 +81,7 @@ class TestOpenMM:
             load_openmm(tmp_path / "x.xml")
 
     def test_table_of_lennard_jones(self, rng, tmp_path):
-        """What OpenMM writes for force fields of CHARMM."""
+        """Return the XML that OpenMM writes for CHARMM force fields."""
         mm, omm = self.particles(4)
         charges = mm.NonbondedForce()
         table = mm.CustomNonbondedForce("acoef(type1, type2)/r^12 - bcoef(type1, type2)/r^6;")

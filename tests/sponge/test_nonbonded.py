@@ -120,7 +120,7 @@ def test_ljpme_is_the_lattice_sum_of_dispersion():
 
 
 def shift(lj, x, box):
-    """What LJ-PME takes off each pair within the cut-off."""
+    """Return the energy that LJ-PME removes from each pair within the cut-off."""
     i, j = find_pairs(x, box, lj.cutoff, np.empty((0, 2))).T
     s, e = lj.params["sigmas"], lj.params["epsilons"]
     sigma6, epsilon4 = (s[i] * s[j]) ** 3, 4 * np.sqrt(e[i] * e[j])

@@ -168,7 +168,7 @@ def test_callbacks_see_and_may_change_the_state():
 def test_a_callback_cannot_run_the_run_it_belongs_to(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     sim = simulation()
-    with pytest.raises(RuntimeError, match="must not be called by a reporter of a run that is going on"):
+    with pytest.raises(RuntimeError, match="must not be called by a reporter of a running simulation"):
         sim.run(10, report=sponge.Callback(5, lambda sim: sim.run(5)))
     sim.run(5)
     assert sim.step == 10

@@ -1,4 +1,4 @@
-"""The reporter of collective variables: records that line up with steps, and that go on after a resume."""
+"""The reporter of collective variables: records that line up with steps, and that continue after a resume."""
 
 import numpy as np
 import pytest

@@ -48,7 +48,7 @@ def documented(body):
 
 
 def offence(thing):
-    """What is wrong with the docstring of a public function or class, or None."""
+    """Return what is wrong with the docstring of a public function or class, or None."""
     docstring = thing.__doc__
     if not docstring or not docstring.strip():
         return "a public name must have a docstring"

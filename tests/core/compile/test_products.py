@@ -8,7 +8,7 @@ from triskele.core.kernels import blas
 
 
 def steps(f, *args):
-    """What the program of `f` does, as text."""
+    """Return the program of `f` as text."""
     return jit(f).lower(*args).kernels
 
 

@@ -23,7 +23,7 @@ def equations(f, *args):
 
 
 def is_loop(f, *args):
-    """Whether a program has a loop where `f` has one, rather than copies."""
+    """Return True if a program has a loop where `f` has one, rather than copies."""
     found = equations(f, *args)
     return any(e.primitive.name == "scan" and e.params["length"] == ROUNDS - 2 for e in found) and len(found) < ROUNDS
 

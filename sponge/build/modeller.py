@@ -18,10 +18,12 @@ __all__ = ["from_openmm", "openmm_app", "openmm_field", "seeded", "to_openmm"]
 
 
 def openmm_app(where):
+    """Import ``openmm.app``; `where` begins the error if OpenMM is missing."""
     return optional.need("openmm.app", where, "md")
 
 
 def openmm_field(forcefield, app):
+    """Return OpenMM's force field of these names or paths."""
     if isinstance(forcefield, ForceField):
         raise TypeError("build: the force field must be given by names or paths, got a ForceField")
     sources = [forcefield] if isinstance(forcefield, (str, Path)) else forcefield
@@ -78,6 +80,7 @@ def _number_and_code(text):
 
 
 def from_openmm(topology, positions, box):
+    """Return the structure of OpenMM's topology and positions."""
     from openmm import unit
 
     atoms, residues = list(topology.atoms()), list(topology.residues())

@@ -9,80 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check, inner, template
+from triskele.core.extend import check, inner
 
-from .. import random
 from ..errors import EvaluatorError, GameError
 from ..fingerprint import fingerprint, plain, required
-from .loops.simulation import NEW, NO_ACTION, TOO_LONG, forget
 from .network import BatchFunction
 
-__all__ = ["Compiled", "RandomRollout", "any_move", "as_evaluator", "legal_move", "own_move", "roll_out"]
-
-
-@template
-def legal_move(rules, state, work, stream):
-    """A legal action drawn by the mask, or -1 where none is."""
-    rules.legal_actions(state, work.mask)
-    legal = 0
-    for a in range(len(work.mask)):
-        legal += work.mask[a]
-    if legal == 0:
-        return -1
-    left = random.below(stream, legal)
-    for a in range(len(work.mask)):
-        left -= work.mask[a]
-        if left < 0:
-            return a
-    return -1
-
-
-@template
-def own_move(rules, state, work, stream):
-    """A legal action as the game itself draws it."""
-    return np.int64(rules.random_action(state, stream))
-
-
-@template
-def any_move(rules, move, state, work, stream):
-    """`move` where a player is to move, else an outcome by its probability."""
-    if rules.player(state) >= 0:
-        return move(rules, state, work, stream)
-    rules.chance(state, work.probabilities)
-    outcome, u = -1, random.uniform(stream)
-    for a in range(len(work.probabilities)):
-        if work.probabilities[a] > 0.0:
-            outcome = a
-            u -= work.probabilities[a]
-            if u < 0.0:
-                break
-    return outcome
-
-
-@template
-def roll_out(rules, move, state, work, stream, count):
-    """Into work.values: mean returns of `count` games that are played on at random from `state`. A status."""
-    limit = len(work.path)  # longer than any game
-    for i in range(count):
-        work.scratch[0] = state
-        moves = 0
-        while not rules.terminal(work.scratch[0]):
-            action = move(rules, work.scratch[0], work, stream)
-            if action < 0:
-                return NO_ACTION
-            if moves == limit:
-                return TOO_LONG
-            rules.step(work.scratch[0], action)
-            moves += 1
-        if count == 1:
-            forget(work.values)
-            rules.returns(work.scratch[0], work.values)
-            break
-        forget(work.outcome)
-        rules.returns(work.scratch[0], work.outcome)
-        for p in range(len(work.values)):
-            work.values[p] = work.outcome[p] / count + (work.values[p] if i else 0.0)
-    return NEW
+__all__ = ["Compiled", "RandomRollout", "as_evaluator"]
 
 
 @dataclass(frozen=True)

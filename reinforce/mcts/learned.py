@@ -9,17 +9,13 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import check, inner, load_module
+from triskele.core.extend import check
 
 from ..errors import EvaluatorError, SearchError
-from ..fingerprint import fingerprint, plain
-from ..program import Batch
-from .context import context_of, run_chunks
-from .learned_source import FUNCTIONS, PROGRAMS, SEARCH
+from .engines.learned import FunctionEngine, ProgramEngine
 from .network import masked_softmax
 from .paths import moves_to
-from .policies import gumbel
-from .policies import muzero_puct as muzero
+from .policies import gumbel, muzero_puct
 from .policies.gumbel import Gumbel
 from .policies.muzero_puct import MuZeroPUCT
 from .tree import ERROR_NODE, STATUS, Tree, check_limits, new_tree
@@ -146,10 +142,10 @@ class MuZero:
             raise SearchError(f"MuZero: policy must be Gumbel(...) or MuZeroPUCT(...), got {policy!r}")
         self.model, self.simulations, self.policy, self.seed = model, int(simulations), policy, seed
         check_limits("MuZero", "the model", 1, model.num_actions)
-        self._formulas = gumbel if isinstance(policy, Gumbel) else muzero
-        self.schedule, self.formula = self._formulas.parameters(policy, self.simulations, model.num_actions)
-        self._made: dict[Any, _Functions | _Programs] = {}
-        self._functions = None if hasattr(model.dynamics, "py_func") else _jitted(model)
+        self.formulas = gumbel if isinstance(policy, Gumbel) else muzero_puct
+        self.schedule, self.formula = self.formulas.parameters(policy, self.simulations, model.num_actions)
+        self._made: dict[Any, FunctionEngine | ProgramEngine] = {}
+        self.programs = None if hasattr(model.dynamics, "py_func") else _jitted(model)
 
     def __call__(self, observations: np.ndarray, legal: np.ndarray | None = None, params: Any = None,
                  seed: int | None = None) -> LearnedSearchResult:
@@ -190,7 +186,7 @@ class MuZero:
         noise = np.zeros((trees, actions))
         key = observations.shape, observations.dtype
         if key not in self._made:
-            self._made[key] = (_Programs if self._functions else _Functions)(self, observations, params)
+            self._made[key] = (ProgramEngine if self.programs else FunctionEngine)(self, observations, params)
         made = self._made[key]
         made.run(self, tree, noise, observations, legal, params, self.seed if seed is None else seed)
         for t in np.flatnonzero(tree.counts[:, STATUS]):
@@ -244,86 +240,3 @@ def _jitted(model):
 def _has_shape(what, x, shape):
     if np.shape(x) != shape:
         raise EvaluatorError(f"LearnedModel: {what} must have shape {shape}, got {np.shape(x)}")
-
-
-class _Functions:
-    """A model of Numba functions, with its arrays for one number of observations and the kernel that calls it."""
-
-    def __init__(self, search, observations, params):
-        model, rows, f32 = search.model, len(observations), np.float32
-        shape, dtype = model.embedding
-        nodes, actions = search.simulations + 1, model.num_actions
-        names = {n: inner(plain(f)) for n, f in zip(("representation", "dynamics", "prediction"), model.functions,
-                                                    strict=True)}
-        self.kernels = _kernels(search, fingerprint(*model.functions), FUNCTIONS, names)
-        evaluated = [np.zeros((rows, *shape), dtype), np.zeros((rows, actions), f32), np.zeros(rows, f32)]
-        self._arrays = [np.empty((rows, nodes, *shape), dtype), np.empty((rows, nodes), f32), *evaluated,
-                        np.zeros((rows, *shape), dtype), np.zeros(rows, np.int64),
-                        np.zeros((rows, *shape),
-                                 dtype), np.zeros(rows, f32), np.zeros(rows, f32), *(a.copy() for a in evaluated[1:])]
-
-    def run(self, search, tree, noise, observations, legal, params, seed):
-        """Search, in one thread: `params` may be anything."""
-        self.kernels.search(tree, noise, search.schedule, search.formula, search.simulations, seed,
-                            np.ascontiguousarray(observations), legal, params, *self._arrays)
-
-
-class _Programs:
-    """A model of compiled programs, cut into parts of some trees each: a part is searched from begin to end by one
-    thread, in arrays of its own.
-    """
-
-    def __init__(self, search, observations, params):
-        model, rows = search.model, len(observations)
-        self.kernels = _kernels(search, "", PROGRAMS, {})
-        size = min(rows, max(LEAST_TREES, min(MOST_TREES, -(-rows // 4))))
-        root, step = search._functions
-        self._parts, self._table, self._kept = [], np.zeros((-(-rows // size), PART), np.int64), []
-        for k, numbers in enumerate(self._table):
-            here = slice(k * size, min((k + 1) * size, rows))
-            trees = here.stop - here.start
-            first = Batch(root, params, size, (observations.shape[1:], observations.dtype),
-                          ((model.num_actions,), np.bool_))
-            embedding = first.outputs[0]
-            then = Batch(step, params, size, (embedding.shape[1:], embedding.dtype), ((), np.int64))
-            width = embedding[0].nbytes
-            room = (
-                np.empty((trees, search.simulations + 1, width), np.uint8),
-                np.empty((trees, search.simulations + 1), np.float32),
-            )
-            arrays = [*room, *first.outputs, *then.inputs, *then.outputs, first.calls, then.calls]
-            numbers[:4] = here.start, trees, width, 0
-            numbers[4 : 4 + len(arrays)] = [a.ctypes.data for a in arrays]
-            self._parts.append((here, first, then))
-            self._kept.append(room)
-
-    def run(self, search, tree, noise, observations, legal, params, seed):
-        """Search, in all threads."""
-        for here, first, then in self._parts:
-            for batch in (first, then):
-                if params is not batch.params:
-                    batch.set_params(params)
-            trees = here.stop - here.start
-            first.inputs[0][:trees], first.inputs[1][:trees] = observations[here], legal[here]
-        self._table[:, FAILED] = 0
-        rows, actions = legal.shape
-        legal = np.ascontiguousarray(legal)
-        context = context_of(tree, noise, self._table, legal, search.schedule, search.schedule.shape[0],
-                             search.schedule.shape[1], search.formula, search.simulations, seed, actions)
-        run_chunks(self.kernels.search, context, len(self._parts))
-        for (_, first, then), numbers in zip(self._parts, self._table, strict=True):
-            if numbers[FAILED]:
-                (first if numbers[FAILED] == 1 else then).failed()
-
-
-# Trees of a part: with more, what a thread works on leaves its second cache; with fewer, products of matrices are slow.
-# How many they are does not depend on the threads, since the last bits of a program may depend on its rows.
-LEAST_TREES, MOST_TREES = 8, 64
-# columns of the table of parts: first tree, trees, bytes of an embedding, whether a program failed, addresses
-PART, FAILED = 20, 3
-
-
-def _kernels(search, key, code, names):
-    formulas = search._formulas
-    names |= {n: getattr(formulas, n) for n in ("prepare_root", "choose_root", "choose", "conclude")}
-    return load_module(SEARCH.format(formulas=formulas.__name__, key=key, **code), "learned", names)

@@ -18,17 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import inner, load_module
+from triskele.core.extend import load_module
 
 from ...errors import SearchError
 from ...fingerprint import fingerprint
 from ...game import Game
 from ..context import FIRST_FREE, context_of, run_chunks
-from ..leaves_source import CHOOSE, CONCLUDE, DRAW, SCORED, SELECT, SOURCE
+from ..loops import batched as loop
+from ..loops.batched import COLUMNS, FAILED, LEFT, UNDONE, USED
+from ..loops.functions import update_of
+from ..loops.simulation import Sizes, keep_order, shuffle
 from ..network import Network
 from ..paths import moves_to
-from ..policies import gumbel
-from ..policies import muzero_puct as muzero
+from ..policies import gumbel, muzero_puct
 from ..policies.gumbel import Gumbel
 from ..policies.muzero_puct import MuZeroPUCT
 from ..tree import STATUS, Tree
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchedEngine", "batched_engine"]
 
-USED, COLUMNS, FAILED, LEFT, UNDONE = 3, 9, 13, 14, 15  # columns of the table of parts
 SLICE = 0.1  # seconds that compiled code runs before Python may interrupt it
 
 
@@ -68,52 +69,35 @@ class BatchedEngine(Engine):
         self._found = np.zeros(0, np.int64), np.zeros((0, game.num_actions))
         self._rounds = 32
         self._parts: dict[int, list[_Part]] = {}
+        chance, schedule, formula = bool(game.num_outcomes), np.zeros((1, 1), np.int32), np.zeros(16)
         if isinstance(policy, (Gumbel, MuZeroPUCT)):
-            formulas = gumbel if isinstance(policy, Gumbel) else muzero
-            self._schedule, self._formula = formulas.parameters(policy, simulations, game.num_actions)
-            names = {n: getattr(formulas, n) for n in ("prepare_root", "choose_root", "choose", "conclude")}
-            key, pick, prepare, order = (
-                formulas.__name__,
-                CHOOSE,
-                "prepare_root(tree, noise, parameters, edges)",
-                "pass",
-            )
-            conclude = CONCLUDE.format(actions=game.num_actions)
+            formulas = gumbel if isinstance(policy, Gumbel) else muzero_puct
+            schedule, formula = formulas.parameters(policy, simulations, game.num_actions)
+            key, pick = formulas.__name__, loop.pick_by_formulas(formulas.choose_root, formulas.choose, chance)
+            prepare, conclude = formulas.prepare_root, loop.conclude(formulas.conclude)
         else:
-            self._schedule = np.zeros((1, 1), np.int32)
-            self._formula = np.zeros(16)
-            self._formula[: len(policy.parameters)] = policy.parameters
-            names = {"policy": policy.function}
-            key, pick = policy.key, SELECT if policy.parameters else SCORED
-            prepare, conclude = "pass", "pass"
-            order = "shuffle(tree, node)" if policy.in_random_order else "pass"
+            formula[: len(policy.parameters)] = policy.parameters
+            key, pick = policy.key, loop.pick_by_policy(policy.function, chance)
+            prepare, conclude = loop.leave_root, loop.keep_root
             if policy.dirichlet is not None:
-                self._formula[12:14] = policy.dirichlet
-                prepare = "add_noise(tree, parameters[12], parameters[13], edges.sigma)"
-        if backup is not None:
-            names["user_backup"] = inner(backup)
-            key += fingerprint(backup)
-        chance = bool(game.num_outcomes)
-        source = SOURCE.format(
-            name=game.name,
-            key=f"{game.key} {key}",
-            pick=pick.format(chance=DRAW if chance else ""),
-            prepare=prepare,
+                formula[loop.ALPHA : loop.ALPHA + 2] = policy.dirichlet
+                key, prepare = f"{key} dirichlet", loop.add_dirichlet
+        self._schedule, self._formula = schedule, formula
+        functions = loop.BatchedSearch(
+            sizes=Sizes(game.max_length + 2, game.num_actions, game.num_outcomes, game.num_players),
+            observation_shape=tuple(map(int, game.observation_shape)),
+            patience=1 if isinstance(policy, Gumbel) else 2**31,
+            rules=game.compiled,
+            order=shuffle if policy.in_random_order else keep_order,
+            pick=pick,
+            update=update_of(backup),
+            grow_chance=loop.grow_chance if chance else loop.refuse_chance,
+            prepare_root=prepare,
             conclude=conclude,
-            order=order,
-            outcomes="expand_any(rules, plainly, tree, states, node, work)" if chance else "NO_ACTION",
-            shape=", ".join(str(n) for n in (*game.observation_shape, "")),
-            update="user_backup(total / max(visits - 1, 1), visits, value) * visits"
-            if backup is not None
-            else "total + value",
-            patience=1 if isinstance(policy, Gumbel) else "each",
-            longest=game.max_length + 2,
-            actions=game.num_actions,
-            nodes_each=self.nodes_each,
-            outcome_count=game.num_outcomes,
-            players=game.num_players,
         )
-        self.kernels = load_module(source, "leaves", {**names, "rules": game.compiled, "STATE": game.dtype})
+        key = f"{game.key} {key} {'' if backup is None else fingerprint(backup)}"
+        source = _SOURCE.format(name=game.name, key=key)
+        self.kernels = load_module(source, "leaves", {"search": functions, "dtype": game.dtype})
 
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""
@@ -226,3 +210,35 @@ def batched_engine(search: MCTS, backup: Any, leaves: int) -> BatchedEngine:
             f"MCTS: {type(search.policy).__name__} grows one tree for each root, got threads={search.threads}"
         )
     return BatchedEngine(search.game, search.policy, search.evaluator, backup, leaves, search.simulations or 1)
+
+
+_SOURCE = '''"""Batched search of {name}. {key}"""
+from triskele.core.extend import kernel
+from triskele.reinforce.mcts.loops import batched, functions  # of which the search is made: an edit compiles this anew
+from triskele.reinforce.mcts.policies import gumbel, muzero_puct, puct, scored, uct
+
+
+@kernel(nogil=True)
+def run(context, chunk):
+    batched.run(search, dtype, context, chunk)
+
+
+@kernel(nogil=True)
+def start(w):
+    batched.start(search, dtype, w)
+
+
+@kernel(nogil=True)
+def fill(w):
+    batched.fill(search, dtype, w)
+
+
+@kernel(nogil=True)
+def take(w):
+    batched.take(search, dtype, w)
+
+
+@kernel(nogil=True)
+def finish(w):
+    batched.finish(search, dtype, w)
+'''

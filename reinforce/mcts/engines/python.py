@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import inner, load_module
+from triskele.core.extend import load_module
 
 from ...adapters.python_game import PythonState
 from ...errors import EvaluatorError, GameError, ReinforceError, SearchError
 from ...fingerprint import fingerprint
-from ...game import CHANCE
+from ...game import CHANCE, Rules
 from ..context import context_of
 from ..evaluators import Compiled, RandomRollout
-from ..loops.simulation import FULL, KNOWN, NEW
+from ..loops import python as loop
+from ..loops.functions import SearchFunctions, selection, update_of
+from ..loops.simulation import FULL, KNOWN, NEW, expand_any, finish, keep_order, shuffle
+from ..loops.solver import finish_proving
 from ..network import Network
 from ..policies.gumbel import Gumbel
 from ..policies.muzero_puct import MuZeroPUCT
@@ -28,8 +31,6 @@ if TYPE_CHECKING:
     from ..search import MCTS
 
 __all__ = ["PythonEngine"]
-
-_CHANCE, _PLAIN, _WITH_PRIORS = 0, 1, 2  # what the edges of a node are made of
 
 
 class PythonEngine(Engine):
@@ -49,25 +50,17 @@ class PythonEngine(Engine):
         self._game, self._policy = game, policy
         self.nodes_each = 2 if game.num_outcomes else 1
         self._kept: dict[bytes, PythonState] = {}  # of all nodes
-        names = {"policy": policy.function}
-        if backup is not None:
-            names["user_backup"] = inner(backup)
-        source = _SOURCE.format(
-            key=" ".join([policy.key, "" if backup is None else fingerprint(backup)]),
-            order="shuffle(tree, node)" if policy.in_random_order else "pass",
-            chosen="policy(tree, node, parameters, stream)"
-            if policy.parameters
-            else "select_scored(policy, tree, node)",
-            update="total + value"
-            if backup is None
-            else "user_backup(total / max(visits - 1, 1), visits, value) * visits",
-            solver=search.solver,
-            back_up="back_up_proven" if search.solver else "back_up",
-            select="select_open(chosen_any, tree, node, parameters, work, depth)"
-            if search.solver
-            else "chosen_any(tree, node, parameters, tree.streams)",
+        search_functions = SearchFunctions(
+            rules=Rules(*[loop.written] * len(Rules._fields)),
+            order=shuffle if policy.in_random_order else keep_order,
+            expand=expand_any,
+            select=selection(policy.function, True, search.solver),
+            update=update_of(backup),
+            finish=finish_proving if search.solver else finish,
+            chances=loop.given_chances,
         )
-        self._kernels = load_module(source, "python_search", names)
+        key = f"{policy.key} {'' if backup is None else fingerprint(backup)} {search.solver}"
+        self._kernels = load_module(_SOURCE.format(key=key), "python_search", {"search": search_functions})
         self._solver, self._no_chances = search.solver, np.zeros((1, game.num_outcomes))
         self._parameters = np.zeros(16)
         self._parameters[: len(policy.parameters)] = policy.parameters
@@ -99,7 +92,7 @@ class PythonEngine(Engine):
         )
         for t in range(len(budgets)):
             if begin:
-                self._kernels.start(self._context, t, *seeds[t])
+                loop.start(self._context, t, *seeds[t])
             tree.counts[t, STATUS] = self._begin(t, begin)
             while (
                 tree.counts[t, STATUS] == NEW
@@ -111,7 +104,7 @@ class PythonEngine(Engine):
                 if status >= FULL:
                     tree.counts[t, STATUS] = status
                     if status == FULL:
-                        self._kernels.undo(self._context, t, tree.counts[t, ERROR_NODE], nodes, edges)
+                        loop.undo(self._context, t, tree.counts[t, ERROR_NODE], nodes, edges)
                         tree.streams[t, 0] = before
                 else:
                     tree.counts[t, RAN] += 1
@@ -121,7 +114,7 @@ class PythonEngine(Engine):
         self._path[0] = 0
         if tree.counts[t, NODES] == 0:
             state = self._state(t, 0)
-            self._kernels.attach(self._context, t, -1, -1, state.player, 0)
+            loop.attach(self._context, t, -1, -1, state.player, 0)
             if self._evaluator.gives_priors:
                 status = self._value(t, 0, state)
                 if status != NEW:
@@ -133,7 +126,7 @@ class PythonEngine(Engine):
         if begin and self._policy.dirichlet is not None:
             if tree.links[t, 0]["first_edge"] < 0 and (status := self._grow(t, 0, self._state(t, 0))) != NEW:
                 return status
-            self._kernels.noise(self._context, t, *self._policy.dirichlet)
+            loop.noise(self._context, t, *self._policy.dirichlet)
         return NEW
 
     def _simulate(self, t):
@@ -163,7 +156,7 @@ class PythonEngine(Engine):
             if not (-1 if game.num_outcomes else 0) <= player < game.num_players:
                 raise GameError(f"MCTS: {game.name} after {state.moves}: player must be 0 to {game.num_players - 1}, "
                                 f"or CHANCE in a game with outcomes, got {player}")
-            depth = kernels.attach(context, t, depth, edge, player, flags)
+            depth = loop.attach(context, t, depth, edge, player, flags)
             node = int(path[depth])
             self._kept[state.data.tobytes()] = state
             self._states[t, node] = state.data[0]
@@ -198,14 +191,14 @@ class PythonEngine(Engine):
                 self._mask[:] = state.legal_mask
         except Exception as error:
             raise self._failure(state, error) from error
-        return self._kernels.grow(self._context, t, node, _CHANCE if state.player == CHANCE else _PLAIN)
+        return self._kernels.grow(self._context, t, node, loop.CHANCE if state.player == CHANCE else loop.PLAIN)
 
     def _value(self, t, node, state):
         """Evaluate a node that is not terminal; return a status."""
         evaluator, player = self._evaluator, state.player
         try:
             if isinstance(evaluator, RandomRollout):
-                self._roll_out(state, evaluator.n, random.Random(int(self._kernels.draw(self._context, t))))
+                self._roll_out(state, evaluator.n, random.Random(int(loop.draw(self._context, t))))
             elif isinstance(evaluator, Compiled):
                 # those that it leaves unwritten are not taken for what stood there before
                 self._values[:] = self._priors[:] = np.nan
@@ -219,7 +212,7 @@ class PythonEngine(Engine):
         if not evaluator.gives_priors:
             return NEW
         self._mask[:] = state.legal_mask
-        return self._kernels.grow(self._context, t, node, _WITH_PRIORS)
+        return self._kernels.grow(self._context, t, node, loop.WITH_PRIORS)
 
     def _call(self, state, player):
         """A network or a function of batches."""
@@ -270,151 +263,22 @@ class PythonEngine(Engine):
 
 
 _SOURCE = '''"""Search of games that Python plays. {key}"""
-import numpy as np
-from numba import carray
-
-from triskele.core.extend import inner, kernel
-from triskele.reinforce import random
-from triskele.reinforce.game import Rules
-from triskele.reinforce.mcts.context import FIRST_FREE, NODE_CAPACITY, at, tree_at
-from triskele.reinforce.mcts.loops.simulation import (
-    KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, expand, expand_any, expand_with, finite, select_any, shuffle, take_back,
-)
-from triskele.reinforce.mcts.loops.select import draw_outcome, select_scored
-from triskele.reinforce.mcts.loops.solver import back_up_proven, provable, prove, select_open
-from triskele.reinforce.mcts.tree import PROVEN, TERMINAL, add_node
-
-
-@inner
-def written(state, out):  # mask and probabilities stand there already
-    pass
-
-
-rules = Rules(written, written, written, written, written, written, written, written, written)
-
-
-@inner
-def order(tree, node):
-    {order}
-
-
-@inner
-def chosen(tree, node, parameters, stream):
-    return {chosen}
-
-
-@inner
-def chosen_any(tree, node, parameters, stream):
-    return select_any(chosen, draw_outcome, tree, node, parameters, stream)
-
-
-@inner
-def select(tree, node, parameters, work, depth):
-    return {select}
-
-
-@inner
-def update(total, visits, value):
-    return {update}
-
-
-@inner
-def parts(w, t):
-    a, longest = FIRST_FREE, w[NODE_CAPACITY] + 2
-    actions, outcomes, players = w[a + 8], w[a + 9], w[a + 10]
-    values = carray(at(w[a + 4]), (players,), np.float64)
-    work = Work(
-        carray(at(w[a + 5]), (longest,), np.int64), carray(at(w[a + 6]), (longest,), np.int64), carray(at(w[a + 7]), (longest,), np.int64), carray(at(w[a + 1]), (actions,), np.bool_),
-        carray(at(w[a + 2]), (outcomes,), np.float64), values, values, carray(at(w[a + 3]), (actions,), np.float32), carray(at(w[a + 5]), (longest,), np.int64),
-    )
-    return tree_at(w, t), carray(at(w[a]), (16,), np.float64), work
-
-
-@kernel
-def start(context, t, seed, number):
-    random.start(parts(context, t)[0].streams, seed, number, 0)
-
-
-@kernel
-def draw(context, t):
-    return random.bits(parts(context, t)[0].streams)
-
-
-@kernel
-def noise(context, t, alpha, fraction):
-    tree, parameters, work = parts(context, t)
-    add_noise(tree, alpha, fraction, work.priors)
+from triskele.core.extend import kernel
+from triskele.reinforce.mcts.loops import functions, python  # of which the search is made: an edit compiles this anew
+from triskele.reinforce.mcts.policies import puct, scored, uct
 
 
 @kernel
 def descend(context, t, depth):
-    """From path[depth] down to a node without edges, a free edge, or what is known: depth of the node, edge or -1, status."""
-    tree, parameters, work = parts(context, t)
-    while True:
-        node = work.path[depth]
-        link = tree.links[node]
-        if link.flags != 0:
-            return depth, np.int64(-1), KNOWN
-        if link.first_edge < 0:
-            return depth, np.int64(-1), NEW
-        edge = np.int64(select(tree, node, parameters, work, depth))
-        child = np.int64(tree.children[edge])
-        if child < 0:
-            return depth, edge, NEW
-        work.movers[depth + 1] = link.player if link.player >= 0 else work.movers[depth]
-        depth += 1
-        work.path[depth] = child
-
-
-@kernel
-def attach(context, t, depth, edge, player, flags):
-    """A node below path[depth], or the root; the depth of the new node. There must be room."""
-    tree, parameters, work = parts(context, t)
-    if depth < 0:
-        work.path[0] = add_node(tree, -1, -1, player, flags)
-        return depth + 1
-    node = work.path[depth]
-    mover = tree.links[node].player
-    work.movers[depth + 1] = mover if mover >= 0 else work.movers[depth]
-    work.path[depth + 1] = add_node(tree, node, edge, player, flags)
-    return depth + 1
+    return python.descend(search, context, t, depth)
 
 
 @kernel
 def grow(context, t, node, kind):
-    tree, parameters, work = parts(context, t)
-    if kind == 2:
-        return expand_with(rules, order, tree, work.scratch, node, work)
-    return expand_any(rules, order, tree, work.scratch, node, work)
-
-
-@inner
-def chances(exact, work, d):
-    for k in range(len(work.probabilities)):
-        work.probabilities[k] = exact[d, k]
+    return python.grow(search, context, t, node, kind)
 
 
 @kernel
 def finish(context, t, depth, known, exact):
-    """Back work.values up; a status. `exact` holds the probabilities of chance nodes on the path."""
-    tree, parameters, work = parts(context, t)
-    node = work.path[depth]
-    flags = tree.links[node].flags
-    if known and flags & PROVEN and not flags & TERMINAL:
-        value = tree.totals[node] / tree.stats[node].visits
-        for p in range(len(work.values)):
-            work.values[p] = value if p == work.movers[depth] else -value
-    if not finite(work.values):
-        return NOT_FINITE
-    if {solver} and known and not provable(work.values):
-        return NOT_ZERO_SUM
-    {back_up}(update, tree, work, depth)
-    if {solver} and known:
-        prove(chances, tree, exact, work, depth)
-    return NEW
-
-
-@kernel
-def undo(context, t, node, nodes, edges):
-    take_back(parts(context, t)[0], node, nodes, edges)
+    return python.finish(search, context, t, depth, known, exact)
 '''

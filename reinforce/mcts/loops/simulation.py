@@ -1,7 +1,7 @@
 """One simulation of tree search, in parts: descend to a leaf, value it, back the value up.
 
-These are templates over the functions of a game (`Rules`), of a policy, an evaluator and a backup, from which a kernel
-is made for each search (see `source`). All work on one tree (a `Tree` of rows), its states, and a `Work` of one thread.
+These are templates over the functions of a game (`Rules`), of a policy, an evaluator and a backup, together a `search`
+(see `functions.SearchFunctions`). All work on one tree (a `Tree` of rows), its states, and a `Work` of one thread.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from ..tree import (
 )
 
 __all__ = [
-    "BAD_PLAYER", "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NO_ACTION", "NOT_FINITE", "NOT_ZERO_SUM", "RAISED", "TOO_LONG",
-    "Work", "add_noise", "back_up", "descend", "expand", "expand_any", "expand_with", "finite", "forget", "know",
-    "new_child", "new_root", "run_tree", "select_any", "shuffle", "take_back",
+    "BAD_PLAYER", "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NOT_FINITE", "NOT_ZERO_SUM", "NO_ACTION", "RAISED", "TOO_LONG",
+    "Sizes", "Work", "add_noise", "descend", "expand", "expand_any", "expand_with", "finish", "finite", "forget",
+    "grow", "keep_order", "know", "new_child", "new_root", "new_work", "run_tree", "select_any", "shuffle", "take_back",
 ]
 
 # What became of a simulation or a part of it. From FULL on it ended before anything was backed up.
@@ -63,6 +63,31 @@ class Work(NamedTuple):
     outcome: np.ndarray
     priors: np.ndarray
     scratch: np.ndarray
+
+
+class Sizes(NamedTuple):
+    """Lengths of the arrays of `Work`; `longest` bounds the nodes of a path."""
+
+    longest: int
+    actions: int
+    outcomes: int
+    players: int
+
+
+@inner
+def new_work(sizes, dtype):
+    """A `Work`, for states of this dtype."""
+    longest, actions, outcomes, players = sizes
+    return Work(
+        np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64),
+        np.empty(actions, np.bool_), np.empty(outcomes, np.float64), np.empty(players, np.float64),
+        np.empty(players, np.float64), np.empty(actions, np.float32), np.empty(1, dtype),
+    )
+
+
+@inner
+def keep_order(tree, node):
+    """Leave the edges of a node in the order of their actions."""
 
 
 @inner
@@ -178,8 +203,14 @@ def new_child(rules, tree, states, node, edge, work):
     return add_node(tree, node, edge, player, 0)
 
 
+@inner
+def grow(search, tree, states, node, work):
+    """Make the edges of a node; a status."""
+    return search.expand(search.rules, search.order, tree, states, node, work)
+
+
 @template
-def descend(rules, expand, select, tree, states, parameters, work):
+def descend(search, tree, states, parameters, work):
     """Go from the root to a node that has not been valued (NEW) or is terminal or proven (KNOWN), making it where it is
     not there.
 
@@ -192,12 +223,12 @@ def descend(rules, expand, select, tree, states, parameters, work):
         if link.flags != 0:
             return depth, KNOWN
         if link.first_edge < 0:
-            status = expand(rules, tree, states, node, work)
+            status = grow(search, tree, states, node, work)
             if status != NEW:
                 return depth, status
         if depth + 1 == len(work.path):
             return depth, TOO_LONG
-        edge = select(tree, node, parameters, work, depth)
+        edge = search.select(tree, node, parameters, work, depth)
         if link.player >= 0:
             mover = np.int64(link.player)
         child = np.int64(tree.children[edge])
@@ -205,7 +236,7 @@ def descend(rules, expand, select, tree, states, parameters, work):
         if made:
             if tree.counts[NODES] == len(tree.totals) or tree.counts[EDGES] + len(work.mask) > len(tree.children):
                 return depth, FULL
-            child = np.int64(new_child(rules, tree, states, node, edge, work))
+            child = np.int64(new_child(search.rules, tree, states, node, edge, work))
             if child < 0:
                 return depth, BAD_PLAYER
         depth += 1
@@ -250,15 +281,18 @@ def finite(values):
 
 
 @template
-def back_up(update, tree, work, depth):
-    """Visit every node of the path, each with the value of who moved there."""
+def finish(search, tree, states, depth, known, work):
+    """Visit every node of the path, each with the value of who moved there; a status."""
+    if not finite(work.values):
+        return NOT_FINITE
     for d in range(depth, -1, -1):
         node = work.path[d]
         visits = np.int64(tree.stats[node].visits) + 1
-        total = update(tree.totals[node], visits, work.values[work.movers[d]])
+        total = search.update(tree.totals[node], visits, work.values[work.movers[d]])
         tree.totals[node] = total
         mean = np.float32(total / visits).view(np.int32)
         tree.packed[node] = visits | np.int64(mean) << 32  # one write, which the next gather need not wait for
+    return NEW
 
 
 @inner
@@ -287,13 +321,13 @@ def take_back(tree, node, nodes, edges):
 
 
 @template
-def run_tree(simulate, tree, states, parameters, work, budget):
+def run_tree(simulate, search, tree, states, parameters, work, budget):
     """Simulations until `budget` have been run since the tree was begun, or the root is proven, or one fails."""
     tree.counts[STATUS] = NEW
     while tree.counts[RAN] < budget and not tree.links[0].flags & PROVEN:
         before, nodes, edges = tree.streams[0], tree.counts[NODES], tree.counts[EDGES]
         try:
-            status = simulate(tree, states, parameters, work)
+            status = simulate(search, tree, states, parameters, work)
         except Exception:  # noqa: BLE001  the status says so, and the search raises it
             status = RAISED
         if status >= FULL:

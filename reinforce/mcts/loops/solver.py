@@ -24,14 +24,15 @@ import numpy as np
 from triskele.core.extend import inner, template
 
 from ..tree import FREE, PROVEN
+from .simulation import NEW, NOT_FINITE, NOT_ZERO_SUM, finite
 
-__all__ = ["back_up_proven", "bounded", "provable", "prove", "select_open"]
+__all__ = ["ask_chances", "bounded", "finish_proving", "no_chances", "select_open"]
 
 _ROUNDING = 1e-9  # by which returns may miss -1, 1 and a sum of 0 to be proven
 
 
 @inner
-def provable(values):
+def _provable(values):
     """Return True if the values lie in [-1, 1] and, for two players, sum to 0."""
     for p in range(len(values)):
         if not abs(values[p]) <= 1.0 + _ROUNDING:
@@ -108,8 +109,21 @@ def select_open(select, tree, node, parameters, work, depth):
 
 
 @template
-def back_up_proven(update, tree, work, depth):
-    """`loop.back_up`, with the exact value of a child from where `select_open` has noted one on."""
+def finish_proving(search, tree, states, depth, known, work):
+    """`simulation.finish`, followed by `_prove`; a status."""
+    if not finite(work.values):
+        return NOT_FINITE
+    if known and not _provable(work.values):
+        return NOT_ZERO_SUM
+    _back_up(search.update, tree, work, depth)
+    if known:
+        _prove(search, tree, states, work, depth)
+    return NEW
+
+
+@template
+def _back_up(update, tree, work, depth):
+    """Visit every node of the path, with the exact value of a child from where `select_open` has noted one on."""
     values = work.values
     for d in range(depth, -1, -1):
         node = work.path[d]
@@ -150,12 +164,22 @@ def _at_most(x):
 
 
 @template
-def _expected(chances, tree, states, work, d):
-    """The exact value of a chance node whose children are all proven; `chances` writes work.probabilities, in
-    float64.
+def ask_chances(rules, states, work, d):
+    """Write the probabilities of the chance node path[d]."""
+    rules.chance(states[work.path[d]], work.probabilities)
+
+
+@template
+def no_chances(rules, states, work, d):
+    """Nothing to write: the game has no chance."""
+
+
+@template
+def _expected(search, tree, states, work, d):
+    """The exact value of a chance node whose children are all proven; `search.chances` writes work.probabilities.
     """
     link, mean, total = tree.links[work.path[d]], 0.0, 0.0
-    chances(states, work, d)
+    search.chances(search.rules, states, work, d)
     for edge in range(link.first_edge, link.first_edge + link.num_edges):
         p = work.probabilities[tree.actions[edge]]
         mean += p * _exact(tree, tree.children[edge])
@@ -164,8 +188,8 @@ def _expected(chances, tree, states, work, d):
 
 
 @template
-def prove(chances, tree, states, work, depth):
-    """After a simulation that ended in a KNOWN node, whose values are `provable`, note what follows exactly for those
+def _prove(search, tree, states, work, depth):
+    """After a simulation that ended in a KNOWN node, whose values are `_provable`, note what follows exactly for those
     above.
     """
     node = work.path[depth]
@@ -180,7 +204,7 @@ def prove(chances, tree, states, work, depth):
         if link.player < 0:
             if not complete:
                 break
-            _settle(tree, node, _expected(chances, tree, states, work, d))  # children and node have the same mover
+            _settle(tree, node, _expected(search, tree, states, work, d))  # children and node have the same mover
         elif complete or best == 1.0:
             _settle(tree, node, best if link.player == work.movers[d] else -best)
         elif tree.rewards[node] < _at_most(best + 1.0):

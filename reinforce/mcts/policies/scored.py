@@ -10,6 +10,7 @@ from triskele.core.extend import inner
 
 from ...errors import GameError, SearchError
 from ...fingerprint import fingerprint, plain, required
+from ..loops.select import select_scored
 
 __all__ = ["Scored", "as_policy"]
 
@@ -37,11 +38,19 @@ class Scored:
         if required(python) != 4:
             raise SearchError(f"MCTS: a policy is a function (mean, visits, prior, parent_visits) -> score, got "
                               f"{python.__name__}{inspect.signature(python)}")
-        self.score, self.function = python, inner(python)
+        self.score, self.function = python, _highest(inner(python))
         self.key = fingerprint(python)
 
     def __repr__(self) -> str:
         return self.score.__name__
+
+
+def _highest(score):
+    @inner
+    def select(tree, node, parameters, stream):
+        return select_scored(score, tree, node)
+
+    return select
 
 
 def as_policy(policy: Any) -> Any:

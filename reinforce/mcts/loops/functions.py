@@ -1,0 +1,87 @@
+"""The functions that a search is made of, and how they are put together from a policy, a backup and a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from triskele.core.extend import inner
+
+from .select import draw_outcome
+from .simulation import select_any
+from .solver import select_open
+
+__all__ = ["SearchFunctions", "selection", "update_of"]
+
+
+class SearchFunctions(NamedTuple):
+    """What the loops call. All are compiled functions; `search` is this tuple.
+
+    Attributes
+    ----------
+    rules : Rules
+    order : function (tree, node)
+        Puts new edges into order.
+    expand : function (rules, order, tree, states, node, work) -> status
+    select : function (tree, node, parameters, work, depth) -> edge
+    update : function (total, visits, value) -> total
+    finish : function (search, tree, states, depth, known, work) -> status
+        Backs up the values of a simulation, and proves what follows from them.
+    chances : function (rules, states, work, d)
+        Writes the probabilities of the chance node path[d].
+    evaluate : function (search, tree, states, node, parameters, work) -> status, optional
+    evaluator : function, optional
+        A user's, or what draws the moves of rollouts; `evaluate` calls it.
+    value_root, add_noise : function (search, tree, states, parameters, work) -> status, optional
+        What happens at a new root, and at the root when a search begins.
+    """
+
+    rules: Any
+    order: Callable
+    expand: Callable
+    select: Callable
+    update: Callable
+    finish: Callable
+    chances: Callable
+    evaluate: Callable | None = None
+    evaluator: Callable | None = None
+    value_root: Callable | None = None
+    add_noise: Callable | None = None
+
+
+def selection(choose: Callable, chance: bool, solver: bool) -> Callable:
+    """Return select(tree, node, parameters, work, depth) for a policy's choose(tree, node, parameters, stream)."""
+
+    @inner
+    def choose_any(tree, node, parameters, stream):
+        return select_any(choose, draw_outcome, tree, node, parameters, stream)
+
+    pick = choose_any if chance else choose
+
+    @inner
+    def select(tree, node, parameters, work, depth):
+        return pick(tree, node, parameters, tree.streams)
+
+    @inner
+    def select_unproven(tree, node, parameters, work, depth):
+        return select_open(pick, tree, node, parameters, work, depth)
+
+    return select_unproven if solver else select
+
+
+@inner
+def _add(total, visits, value):
+    return total + value
+
+
+def update_of(backup: Callable | None) -> Callable:
+    """Return update(total, visits, value) -> total for a user's backup(mean, visits, value) -> mean."""
+    if backup is None:
+        return _add
+    mean_of = inner(backup)
+
+    @inner
+    def update(total, visits, value):
+        return mean_of(total / max(visits - 1, 1), visits, value) * visits
+
+    return update

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import carray
 
-from triskele.core.extend import template, run_program
+from triskele.core.extend import inner, run_program, template
 
 from ... import random
 from ..context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
@@ -57,7 +57,6 @@ PART = 16  # columns of the table of parts
     _PARAMETERS, _BUDGETS, _SEEDS, _BEGIN, _ITEM, _INFLIGHT, _NOISE, _SCHEDULE, _COUNTS, _TIMES, _TABLE, _ACTIONS,
     _POLICIES,
 ) = range(FIRST_FREE, FIRST_FREE + 13)
-_template = template(_nrt=False)  # where no array is made, references need not be counted, which takes half the time
 
 
 class BatchedSearch(NamedTuple):
@@ -124,25 +123,25 @@ def _or_draw(pick):
     return pick_any
 
 
-@_template
+@lean
 def grow_chance(search, tree, states, node, work):
     """Make the edges of a chance node."""
     return expand_any(search.rules, keep_order, tree, states, node, work)
 
 
-@_template
+@lean
 def refuse_chance(search, tree, states, node, work):
     """Fail: the game has no chance."""
     return NO_ACTION
 
 
-@_template
+@lean
 def add_dirichlet(tree, noise, parameters, edges):
     """Mix Dirichlet noise into the priors of the root."""
     add_noise(tree, parameters[ALPHA], parameters[ALPHA + 1], edges.sigma)
 
 
-@_template
+@lean
 def leave_root(tree, noise, parameters, edges):
     """Leave the priors of the root as they are."""
 
@@ -184,7 +183,7 @@ def _back_up(search, tree, inflight, node, values):
         node = np.int64(tree.parents[node].parent)
 
 
-@_template
+@lean
 def _descend(search, tree, states, inflight, noise, schedule, parameters, edges, work):
     """Go down to a new node, or one that is over; returns it and what it is. All on the way are passed through."""
     node, depth = np.int64(0), 0
@@ -219,7 +218,7 @@ def _descend(search, tree, states, inflight, noise, schedule, parameters, edges,
         node = child
 
 
-@_template
+@lean
 def _expand(search, tree, node, mask, priors):
     """Edges for the legal actions; a status."""
     actions = search.sizes.actions
@@ -235,7 +234,7 @@ def _expand(search, tree, node, mask, priors):
     return NEW
 
 
-@template
+@inner
 def _open_tree(search, dtype, w, t):
     nodes, size, actions = w[NODE_CAPACITY], w[_ITEM], search.sizes.actions
     return (
@@ -245,7 +244,7 @@ def _open_tree(search, dtype, w, t):
     )
 
 
-@template
+@inner
 def _start_trees(search, dtype, w, part, edges):
     parameters = carray(at(w[_PARAMETERS]), (16,), np.float64)
     seeds = carray(at(w[_SEEDS]), (w[TREES], 2), np.int64)
@@ -259,7 +258,7 @@ def _start_trees(search, dtype, w, part, edges):
             new_root(search.rules, tree, states)
 
 
-@_template
+@lean
 def _fill_tree(search, t, tree, states, inflight, noise, budget, schedule, parameters, edges, work, met, part, leaves,
                observations, masks):
     """Send simulations down one tree; note the leaves that wait for values, after the part[USED] that are noted."""
@@ -312,7 +311,7 @@ def _fill_tree(search, t, tree, states, inflight, noise, budget, schedule, param
     part[UNDONE] += tree.counts[STATUS] == NEW and tree.counts[RAN] < budget
 
 
-@template
+@inner
 def _fill_rows(search, dtype, w, part, work, edges, met):
     """Send simulations down all trees of a part."""
     parameters, budgets = carray(at(w[_PARAMETERS]), (16,), np.float64), carray(at(w[_BUDGETS]), (w[TREES],), np.int64)
@@ -328,7 +327,7 @@ def _fill_rows(search, dtype, w, part, work, edges, met):
                    leaves, observations, masks)
 
 
-@_template
+@lean
 def _take_value(search, tree, inflight, noise, node, parameters, edges, work, mask, priors, values):
     """Expand a leaf that has got its values, and back these up."""
     player = np.int64(tree.links[node].player)
@@ -350,7 +349,7 @@ def _take_value(search, tree, inflight, noise, node, parameters, edges, work, ma
         search.prepare_root(tree, noise, parameters, edges)
 
 
-@template
+@inner
 def _take_values(search, dtype, w, part, work, edges):
     """`_take_value` of all leaves of a part."""
     parameters = carray(at(w[_PARAMETERS]), (16,), np.float64)
@@ -368,7 +367,7 @@ def _take_values(search, dtype, w, part, work, edges):
 def conclude(formula: Callable) -> Callable:
     """Return `BatchedSearch.conclude` for a formula (tree, noise, parameters, edges, policy) -> action."""
 
-    @template
+    @inner
     def conclude_trees(search, dtype, w, part, edges):
         parameters = carray(at(w[_PARAMETERS]), (16,), np.float64)
         actions = carray(at(w[_ACTIONS]), (w[TREES],), np.int64)
@@ -382,12 +381,12 @@ def conclude(formula: Callable) -> Callable:
     return conclude_trees
 
 
-@template
+@inner
 def keep_root(search, dtype, w, part, edges):
     """Write nothing: actions and policies come from the visits."""
 
 
-@template
+@inner
 def _part_at(w, chunk):
     return carray(at(w[_TABLE] + chunk * PART * 8), (PART,), np.int64)
 

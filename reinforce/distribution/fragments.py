@@ -1,33 +1,23 @@
 """Fragments: the parts of an agent that a distribution places, and the ports at which they are joined.
 
 An agent that runs in several places consists of *actors*, which turn parameters into experience, and a *learner*, the
-agent itself, which turns experience into parameters (its buffer is inside it). No fragment knows where the others are:
-
-    agent.ports                  names of what an actor gives, each with its dtype and shape
-    agent.actor(k, actors)       actor number k, with random streams of its own and no reference to the agent
-    agent.parameters             what actors want of the learner: a tree of arrays
-    agent.learn(experiences)     takes in what actors gave, and returns numbers for reports
-    agent.deal(actors)           the states of that many actors, as the agent keeps them; None: initial states
-    agent.gather(states)         puts the states of all actors back
-
-after Zhu, Zhao, Li, Pietzuch et al., "MSRL: distributed reinforcement learning with dataflow fragments", USENIX ATC
-2023, section 4.
+agent itself, which turns experience into parameters (its buffer is inside it). No fragment knows where the others are.
+`FragmentedAgent` lists all that passes between them, after Zhu, Zhao, Li, Pietzuch et al., "MSRL: distributed
+reinforcement learning with dataflow fragments", USENIX ATC 2023, section 4.
 """
 
 from __future__ import annotations
 
 import socket
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import DistributionError, ReinforceError
 
-if TYPE_CHECKING:
-    from ..training.agent import Agent
-
-__all__ = ["Actor", "PlacedActor", "Port", "check_ports"]
+__all__ = ["Actor", "FragmentedAgent", "PlacedActor", "Port", "check_ports"]
 
 
 class Actor(Protocol):
@@ -40,6 +30,38 @@ class Actor(Protocol):
 
     def collect(self, parameters: Any) -> dict[str, np.ndarray]:
         """Experience under these parameters: an array for each port, which the next call may overwrite."""
+
+
+class FragmentedAgent(Protocol):
+    """An agent as a distribution sees it. See `training.agent.Agent`."""
+
+    name: str
+    ports: dict[str, Port] | None
+    settings: Any
+    _spaces: Any
+
+    @property
+    def state(self) -> Any:
+        """Everything that the rest of the training depends on; can be set."""
+
+    @property
+    def parameters(self) -> Any:
+        """What actors need of the learner: a tree of arrays."""
+
+    def iterate(self) -> dict[str, float]:
+        """Collect and learn once."""
+
+    def actor(self, k: int, actors: int) -> Actor:
+        """Actor number k, with random streams of its own and no reference to the agent."""
+
+    def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
+        """Learn from what actors gave, and return numbers for reports."""
+
+    def deal(self, actors: int) -> Sequence[Any]:
+        """The states of this many actors; None for one that begins."""
+
+    def gather(self, states: Sequence[Any]) -> None:
+        """Take back the states of all actors."""
 
 
 class Port:
@@ -93,7 +115,7 @@ class PlacedActor:
 
     Parameters
     ----------
-    agent : Agent
+    agent : FragmentedAgent
     k, actors : int
         Number of the actor, and how many there are.
     state : tree
@@ -107,7 +129,7 @@ class PlacedActor:
         After its last collection.
     """
 
-    def __init__(self, agent: Agent, k: int, actors: int, state: Any, place: str):
+    def __init__(self, agent: FragmentedAgent, k: int, actors: int, state: Any, place: str):
         self._agent, self.k, self._actors = agent, k, actors
         self.name = f"{agent.name}: actor {k} of {actors} ({place} on {socket.gethostname()})"
         self._ports: dict[str, Port] = agent.ports  # type: ignore[assignment]  # a policy has looked

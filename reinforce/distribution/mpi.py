@@ -20,7 +20,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +29,8 @@ from triskele.core.extend import check, mpi
 
 from .. import errors, storage
 from ..errors import DistributionError
-from .fragments import PlacedActor
+from .fragments import FragmentedAgent, PlacedActor
 from .placements import Distribution, Iterate, OneProcess, check_splits, learn
-
-if TYPE_CHECKING:
-    from ..training.agent import Agent
 
 __all__ = ["MPI"]
 
@@ -93,7 +90,7 @@ class MPI(Distribution):
         """True on the learner's rank."""
         return self.rank == 0
 
-    def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
+    def run(self, agent: FragmentedAgent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
         """See `Distribution`."""
         if self.size == 1:
             return OneProcess().run(agent, _reporting_staleness(loop) if not self.synchronous else loop, interrupted)
@@ -156,7 +153,7 @@ class _Link:
 class _End:
     """Shared state of both ends of the connection."""
 
-    def __init__(self, agent: Agent, policy: MPI, interrupted: list[int]):
+    def __init__(self, agent: FragmentedAgent, policy: MPI, interrupted: list[int]):
         self.agent, self.actors, self.synchronous, self.interrupted = (
             agent,
             policy.actors,

@@ -7,16 +7,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from triskele.core import get_threads, set_threads
 from triskele.core.extend import check
 
 from ..errors import DistributionError
-from .fragments import PlacedActor
-
-if TYPE_CHECKING:
-    from ..training.agent import Agent
+from .fragments import FragmentedAgent, PlacedActor
 
 __all__ = ["Distribution", "OneProcess", "Threads"]
 
@@ -34,13 +31,13 @@ class Distribution:
 
     root = True
 
-    def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
+    def run(self, agent: FragmentedAgent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
         """Place the agent's fragments and call ``loop(iterate)`` where the learner is; each ``iterate()`` collects and
         learns once.
 
         Parameters
         ----------
-        agent : Agent
+        agent : FragmentedAgent
         loop : function
         interrupted : list
             Not empty after a Ctrl-C, here or elsewhere; the loop ends then.
@@ -64,7 +61,7 @@ class OneProcess(Distribution):
     def __init__(self, actors: int = 1):
         self.actors = check.integer(actors, "OneProcess: actors", 1)
 
-    def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
+    def run(self, agent: FragmentedAgent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
         """See `Distribution`."""
         if agent.ports is None and self.actors == 1:
             return loop(agent.iterate)
@@ -103,7 +100,7 @@ class Threads(Distribution):
         self.actors = check.integer(actors, "Threads: actors", 1)
         self.timeout = check.positive(timeout, "Threads: timeout", "s")
 
-    def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
+    def run(self, agent: FragmentedAgent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
         """See `Distribution`."""
         workers = [_Worker(actor) for actor in place(agent, self, self.actors, "thread {}")]
 
@@ -156,13 +153,13 @@ class _Worker:
                                      f"timeout=) sets how long)")
 
 
-def place(agent: Agent, placement: Distribution, actors: int, where: str) -> list[PlacedActor]:
+def place(agent: FragmentedAgent, placement: Distribution, actors: int, where: str) -> list[PlacedActor]:
     """All actors of an agent; ``{}`` in `where` is the actor's number."""
     check_splits(agent, placement)
     return [PlacedActor(agent, k, actors, state, where.format(k)) for k, state in enumerate(agent.deal(actors))]
 
 
-def check_splits(agent: Agent, placement: Distribution) -> None:
+def check_splits(agent: FragmentedAgent, placement: Distribution) -> None:
     """Raise ValueError unless the agent is made of fragments."""
     if agent.ports is None:
         raise ValueError(f"{agent.name}.train: distribution must be OneProcess(), got {placement} ({agent.name} is one "
@@ -170,7 +167,7 @@ def check_splits(agent: Agent, placement: Distribution) -> None:
                          "only; PPO and AlphaZero run on several)")
 
 
-def learn(agent: Agent, experiences: Sequence[Any], states: Sequence[Any]) -> dict[str, Any]:
+def learn(agent: FragmentedAgent, experiences: Sequence[Any], states: Sequence[Any]) -> dict[str, Any]:
     """Handle the results of all actors of an iteration."""
     numbers = agent.learn(experiences)
     agent.gather(states)

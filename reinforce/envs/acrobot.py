@@ -10,8 +10,8 @@ from triskele.core.extend import inner, simd
 
 from .. import random
 from ..environment import LaneEnvironment
+from ..lane_math import clip
 from ..spaces import Box, Discrete
-from ..vector.lane_math import clip
 
 __all__ = ["Acrobot"]
 

@@ -8,8 +8,8 @@ from triskele.core.extend import simd
 
 from .. import random
 from ..environment import EnvRules, LaneEnvironment
+from ..lane_math import as_float32, clip
 from ..spaces import Box, Discrete
-from ..vector.lane_math import as_float32, clip
 
 __all__ = ["MountainCar", "MountainCarContinuous"]
 

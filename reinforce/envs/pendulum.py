@@ -10,8 +10,8 @@ from triskele.core.extend import inner, simd
 
 from .. import random
 from ..environment import EnvRules, LaneEnvironment
+from ..lane_math import as_float32, clip
 from ..spaces import Box
-from ..vector.lane_math import as_float32, clip
 
 __all__ = ["Pendulum"]
 

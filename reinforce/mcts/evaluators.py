@@ -91,6 +91,5 @@ def as_evaluator(evaluator: Any) -> Any:
     try:
         return Compiled(evaluator)
     except GameError as error:
-        raise EvaluatorError(
-            f"MCTS: evaluator must be RandomRollout(...), Network(...) or a function, {error}"
-        ) from error
+        raise EvaluatorError(f"MCTS: evaluator must be RandomRollout(...), Network(...) or a function, got "
+                             f"{evaluator!r:.80}") from error

@@ -297,7 +297,7 @@ class TestBadInput:
             (dict(threads=0), "threads"),
             (dict(temperature=float("nan")), "temperature"),
             (dict(solver=True), "one or two players"),
-            (dict(policy="uct"), "policy must be"),
+            (dict(policy="uct"), r"policy must be .* or a function, got 'uct'$"),
             (dict(policy=lambda mean: mean), "parent_visits"),
             (dict(backup=lambda mean: mean), "backup is a function"),
             (dict(memory=100), "memory must be at least"),

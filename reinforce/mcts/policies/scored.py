@@ -34,7 +34,8 @@ class Scored:
         try:
             python = plain(score)
         except GameError as error:
-            raise SearchError(f"MCTS: policy must be UCT(...), PUCT(...) or a function, {error}") from error
+            raise SearchError(f"MCTS: policy must be UCT(...), PUCT(...), Gumbel(...), MuZeroPUCT(...) or a function, "
+                              f"got {score!r:.80}") from error
         if required(python) != 4:
             raise SearchError(f"MCTS: a policy is a function (mean, visits, prior, parent_visits) -> score, got "
                               f"{python.__name__}{inspect.signature(python)}")

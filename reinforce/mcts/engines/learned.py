@@ -25,7 +25,8 @@ class FunctionEngine:
         model, rows, f32 = search.model, len(observations), np.float32
         shape, dtype = model.embedding
         nodes, actions = search.simulations + 1, model.num_actions
-        self.kernels = _kernels(search, fingerprint(*model.functions), *(inner(plain(f)) for f in model.functions))
+        functions = [inner(plain(f), _nrt=True) for f in model.functions]
+        self.kernels = _kernels(search, fingerprint(*model.functions), *functions)
         evaluated = [np.zeros((rows, *shape), dtype), np.zeros((rows, actions), f32), np.zeros(rows, f32)]
         self._arrays = LearnedArrays(
             np.empty((rows, nodes, *shape), dtype), np.empty((rows, nodes), f32), *evaluated,

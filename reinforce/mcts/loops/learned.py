@@ -68,7 +68,7 @@ def _softmax(logits, legal, out):
         out[a] /= total
 
 
-@inner
+@inner(_nrt=True)  # room for a copy, where the two may overlap
 def _copy(out, x):
     out[...] = x
 
@@ -119,11 +119,10 @@ def _back_up(one, node, reward, discount, value, legal, prior, discounts):
     return True
 
 
-@template
+@template(_nrt=False)
 def _simulate(search, tree, trees, start, copy, evaluate, model, legal, noise, schedule, formula, simulations, seed, x,
-              edges, everything):
+              edges, everything, leaves):
     """Simulations of all trees in step, `tree(trees, t)` being number t; False if the model could not be evaluated."""
-    leaves = np.empty(len(x.action), np.int64)
     for b in range(len(leaves)):
         copy(x.embeddings[b, 0], x.root_embedding[b])
         if not _begin_tree(search, tree(trees, start + b), seed, start + b, legal[start + b], x.root_prior[b],
@@ -145,7 +144,7 @@ def _simulate(search, tree, trees, start, copy, evaluate, model, legal, noise, s
     return True
 
 
-@template
+@template(_nrt=False)
 def _call_functions(search, params, x, edges, everything):
     for b in range(len(x.action)):
         x.reward[b], x.discount[b] = search.dynamics(params, x.embedding[b], x.action[b], x.next_embedding[b])
@@ -154,7 +153,7 @@ def _call_functions(search, params, x, edges, everything):
     return True
 
 
-@template
+@template(_nrt=False)
 def _call_programs(search, steps, x, edges, everything):
     return run_all(steps) == 0
 
@@ -169,7 +168,7 @@ def search_functions(search, tree, noise, schedule, formula, simulations, seed, 
         x.root_value[b] = search.prediction(params, x.root_embedding[b], edges.sigma)
         _softmax(edges.sigma, legal[b], x.root_prior[b])
     _simulate(search, row, tree, 0, _copy, _call_functions, params, legal, noise, schedule, formula, simulations, seed,
-              x, edges, everything)
+              x, edges, everything, np.empty(trees, np.int64))
 
 
 @template
@@ -195,7 +194,7 @@ def search_programs(search, context, chunk):
     if run_all(roots) != 0:
         p[FAILED] = 1
     elif not _simulate(search, tree_at, w, start, _copy_bytes, _call_programs, steps, legal, noise, schedule, formula,
-                       w[_SIMULATIONS], w[_SEED], x, edges, everything):
+                       w[_SIMULATIONS], w[_SEED], x, edges, everything, np.empty(trees, np.int64)):
         p[FAILED] = 2
 
 

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from triskele.core.extend import inner, load_module
+from triskele.core.extend import inner
 
+from . import rule_kernels
 from .errors import GameError, IllegalActionError
 from .fingerprint import fingerprint, plain
 from .state_dtype import record_dtype
+from .wiring import wire
 
 __all__ = ["CHANCE", "Game", "Rules", "State", "look"]
 
@@ -181,10 +183,10 @@ class Game:
     @functools.cached_property
     def kernels(self) -> Any:
         """Module of kernels on arrays of states: `initial`, `look`, `play`, `observe`, `returns`."""
-        c = self.compiled
-        source = _KERNELS.format(key=self.key, name=self.name,
-                                 chance="rule_chance(states[k], probabilities[k])" if c.chance else "pass")
-        return load_module(source, "game", {f"rule_{n}": f for n, f in c._asdict().items() if f is not None})
+        rules = self.compiled._replace(chance=self.compiled.chance or rule_kernels.no_chance)
+        templates = [getattr(rule_kernels, name) for name in rule_kernels.__all__[:-1]]
+        return wire("game", f"Rules of {self.name} on arrays of states. {self.key}", templates, {"rules": rules},
+                    nogil=True)
 
     def new_states(self, count: int) -> np.ndarray:
         """(count,) first positions, as records for kernels."""
@@ -366,45 +368,3 @@ def as_records(game: Game, states: State | Sequence[State] | np.ndarray, where: 
         if not isinstance(s, State) or s.game.key != game.key:
             raise GameError(f"{where}: states must be positions of {game.name}, got {s!r:.80}")
     return np.concatenate([s.data for s in given]), single
-
-
-_KERNELS = '''"""Rules of {name} on arrays of states. {key}"""
-from triskele.core.extend import kernel
-
-
-@kernel(nogil=True)
-def initial(states):
-    for k in range(len(states)):
-        rule_initial(states[k])
-
-
-@kernel(nogil=True)
-def look(states, players, over, masks, probabilities):
-    for k in range(len(states)):
-        players[k] = 0
-        over[k] = rule_terminal(states[k])
-        if not over[k]:
-            players[k] = rule_player(states[k])
-            if players[k] >= 0:
-                rule_legal_actions(states[k], masks[k])
-            else:
-                {chance}
-
-
-@kernel(nogil=True)
-def play(states, actions):
-    for k in range(len(states)):
-        rule_step(states[k], actions[k])
-
-
-@kernel(nogil=True)
-def observe(states, players, out):
-    for k in range(len(states)):
-        rule_observe(states[k], players[k], out[k])
-
-
-@kernel(nogil=True)
-def returns(states, out):
-    for k in range(len(states)):
-        rule_returns(states[k], out[k])
-'''

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import inner, load_module
+from triskele.core.extend import inner, template
 
 from ..errors import GameError, IllegalActionError
 from ..fingerprint import fingerprint, plain
 from ..game import Game
 from ..policy import Policy
+from ..random import start
+from ..wiring import wire
 
 __all__ = ["Human", "Player", "Random", "as_player"]
 
@@ -130,8 +132,8 @@ def _compiled(game, policy, name):
         raise GameError(
             f"play_match: {name} is a compiled function, which needs a game with compiled rules, got {game.name}"
         )
-    source = _CHOOSE.format(key=fingerprint(game.key, plain(policy)), name=name)
-    kernel = load_module(source, "player", {"policy": inner(plain(policy))}).choose
+    key = fingerprint(game.key, plain(policy))
+    kernel = wire("player", f"Moves of {name}. {key}", [choose], {"policy": inner(plain(policy))}, nogil=True).choose
 
     def act(table, indices, masks, draw, rng):
         actions = np.zeros(len(indices), np.int64)
@@ -157,17 +159,10 @@ def _read(state, text):
                              f"{', '.join(state.game.action_name(state.position, a) for a in state.legal_actions)})")
 
 
-_CHOOSE = '''"""Moves of {name}. {key}"""
-import numpy as np
-
-from triskele.core.extend import kernel
-from triskele.reinforce.random import start
-
-
-@kernel(nogil=True)
-def choose(states, seed, games, move, actions):
+@template
+def choose(policy, states, seed, games, move, actions):
+    """Write a policy's moves; each game has a random stream of its own."""
     stream = np.empty(1, np.uint64)
     for k in range(len(states)):
         start(stream, seed, games[k], move)
         actions[k] = policy(states[k], stream)
-'''

@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import load_module
-
 from ...errors import SearchError
 from ...fingerprint import fingerprint
 from ...game import Game
+from ...wiring import wire
 from ..context import FIRST_FREE, context_of, run_chunks
 from ..loops import batched as loop
+from ..loops import functions
 from ..loops.batched import COLUMNS, FAILED, LEFT, UNDONE, USED
 from ..loops.functions import update_of
 from ..loops.simulation import Sizes, keep_order, shuffle
 from ..network import Network
 from ..paths import moves_to
-from ..policies import gumbel, muzero_puct
+from ..policies import gumbel, muzero_puct, puct, scored, uct
 from ..policies.gumbel import Gumbel
 from ..policies.muzero_puct import MuZeroPUCT
 from ..tree import STATUS, Tree
@@ -83,7 +83,7 @@ class BatchedEngine(Engine):
                 formula[loop.ALPHA : loop.ALPHA + 2] = policy.dirichlet
                 key, prepare = f"{key} dirichlet", loop.add_dirichlet
         self._schedule, self._formula = schedule, formula
-        functions = loop.BatchedSearch(
+        made_of = loop.BatchedSearch(
             sizes=Sizes(game.max_length + 2, game.num_actions, game.num_outcomes, game.num_players),
             observation_shape=tuple(map(int, game.observation_shape)),
             patience=1 if isinstance(policy, Gumbel) else 2**31,
@@ -96,8 +96,11 @@ class BatchedEngine(Engine):
             conclude=conclude,
         )
         key = f"{game.key} {key} {'' if backup is None else fingerprint(backup)}"
-        source = _SOURCE.format(name=game.name, key=key)
-        self.kernels = load_module(source, "leaves", {"search": functions, "dtype": game.dtype})
+        self.kernels = wire(
+            "leaves", f"Batched search of {game.name}. {key}",
+            [loop.run, loop.start, loop.fill, loop.take, loop.finish],
+            {"search": made_of, "dtype": game.dtype}, [functions, gumbel, muzero_puct, puct, scored, uct], nogil=True,
+        )
 
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""
@@ -210,35 +213,3 @@ def batched_engine(search: MCTS, backup: Any, leaves: int) -> BatchedEngine:
             f"MCTS: {type(search.policy).__name__} grows one tree for each root, got threads={search.threads}"
         )
     return BatchedEngine(search.game, search.policy, search.evaluator, backup, leaves, search.simulations or 1)
-
-
-_SOURCE = '''"""Batched search of {name}. {key}"""
-from triskele.core.extend import kernel
-from triskele.reinforce.mcts.loops import batched, functions  # of which the search is made: an edit compiles this anew
-from triskele.reinforce.mcts.policies import gumbel, muzero_puct, puct, scored, uct
-
-
-@kernel(nogil=True)
-def run(context, chunk):
-    batched.run(search, dtype, context, chunk)
-
-
-@kernel(nogil=True)
-def start(w):
-    batched.start(search, dtype, w)
-
-
-@kernel(nogil=True)
-def fill(w):
-    batched.fill(search, dtype, w)
-
-
-@kernel(nogil=True)
-def take(w):
-    batched.take(search, dtype, w)
-
-
-@kernel(nogil=True)
-def finish(w):
-    batched.finish(search, dtype, w)
-'''

@@ -6,19 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import load_module, threads
+from triskele.core.extend import threads
 
 from ...errors import SearchError
 from ...fingerprint import fingerprint
 from ...game import Game
 from ...testing.first_use import check_evaluator_once
+from ...wiring import wire
 from ..context import FIRST_FREE, context_of, run_chunks
 from ..evaluators import RandomRollout
-from ..loops.compiled import ALPHA, PARAMETERS, add_dirichlet, leave_root, value_root
+from ..loops import functions
+from ..loops.compiled import ALPHA, PARAMETERS, add_dirichlet, leave_root, run_trees, value_root
 from ..loops.evaluate import ROLLOUTS, any_move, roll_out, value, value_with_priors
 from ..loops.functions import SearchFunctions, selection, update_of
 from ..loops.simulation import Sizes, expand, expand_any, finish, keep_order, shuffle
 from ..loops.solver import ask_chances, finish_proving, no_chances
+from ..policies import puct, scored, uct
 from ..tree import Tree
 from .engine import Engine
 
@@ -49,15 +52,18 @@ class CompiledEngine(Engine):
             value_root=value_root if priors else leave_root,
             add_noise=leave_root if policy.dirichlet is None else add_dirichlet,
         )
-        source = _SOURCE.format(name=game.name, key=" ".join([
+        key = " ".join([
             game.key, policy.key, evaluator.key, "" if backup is None else fingerprint(backup), f"{solver}",
             f"{policy.dirichlet is not None}",
-        ]))
+        ])
         self._what = (
             f"the search of {game.name} with policy {policy!r}, evaluator "
             f"{evaluator!r}{'' if backup is None else f' and backup {backup.__name__}'}"
         )
-        self._kernel = load_module(source, "search", {"search": search, "sizes": sizes, "dtype": game.dtype}).run
+        self._kernel = wire(
+            "search", f"Search of {game.name}. {key}", [run_trees],
+            {"search": search, "sizes": sizes, "dtype": game.dtype}, [functions, puct, scored, uct], nogil=True,
+        ).run_trees
         self._made: tuple[Tree, np.ndarray] | None = None  # the context of the last tree
         self._parameters = np.zeros(PARAMETERS)
         self._parameters[: len(policy.parameters)] = policy.parameters
@@ -84,17 +90,3 @@ class CompiledEngine(Engine):
                                                  states.dtype.itemsize)
         made[1][FIRST_FREE + 3] = begin
         run_chunks(self._kernel, made[1], min(len(budgets), 8 * threads.get_threads()))
-
-
-
-_SOURCE = '''"""Search of {name}. {key}"""
-from triskele.core.extend import kernel
-from triskele.reinforce.mcts.loops.compiled import run_trees
-from triskele.reinforce.mcts.loops.functions import selection  # what `search` is made of: an edit compiles this anew
-from triskele.reinforce.mcts.policies import puct, scored, uct
-
-
-@kernel(nogil=True)
-def run(context, chunk):
-    run_trees(search, sizes, dtype, context, chunk)
-'''

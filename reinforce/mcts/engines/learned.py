@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import inner, load_module
+from triskele.core.extend import inner
 
 from ...fingerprint import fingerprint, plain
 from ...program import Batch
+from ...wiring import wire
 from ..context import context_of, run_chunks
-from ..loops.learned import FAILED, PART, LearnedArrays, LearnedSearch
+from ..loops import learned as loop
+from ..loops.learned import FAILED, PART, LearnedArrays
 
 __all__ = ["FunctionEngine", "ProgramEngine"]
 
@@ -25,7 +27,7 @@ class FunctionEngine:
         model, rows, f32 = search.model, len(observations), np.float32
         shape, dtype = model.embedding
         nodes, actions = search.simulations + 1, model.num_actions
-        functions = [inner(plain(f), _nrt=True) for f in model.functions]
+        functions = [inner(plain(f)) for f in model.functions]
         self.kernels = _kernels(search, fingerprint(*model.functions), *functions)
         evaluated = [np.zeros((rows, *shape), dtype), np.zeros((rows, actions), f32), np.zeros(rows, f32)]
         self._arrays = LearnedArrays(
@@ -90,28 +92,8 @@ class ProgramEngine:
 
 def _kernels(search, key, *model):
     f = search.formulas
-    functions = LearnedSearch(f.prepare_root, f.choose_root, f.choose, f.conclude, *model)
-    return load_module(_SOURCE.format(formulas=f.__name__, key=key), "learned", {"search": functions})
-
-
-_SOURCE = '''"""MuZero's search by the formulas of {formulas}. {key}"""
-from triskele.core.extend import kernel
-from triskele.reinforce.mcts.loops import learned
-from triskele.reinforce.mcts.policies import gumbel, muzero_puct  # of the formulas: an edit compiles this anew
-
-
-@kernel(nogil=True)
-def search_functions(tree, noise, schedule, formula, simulations, seed, observations, legal, params, arrays):
-    learned.search_functions(
-        search, tree, noise, schedule, formula, simulations, seed, observations, legal, params, arrays)
-
-
-@kernel(nogil=True)
-def search_programs(context, chunk):
-    learned.search_programs(search, context, chunk)
-
-
-@kernel(nogil=True)
-def results(tree, noise, formula, action, policy, visits, values, priors, root_value):
-    learned.results(search, tree, noise, formula, action, policy, visits, values, priors, root_value)
-'''
+    return wire(
+        "learned", f"MuZero's search by the formulas of {f.__name__}. {key}",
+        [loop.search_functions, loop.search_programs, loop.results],
+        {"search": loop.LearnedSearch(f.prepare_root, f.choose_root, f.choose, f.conclude, *model)}, [f], nogil=True,
+    )

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import load_module
-
 from ...adapters.python_game import PythonState
 from ...errors import EvaluatorError, GameError, ReinforceError, SearchError
 from ...fingerprint import fingerprint
 from ...game import CHANCE, Rules
+from ...wiring import wire
 from ..context import context_of
 from ..evaluators import Compiled, RandomRollout
+from ..loops import functions
 from ..loops import python as loop
 from ..loops.functions import SearchFunctions, selection, update_of
 from ..loops.simulation import FULL, KNOWN, NEW, expand_any, finish, keep_order, shuffle
 from ..loops.solver import finish_proving
 from ..network import Network
+from ..policies import puct, scored, uct
 from ..policies.gumbel import Gumbel
 from ..policies.muzero_puct import MuZeroPUCT
 from ..tree import EDGES, ERROR_NODE, NODES, PROVEN, RAN, STATUS, TERMINAL
@@ -50,7 +51,7 @@ class PythonEngine(Engine):
         self._game, self._policy = game, policy
         self.nodes_each = 2 if game.num_outcomes else 1
         self._kept: dict[bytes, PythonState] = {}  # of all nodes
-        search_functions = SearchFunctions(
+        made_of = SearchFunctions(
             rules=Rules(*[loop.written] * len(Rules._fields)),
             order=shuffle if policy.in_random_order else keep_order,
             expand=expand_any,
@@ -60,7 +61,9 @@ class PythonEngine(Engine):
             chances=loop.given_chances,
         )
         key = f"{policy.key} {'' if backup is None else fingerprint(backup)} {search.solver}"
-        self._kernels = load_module(_SOURCE.format(key=key), "python_search", {"search": search_functions})
+        self._kernels = wire("python_search", f"Search of games that Python plays. {key}",
+                             [loop.descend, loop.grow, loop.finish], {"search": made_of},
+                             [functions, puct, scored, uct])
         self._solver, self._no_chances = search.solver, np.zeros((1, game.num_outcomes))
         self._parameters = np.zeros(16)
         self._parameters[: len(policy.parameters)] = policy.parameters
@@ -260,25 +263,3 @@ class PythonEngine(Engine):
             error, ReinforceError
         ) else f"the game, or evaluator {self._evaluator!r}, raised {type(error).__name__}: {error}"
         return kind(f"MCTS: {self._game.name} after {state.moves}: {what}")
-
-
-_SOURCE = '''"""Search of games that Python plays. {key}"""
-from triskele.core.extend import kernel
-from triskele.reinforce.mcts.loops import functions, python  # of which the search is made: an edit compiles this anew
-from triskele.reinforce.mcts.policies import puct, scored, uct
-
-
-@kernel
-def descend(context, t, depth):
-    return python.descend(search, context, t, depth)
-
-
-@kernel
-def grow(context, t, node, kind):
-    return python.grow(search, context, t, node, kind)
-
-
-@kernel
-def finish(context, t, depth, known, exact):
-    return python.finish(search, context, t, depth, known, exact)
-'''

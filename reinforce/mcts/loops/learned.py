@@ -68,7 +68,7 @@ def _softmax(logits, legal, out):
         out[a] /= total
 
 
-@inner(_nrt=True)  # room for a copy, where the two may overlap
+@inner
 def _copy(out, x):
     out[...] = x
 
@@ -119,32 +119,34 @@ def _back_up(one, node, reward, discount, value, legal, prior, discounts):
     return True
 
 
-@template(_nrt=False)
+@template
 def _simulate(search, tree, trees, start, copy, evaluate, model, legal, noise, schedule, formula, simulations, seed, x,
               edges, everything, leaves):
     """Simulations of all trees in step, `tree(trees, t)` being number t; False if the model could not be evaluated."""
+    (embeddings, discounts, root_embedding, root_prior, root_value, embedding, action, next_embedding, reward, discount,
+     prior, value) = x
     for b in range(len(leaves)):
-        copy(x.embeddings[b, 0], x.root_embedding[b])
-        if not _begin_tree(search, tree(trees, start + b), seed, start + b, legal[start + b], x.root_prior[b],
-                           x.root_value[b], noise[start + b], formula, edges):
+        copy(embeddings[b, 0], root_embedding[b])
+        if not _begin_tree(search, tree(trees, start + b), seed, start + b, legal[start + b], root_prior[b],
+                           root_value[b], noise[start + b], formula, edges):
             return True
     for _ in range(simulations):
         for b in range(len(leaves)):
             one = tree(trees, start + b)
             node = leaves[b] = _descend(search, one, noise[start + b], schedule, formula, edges)
-            copy(x.embedding[b], x.embeddings[b, one.parents[node].parent])
-            x.action[b] = one.actions[one.parents[node].edge]
+            copy(embedding[b], embeddings[b, one.parents[node].parent])
+            action[b] = one.actions[one.parents[node].edge]
         if not evaluate(search, model, x, edges, everything):
             return False
         for b in range(len(leaves)):
-            copy(x.embeddings[b, leaves[b]], x.next_embedding[b])
-            if not _back_up(tree(trees, start + b), leaves[b], x.reward[b], x.discount[b], x.value[b], everything,
-                            x.prior[b], x.discounts[b]):
+            copy(embeddings[b, leaves[b]], next_embedding[b])
+            if not _back_up(tree(trees, start + b), leaves[b], reward[b], discount[b], value[b], everything,
+                            prior[b], discounts[b]):
                 return True
     return True
 
 
-@template(_nrt=False)
+@template
 def _call_functions(search, params, x, edges, everything):
     for b in range(len(x.action)):
         x.reward[b], x.discount[b] = search.dynamics(params, x.embedding[b], x.action[b], x.next_embedding[b])
@@ -153,7 +155,7 @@ def _call_functions(search, params, x, edges, everything):
     return True
 
 
-@template(_nrt=False)
+@template
 def _call_programs(search, steps, x, edges, everything):
     return run_all(steps) == 0
 

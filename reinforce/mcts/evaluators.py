@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from triskele.core.extend import check, inner
 
 from ..errors import EvaluatorError, GameError

@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import inner, load_module
+from triskele.core.extend import inner, template
 
-from ..environment import LaneEnvironment
+from .. import random
+from ..environment import EnvRules, LaneEnvironment
 from ..errors import EnvError
 from ..fingerprint import plain
 from ..spaces import Discrete
 from ..vector.env import VectorEnv, integer, make
 from ..vector.step_source import AT_WORK
+from ..wiring import wire
 
 __all__ = ["check_env", "check_rules"]
 
@@ -181,10 +183,10 @@ def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = Fals
     EnvError
         That names the rule and the step.
     """
-    rules = env.environment.rules()
-    names = {f"rule_{n}": inner(plain(f), boundscheck=True) for n, f in rules._asdict().items() if f is not None}
-    module = load_module(_SOURCE.format(name=env.name, key=env.key) + (_MASK if env.has_masks else ""), "env_check",
-                         names)
+    rules = EnvRules(*(None if f is None else inner(plain(f), boundscheck=True) for f in env.environment.rules()))
+    module = wire("env_check", f"Rules of {env.name} with bounds checked. {env.key}",
+                  [reset_once, step_once, mask_once] if env.has_masks else [reset_once, step_once],
+                  {"rules": rules}, [random], boundscheck=True)
     data, streams, at_work = env.environment.new_data(3), np.full((1, 1), seed, np.uint64), np.zeros(1, np.int64)
     twice = [np.full((3, *env.observation_space.shape), fill, np.float32) for fill in (-7777.25, 5555.5)]
     masks = [np.full((3, getattr(env.action_space, "n", 0)), fill) for fill in (False, True)]
@@ -196,14 +198,14 @@ def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = Fals
     for step in range(steps):
         try:
             if over:
-                module.reset(data[1:2], streams, *(a[1:2] for a in twice), at_work)
+                module.reset_once(data[1:2], streams, *(a[1:2] for a in twice), at_work)
                 over = False
             else:
-                over = bool(module.step(data[1:2], _allowed(actions[step], allowed), streams, *(a[1:2] for a in twice),
-                                        at_work))
+                over = bool(module.step_once(data[1:2], _allowed(actions[step], allowed), streams,
+                                             *(a[1:2] for a in twice), at_work))
             if env.has_masks and not over:
                 masks[0][1], masks[1][1] = False, True
-                module.action_mask(data[1:2], *(a[1:2] for a in masks), at_work)
+                module.mask_once(data[1:2], *(a[1:2] for a in masks), at_work)
                 allowed = masks[0][1:2]
         except IndexError as error:
             raise EnvError(f"{env.name}: {AT_WORK[int(at_work[0])]} must stay within its arrays, but raised {error} "
@@ -227,35 +229,30 @@ def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = Fals
             _fail(env, "action_mask must allow at least one action", step)
 
 
-_SOURCE = '''"""Rules of {name} with bounds checked. {key}"""
-from triskele.core.extend import kernel
-from triskele.reinforce import random  # of the rules: an edit there recompiles this
-
-
-@kernel(boundscheck=True)
-def reset(data, streams, out, other, at_work):
+@template
+def reset_once(rules, data, streams, out, other, at_work):
+    """Begin an episode, and write what is observed twice."""
     at_work[0] = 2
-    rule_reset(data[0], streams[0])
+    rules.reset(data[0], streams[0])
     at_work[0] = 4
-    rule_observe(data[0], out[0])
-    rule_observe(data[0], other[0])
+    rules.observe(data[0], out[0])
+    rules.observe(data[0], other[0])
 
 
-@kernel(boundscheck=True)
-def step(data, actions, streams, out, other, at_work):
+@template
+def step_once(rules, data, actions, streams, out, other, at_work):
+    """Take a step, and write what is observed twice; returns whether the episode is over."""
     at_work[0] = 3
-    reward, over = rule_step(data[0], actions[0], streams[0])
+    reward, over = rules.step(data[0], actions[0], streams[0])
     at_work[0] = 4
-    rule_observe(data[0], out[0])
-    rule_observe(data[0], other[0])
+    rules.observe(data[0], out[0])
+    rules.observe(data[0], other[0])
     return over
-'''
 
-_MASK = '''
 
-@kernel(boundscheck=True)
-def action_mask(data, out, other, at_work):
+@template
+def mask_once(rules, data, out, other, at_work):
+    """Write what is allowed twice."""
     at_work[0] = 5
-    rule_action_mask(data[0], out[0])
-    rule_action_mask(data[0], other[0])
-'''
+    rules.action_mask(data[0], out[0])
+    rules.action_mask(data[0], other[0])

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import inner, load_module
+from triskele.core.extend import inner, template
 
 from ..errors import EvaluatorError
 from ..game import CHANCE
 from ..shipped import is_shipped
+from ..wiring import wire
 
 __all__ = ["check_env_once", "check_evaluator_once", "check_game_once"]
 
@@ -71,9 +72,11 @@ def check_evaluator_once(game: Any, evaluator: Any) -> None:
     key = game.key, evaluator.key
     if key in _checked:
         return
-    names = {"user_evaluate": inner(evaluator.python, boundscheck=True)}
-    call = load_module(_EVALUATE.format(name=game.name, key=" ".join(key), priors=", priors" * evaluator.gives_priors),
-                       "evaluator_check", names).evaluate
+    body = value_with_priors if evaluator.gives_priors else value
+    title = f"An evaluator of {game.name} with bounds checked. {' '.join(key)}"
+    module = wire("evaluator_check", title, [body], {"evaluator": inner(evaluator.python, boundscheck=True)},
+                  boundscheck=True)
+    call = getattr(module, body.__name__)
     states, rng, state = np.zeros(3, game.dtype), np.random.default_rng(0), game.initial_state()
     outside = states.view(np.uint8).reshape(3, -1)
     values, priors = (np.zeros(n + 2 * _GUARD, dtype) for n,
@@ -102,11 +105,13 @@ def check_evaluator_once(game: Any, evaluator: Any) -> None:
     _checked.add(key)
 
 
-_EVALUATE = '''"""An evaluator of {name} with bounds checked. {key}"""
-from triskele.core.extend import kernel
+@template
+def value(evaluator, states, values, priors):
+    """Call an evaluator of values alone."""
+    evaluator(states[1], values)
 
 
-@kernel(boundscheck=True)
-def evaluate(states, values, priors):
-    user_evaluate(states[1], values{priors})
-'''
+@template
+def value_with_priors(evaluator, states, values, priors):
+    """Call an evaluator of values and priors."""
+    evaluator(states[1], values, priors)

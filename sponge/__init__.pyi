@@ -4,6 +4,7 @@ from . import build as build
 from . import cv as cv
 from . import differentiate as differentiate
 from . import errors as errors
+from . import fitting as fitting
 from . import forcefield as forcefield
 from . import learn as learn
 from . import load as load
@@ -11,7 +12,9 @@ from . import testing as testing
 from . import units as units
 from .barostats.cell_rescaling import StochasticCellRescaling as StochasticCellRescaling
 from .barostats.monte_carlo import MonteCarloBarostat as MonteCarloBarostat
+from .constraints.choose import Constraints as Constraints
 from .engine.engine import Engine as Engine
+from .engine.plan import Plan as Plan
 from .exchange.calculator import Calculator as Calculator
 from .fitting import targets as targets
 from .fitting.fit import fit as fit
@@ -28,7 +31,6 @@ from .load.mmcif import read_mmcif as read_mmcif
 from .load.pdb import read_pdb as read_pdb
 from .load.pdb import write_pdb as write_pdb
 from .load.structure import Structure as Structure
-from .potential import Plan as Plan
 from .potential import Potential as Potential
 from .potentials.bias import BiasPotential as BiasPotential
 from .potentials.bias import umbrella as umbrella
@@ -72,6 +74,5 @@ from .sampling.replicas import Replicas as Replicas
 from .sampling.rest2 import rest2 as rest2
 from .sampling.sits import SITS as SITS
 from .sampling.umbrella import UmbrellaSampling as UmbrellaSampling
-from .system import Constraints as Constraints
 from .system import System as System
 from .topology import Topology as Topology

@@ -6,9 +6,7 @@ other derivatives, compiled into the step loop. Hot ones override `plan` with ke
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,70 +14,14 @@ from triskele import core
 from triskele.core.extend import Task, check, kernel
 
 from .engine.jit_task import JitTask
-from .engine.program import Phase
+from .engine.plan import ROW, Plan
+from .protocols import SystemLike
 from .sealed import Sealed
 
 if TYPE_CHECKING:
     from .engine.engine import Engine
-    from .system import System
 
-__all__ = ["Plan", "Potential", "ROW", "complete", "parameter"]
-
-ROW = 10  # of `Plan.rows`: energy, then the nine components of the virial
-
-
-@dataclass(eq=False)
-class Plan:
-    """The compiled form of a potential, for one engine.
-
-    Parameters
-    ----------
-    stages : list of list of Task
-        Stage k of all potentials runs as one parallel phase; stage k + 1 begins when all of stage k is done.
-    reduce : list of Task
-        Each has ``engine.atom_chunks`` chunks; chunk c adds this potential's forces on the atoms from
-        ``engine.atom_starts[c]`` to ``engine.atom_starts[c + 1]`` to ``engine.forces``.
-    rows : ndarray [m, 10]
-        Filled when ``engine.flags[ENERGY]`` is set; the sum over rows is the energy (kJ/mol) and the virial
-        W_ab = sum f_a r_b = -dE/d(strain_ab).
-    update_box : callable, optional
-        Called after ``engine.box`` has changed.
-    before : list of Phase
-        Run ahead of the stages, such as the check and rebuild of a neighbour list; one that several plans share runs
-        once.
-    jump : float
-        What steps of the energy, such as at a cut-off, add to the pressure, times the volume squared (kJ/mol nm^3).
-    call : callable, optional
-        A Python function that runs ahead of the stages, for what cannot be compiled.
-    classes : list of int
-        With an `EnergySplit`: the class of each task of `reduce`; all are of class 0 when it is empty.
-    enhanced : list of (int, ndarray [m, 10])
-        Rows of the classes 1 and 2, whose energies the stages fill at every evaluation.
-    after : list of Phase
-        Run between the stages and the sum of forces.
-    """
-
-    stages: list[list[Task]] = field(default_factory=list)
-    reduce: list[Task] = field(default_factory=list)
-    rows: np.ndarray = field(default_factory=lambda: np.zeros((1, ROW)))
-    update_box: Callable[[], None] | None = None
-    before: list[Phase] = field(default_factory=list)
-    call: Callable[[], None] | None = None
-    jump: float = 0.0
-    classes: list[int] = field(default_factory=list)
-    enhanced: list[tuple[int, np.ndarray]] = field(default_factory=list)
-    after: list[Phase] = field(default_factory=list)
-
-    def totals(self) -> np.ndarray:
-        """Energy and virial [10], the sum over rows."""
-        return self.rows.sum(axis=0)
-
-
-@kernel(nogil=True)
-def add_forces(chunk, starts, source, forces):  # source, forces [n, 3]
-    for i in range(starts[chunk], starts[chunk + 1]):
-        for a in range(3):
-            forces[i, a] += source[i, a]
+__all__ = ["Potential", "complete", "parameter"]
 
 
 @kernel(nogil=True)
@@ -106,6 +48,10 @@ class Potential(Sealed):
         Name under which the energy is reported.
     params : dict of str to float64 array
         Parameters for derivatives and fits.
+    enhanced : bool
+        Sampling methods enhance these terms of a solute by default: torsions, 1-4 pairs and CMAP.
+    pair_scope : {"listed", "all"}, optional
+        For potentials between all pairs of atoms: pairs come from a neighbour list, or all are computed.
     images : bool
         In a periodic box, take nearest images of differences of positions. Terms of given atoms and the excluded pairs
         of `Nonbonded` can do without, for molecules that are whole, or restraints that are longer than half the box.
@@ -113,6 +59,8 @@ class Potential(Sealed):
 
     name: str
     params: dict[str, np.ndarray]
+    enhanced: bool = False
+    pair_scope: Literal["listed", "all"] | None = None
     images: bool = True
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
@@ -128,7 +76,7 @@ class Potential(Sealed):
         """
         raise NotImplementedError
 
-    def check(self, system: System) -> None:
+    def check(self, system: SystemLike) -> None:
         """Raise ValueError or a subclass if the potential does not fit the system."""
 
     def check_params(self) -> None:

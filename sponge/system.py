@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import Task, check
 
 from . import box as boxes
 from . import units
+from .constraints.choose import Constraints, water_atoms
+from .constraints.clusters import constraint_clusters
+from .engine.engine import Engine
 from .engine.plausibility import check_energies, check_forces, check_units
 from .errors import ConstraintError
 from .fingerprint import fingerprint_of
@@ -21,34 +23,9 @@ from .sealed import Sealed
 from .topology import Topology, as_indices
 from .virtual_sites.sites import VirtualSite
 from .virtual_sites.sites import check as check_sites
+from .virtual_sites.sites import plan as plan_sites
 
-__all__ = ["Constraints", "System"]
-
-
-@dataclass(eq=False)
-class Constraints:
-    """Distances that are kept fixed.
-
-    Parameters
-    ----------
-    pairs : (m, 2) int
-    distances : (m,) float, nm
-        Constrained distances.
-    """
-
-    pairs: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int32))
-    distances: np.ndarray = field(default_factory=lambda: np.empty(0))
-
-    def __post_init__(self):
-        self.pairs = as_indices(self.pairs, "constraints").reshape(-1, 2)
-        self.distances = np.ascontiguousarray(self.distances, np.float64).reshape(-1)
-        if len(self.pairs) != len(self.distances):
-            raise ValueError(
-                f"constraints: one distance for each pair, got {len(self.pairs)} pairs, {len(self.distances)} distances"
-            )
-
-    def __len__(self):
-        return len(self.pairs)
+__all__ = ["System"]
 
 
 class System(Sealed):
@@ -184,8 +161,6 @@ class System(Sealed):
         ValueError
             If a heavy atom would lose all its mass.
         """
-        from .load.terms import water_atoms
-
         check.positive(mass, "hydrogen mass", "dalton")
         t = self.topology
         i, j = np.concatenate([t.bonds, t.bonds[:, ::-1]]).T
@@ -199,6 +174,16 @@ class System(Sealed):
             bad = heavy[np.argmin(new[heavy])]
             raise ValueError(f"hydrogen mass: {mass} dalton leaves {t.describe(bad)} with {new[bad]:.3f} dalton")
         self.masses = new
+
+    # -- what an engine asks for ----------------------------------------------------------------------------------------
+
+    def clusters(self) -> np.ndarray:
+        """Number of each atom's cluster [n]; atoms of a cluster move together: constraints and virtual sites tie them."""
+        return constraint_clusters(self)
+
+    def site_tasks(self, engine: Engine) -> tuple[list[Task], list[Task], np.ndarray]:
+        """The tasks that place virtual sites and spread their forces, and the virial rows that the latter fill."""
+        return plan_sites(engine)
 
     # -- checks --------------------------------------------------------------------------------------------------------
 
@@ -249,8 +234,6 @@ class System(Sealed):
         return fingerprint_of(*parts)
 
     def _evaluate(self, positions, box, energy, precision):
-        from .engine.engine import Engine
-
         positions = self.positions if positions is None else positions
         if positions is None:
             raise ValueError("system: positions are needed; give them, or set system.positions")

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from triskele import sponge
-from triskele.sponge import differentiate, targets
+from triskele.sponge import differentiate, fitting, targets
 
 SIGMA, EPSILON, MASS = 0.34, 0.99607, 39.948  # Rahman 1964: nm, kJ/mol, dalton
 TEMPERATURE, DENSITY = 120.0, 1.25  # K, g/cm^3
@@ -35,7 +35,7 @@ def argon(cells, sigma=SIGMA, epsilon=EPSILON):
 def data(cells, steps):
     """g(r), pressure and their errors from a long run at the true parameters."""
     system = argon(cells)
-    frames = differentiate.sample(system, BATH, steps, every=100, equilibrate=2000, seed=99)
+    frames = fitting.sample(system, BATH, steps, every=100, equilibrate=2000, seed=99)
     g, p = differentiate.observables.rdf(R), differentiate.observables.pressure(system, TEMPERATURE)
     ensemble = differentiate.Ensemble(differentiate.explicit_energy(system),
                                       TEMPERATURE).add(system.params(), frames.positions, frames.boxes)
@@ -45,11 +45,11 @@ def data(cells, steps):
 def main(output, rounds):
     wanted = ["nonbonded/epsilons", "nonbonded/sigmas"]
     ways = {
-        "reweighting": (5, differentiate.Reweighting(BATH, steps=20_000, every=100, equilibrate=1000)),
+        "reweighting": (5, fitting.Reweighting(BATH, steps=20_000, every=100, equilibrate=1000)),
         "reversible adjoint": (4,
-                               differentiate.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8,
+                               fitting.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8,
                                                           equilibrate=500, method="reversible")),
-        "reverse mode": (4, differentiate.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8, equilibrate=500,
+        "reverse mode": (4, fitting.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8, equilibrate=500,
                                                        method="checkpoint")),
     }
     print(f"true parameters: epsilon {EPSILON:.4f} kJ/mol, sigma {SIGMA:.4f} nm")

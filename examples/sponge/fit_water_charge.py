@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from triskele import sponge
-from triskele.sponge import differentiate, targets
+from triskele.sponge import differentiate, fitting, targets
 
 MOLECULES, TEMPERATURE = 125, 298.15
 DEBYE = 0.0208194  # e nm
@@ -33,7 +33,7 @@ def main(output, rounds):
     start = time.perf_counter()
     true = water()
     charges = true.nonbonded.params["charges"]
-    frames = differentiate.sample(true, BATH, 20_000, every=100, equilibrate=4000, barostat=PRESSURE, seed=7)
+    frames = fitting.sample(true, BATH, 20_000, every=100, equilibrate=4000, barostat=PRESSURE, seed=7)
     volume, dipole = np.linalg.det(frames.boxes), differentiate.observables.dipole(true)
     density = float(np.mean(true.masses.sum() * sponge.units.DENSITY / volume))
     moment = float(dipole(true.params(), frames.positions[0], frames.boxes[0]))
@@ -49,7 +49,7 @@ def main(output, rounds):
         ("density and energy", 6000, [targets.density(density, error=0.01),
                                       targets.energy(float(energies.mean()), error=0.1 * MOLECULES)]),
     ):
-        by = differentiate.Reweighting(BATH, steps=steps, every=100, equilibrate=1500, barostat=PRESSURE)
+        by = fitting.Reweighting(BATH, steps=steps, every=100, equilibrate=1500, barostat=PRESSURE)
         start = time.perf_counter()
         found[name] = fit = sponge.fit(water(0.96), wanted, one_number, by=by, rounds=rounds)
         print(f"from {name:<19} charge of O {fit.parameters['charge of O']:.4f} ± {fit.errors['charge of O']:.4f} e "

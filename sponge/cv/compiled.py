@@ -12,7 +12,7 @@ from triskele.core.extend import Task
 
 from ..engine.flags import STEP
 from ..engine.jit_task import JitTask
-from ..potential import ROW, Plan
+from ..engine.plan import ROW, Plan
 from .kernels import finish, spread
 from .variable import CollectiveVariable, VariableError
 

@@ -12,7 +12,7 @@ import numpy as np
 from triskele.core.extend import check
 
 from ..box import displacement
-from ..potentials.terms import cross, torsions
+from ..geometry import cross, torsions
 from .variable import CollectiveVariable, as_atoms
 
 __all__ = ["angle", "coordination", "distance", "function", "radius_of_gyration", "rmsd", "torsion"]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..codegen.handle import Handle
+from ..protocols import SystemLike
 from ..topology import as_indices
-
-if TYPE_CHECKING:
-    from ..system import System
 
 __all__ = ["CollectiveVariable", "VariableError", "as_variables"]
 
@@ -78,7 +76,7 @@ class CollectiveVariable:
         length = self.period[1] - self.period[0]
         return d - length * np.rint(d / length)
 
-    def check(self, system: System, where: str) -> None:
+    def check(self, system: SystemLike, where: str) -> None:
         """Raise ValueError if the variable does not fit the system."""
         if self.atoms.max() >= system.n:
             raise ValueError(f"{where}: atoms of {self.name} must be below {system.n}, got {self.atoms.max()}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,15 +20,13 @@ from .. import box as boxes
 from ..engine.engine import Engine
 from ..potential import Potential, complete
 from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..protocols import SystemLike
 from ..virtual_sites.sites import place_all
-
-if TYPE_CHECKING:
-    from ..system import System
 
 __all__ = ["EnergyFunction", "energy_function"]
 
 
-def energy_function(system: System, names: Iterable[str] | None = None) -> EnergyFunction:
+def energy_function(system: SystemLike, names: Iterable[str] | None = None) -> EnergyFunction:
     """The potential energy of `system`, or of some of its potentials, for `core.grad`, `core.jit`, `core.vmap`, ...
 
     Parameters
@@ -64,7 +62,7 @@ class EnergyFunction:
     computed one after the other, each with all threads.
     """
 
-    def __init__(self, system: System, names: Iterable[str] | None = None):
+    def __init__(self, system: SystemLike, names: Iterable[str] | None = None):
         system.check()
         self._system = copy.copy(system)
         self._system.potentials = [_own_copy(p, system.box) for p in system.potentials]

@@ -9,13 +9,13 @@ import numpy as np
 
 from triskele.core.extend import Task
 
-from ..potential import Plan, Potential, add_forces
+from ..protocols import SystemLike
 from .energy_split_kernels import add_energies, clear, scale
 from .flags import ENERGY, N_FLAGS
+from .plan import Plan, add_forces, zero_forces
 from .program import Phase
 
 if TYPE_CHECKING:
-    from ..system import System
     from .engine import Engine
 
 __all__ = ["EnergySplit", "REST", "SOLUTE", "WITH_SOLVENT", "enhanced_terms", "solute_mask"]
@@ -23,7 +23,7 @@ __all__ = ["EnergySplit", "REST", "SOLUTE", "WITH_SOLVENT", "enhanced_terms", "s
 REST, WITH_SOLVENT, SOLUTE = 0, 1, 2  # classes: U_ww, U_pw, U_pp
 
 
-def solute_mask(system: System, solute: Any, where: str = "solute") -> np.ndarray:
+def solute_mask(system: SystemLike, solute: Any, where: str = "solute") -> np.ndarray:
     """Return a mask of the atoms of the solute.
 
     Parameters
@@ -74,7 +74,7 @@ def solute_mask(system: System, solute: Any, where: str = "solute") -> np.ndarra
     return mask
 
 
-def enhanced_terms(system: System, terms: Sequence[str] | None, where: str = "terms") -> tuple[str, ...]:
+def enhanced_terms(system: SystemLike, terms: Sequence[str] | None, where: str = "terms") -> tuple[str, ...]:
     """Names of the potentials whose solute terms are enhanced besides the pair potentials.
 
     Parameters
@@ -85,15 +85,8 @@ def enhanced_terms(system: System, terms: Sequence[str] | None, where: str = "te
     where : str
         Begins error messages.
     """
-    from ..potentials.cmap import CMAP
-    from ..potentials.pair14 import pair14
-    from ..potentials.restraints import torsion_restraint
-    from ..potentials.terms import TORSION, TermPotential
-
     if terms is None:
-        return tuple(p.name for p in system.potentials
-                     if isinstance(p, (CMAP, pair14))
-                     or isinstance(p, TermPotential) and p.kind is TORSION and not isinstance(p, torsion_restraint))
+        return tuple(p.name for p in system.potentials if p.enhanced)
     if isinstance(terms, str):
         raise TypeError(f"{where}: must be a sequence of names of potentials, got the string {terms!r}")
     names = [p.name for p in system.potentials]
@@ -164,15 +157,10 @@ class EnergySplit:
         """Class of the pairs in a neighbour list of this kind."""
         return SOLUTE if kind < 0 else kind
 
-    def plan(self, potential: Potential) -> Plan:
+    def plan(self, potential: Any) -> Plan:
         """The potential's plan with its parts told apart."""
-        from ..potentials.cmap import CMAP
-        from ..potentials.nonbonded.nonbonded import Nonbonded
-        from ..potentials.pair_terms import PairPotential
-        from ..potentials.terms import TermPotential
-
-        if isinstance(potential, (Nonbonded, PairPotential)):
-            if not (potential.method == "none" if isinstance(potential, Nonbonded) else potential.cutoff is None):
+        if potential.pair_scope is not None:
+            if potential.pair_scope == "listed":
                 return potential.plan(self.engine)
             if not self.whole:
                 raise ValueError(f"energy split: {potential.name} computes all pairs without cut-off, which can be "
@@ -181,7 +169,7 @@ class EnergySplit:
             return self._as_solute(potential)
         if not self.everything and potential.name not in self.terms:
             return potential.plan(self.engine)
-        if self.whole or not isinstance(potential, (TermPotential, CMAP)):
+        if self.whole or not hasattr(potential, "subset"):
             return self._as_solute(potential)
         inside = self.solute[potential.atoms]
         classes = np.where(inside.all(1), SOLUTE, np.where(inside.any(1), WITH_SOLVENT, REST))
@@ -197,18 +185,14 @@ class EnergySplit:
         return _Engine(self.engine, flags=self.flags)
 
     def _as_solute(self, potential):
-        from ..potentials.restraints import PositionRestraint
-        from .engine import zero_forces
-
-        engine = self.engine
-        if isinstance(potential, PositionRestraint):  # computes energies along with the sum of forces: too late
+        plan = potential.plan(self.always)
+        if not plan.stages and plan.call is None:  # it computes energies along with the sum of forces: too late
+            engine = self.engine
             forces = np.zeros((engine.n, 3))
             early = potential.plan(_Engine(engine, flags=self.flags, forces=forces))
             zero = Task(zero_forces, engine.atom_starts, forces, chunks=engine.atom_chunks)
             add = Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)
             plan = Plan(stages=[[zero], early.reduce], reduce=[add], rows=early.rows)
-        else:
-            plan = potential.plan(self.always)
         plan.classes, plan.enhanced = [SOLUTE] * len(plan.reduce), [(SOLUTE, plan.rows)]
         return plan
 

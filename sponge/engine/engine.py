@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from triskele.core.extend import Task, kernel
+from triskele.core.extend import Task
 
+from ..protocols import PotentialLike, SamplingLike, SystemLike
 from .flags import ENERGY, N_FLAGS, REBUILD, STATUS, STATUS_INFO, STEP
+from .plan import Plan, zero_forces
 from .program import Phase, Program
 
 if TYPE_CHECKING:
-    from ..potential import Plan
-    from ..run.sampling_method import Sampling
-    from ..system import System
     from .energy_split import EnergySplit
     from .jit_task import JitTask
 
@@ -24,13 +23,6 @@ __all__ = ["Engine", "Runner"]
 # A chunk of per-atom work of this many atoms takes some 20 us, which is worth waking a thread for.
 _ATOMS_PER_CHUNK = 512
 _MOST_CHUNKS = 64
-
-
-@kernel(nogil=True)
-def zero_forces(chunk, starts, forces):
-    for i in range(starts[chunk], starts[chunk + 1]):
-        for a in range(3):
-            forces[i, a] = 0.0
 
 
 class Engine:
@@ -61,14 +53,16 @@ class Engine:
         See `task`.
     atom_starts : (atom_chunks + 1,) int64
         Ranges of atoms for per-atom work; no constraint and no virtual site reaches across a boundary.
+    neighbor_lists : dict
+        The neighbour lists that the potentials share, by cut-off; see `neighbors.shared_list`.
     plans : dict of str to Plan
     split : EnergySplit or None
         Energies and forces that a sampling method needs separately.
     """
 
-    def __init__(self, system: System, precision: Literal["mixed", "double"] = "mixed", *,
+    def __init__(self, system: SystemLike, precision: Literal["mixed", "double"] = "mixed", *,
                  groups: np.ndarray | None = None,
-                 names: Iterable[str] | None = None, sampling: Sequence[Sampling] = (), share: Engine | None = None):
+                 names: Iterable[str] | None = None, sampling: Sequence[SamplingLike] = (), share: Engine | None = None):
         if precision not in ("mixed", "double"):
             raise ValueError(f"engine: precision must be 'mixed' or 'double', got {precision!r}")
         system.check()
@@ -76,7 +70,7 @@ class Engine:
         self.sampling = list(sampling)
         self.groups = None if groups is None else np.ascontiguousarray(groups, np.int8)
         wanted = [p.name for p in system.potentials] if names is None else list(names)
-        self.potentials = [system[name] for name in wanted]
+        self.potentials: list[PotentialLike] = [system[name] for name in wanted]
         if share is not None:
             for name in ("positions", "velocities", "box", "flags", "masses", "inverse_masses", "atom_starts"):
                 setattr(self, name, getattr(share, name))
@@ -101,7 +95,7 @@ class Engine:
         self.version = 0  # number of times the plans were rebuilt
         self.handlers: dict[int, Callable[[Engine], bool]] = {}
         self.jit_tasks: list[JitTask] = []
-        self._neighbors: dict[Any, Any] = {}
+        self.neighbor_lists: dict[Any, Any] = {}
         self._site_rows = np.zeros((1, 10))  # virial that virtual sites add
         self.split: EnergySplit | None = None
         for method in self.sampling:
@@ -118,19 +112,6 @@ class Engine:
     def atom_chunks(self) -> int:
         """Number of ranges of atoms."""
         return len(self.atom_starts) - 1
-
-    def neighbors(self, cutoff: float):
-        """The neighbour list shared by all potentials of this cut-off."""
-        from ..neighbors import NeighborList
-
-        if cutoff not in self._neighbors:
-            self._neighbors[cutoff] = NeighborList(self, cutoff)
-        return self._neighbors[cutoff]
-
-    @property
-    def neighbor_lists(self) -> list[Any]:
-        """All neighbour lists in use."""
-        return list(self._neighbors.values())
 
     def on_status(self, code: int, handler: Callable[[Engine], bool]) -> None:
         """Let `handler(engine)` deal with a status that a kernel has set; it returns whether the plans must be made
@@ -163,9 +144,7 @@ class Engine:
         place: list[Task] = []
         spread: list[Task] = []
         if self.system.virtual_sites:
-            from ..virtual_sites.sites import plan as plan_sites
-
-            place, spread, self._site_rows = plan_sites(self)
+            place, spread, self._site_rows = self.system.site_tasks(self)
         phases = [Phase(place, "sequence", name="virtual sites")] if place else []
         for plan in plans:
             phases += [p for p in plan.before if p not in phases]
@@ -274,14 +253,12 @@ class Runner:
                 self.engine.replan()
 
 
-def _atom_starts(system: System) -> np.ndarray:
+def _atom_starts(system: SystemLike) -> np.ndarray:
     n = system.n
     chunks = int(np.clip(n // _ATOMS_PER_CHUNK, 1, _MOST_CHUNKS))
     if chunks == 1:
         return np.array([0, n], np.int64)
-    from ..constraints.clusters import constraint_clusters
-
-    _, cluster = np.unique(constraint_clusters(system), return_inverse=True)
+    _, cluster = np.unique(system.clusters(), return_inverse=True)
     first, last = np.full(cluster.max() + 1, n), np.zeros(cluster.max() + 1, np.int64)
     np.minimum.at(first, cluster, np.arange(n))
     np.maximum.at(last, cluster, np.arange(n))

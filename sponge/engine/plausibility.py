@@ -10,9 +10,9 @@ import numpy as np
 from .. import box as boxes
 from .. import units
 from ..errors import BrokenSimulationError, UnitsWarning
+from ..protocols import SystemLike
 
 if TYPE_CHECKING:
-    from ..system import System
     from .engine import Engine
 
 __all__ = ["check_energies", "check_forces", "check_units", "worst_force"]
@@ -85,7 +85,7 @@ def _nearest(positions, i, box):
     return j, float(apart[j])
 
 
-def check_units(system: System, positions: np.ndarray, box: np.ndarray | None, where: str) -> None:
+def check_units(system: SystemLike, positions: np.ndarray, box: np.ndarray | None, where: str) -> None:
     """Warn if positions or the box look like angstrom.
 
     Bonds and constraints ten times as long as their references tell of positions in angstrom. When the lengths are

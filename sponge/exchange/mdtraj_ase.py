@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from triskele.core.extend import optional
 
 from .. import units
-
-if TYPE_CHECKING:
-    from ..system import System
+from ..protocols import SystemLike
 
 __all__ = ["to_ase", "to_mdtraj"]
 
 
-def to_mdtraj(system: System, positions: Any = None) -> Any:
+def to_mdtraj(system: SystemLike, positions: Any = None) -> Any:
     """The topology with positions as an MDTraj ``Trajectory``.
 
     Parameters
@@ -59,7 +57,7 @@ def to_mdtraj(system: System, positions: Any = None) -> Any:
     return trajectory
 
 
-def to_ase(system: System, positions: Any = None) -> Any:
+def to_ase(system: SystemLike, positions: Any = None) -> Any:
     """The atoms as ASE ``Atoms``; with ``atoms.calc = sponge.Calculator(system)`` they have our energies.
 
     Parameters
@@ -92,7 +90,7 @@ def to_ase(system: System, positions: Any = None) -> Any:
     return atoms
 
 
-def _positions(system: System, positions: Any, where: str) -> np.ndarray:
+def _positions(system: SystemLike, positions: Any, where: str) -> np.ndarray:
     """Positions [frames, n, 3]."""
     positions = system.positions if positions is None else positions
     if positions is None:

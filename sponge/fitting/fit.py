@@ -92,7 +92,7 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
         Made by `sponge.targets`: ``targets.rdf(r, g)``, ``targets.pressure(1.0)``, ``targets.energies_forces(...)``,
         ...
     parameters : sequence of str, mapping, or (mapping, callable)
-        Parameters to fit, see `differentiate.Parameters`: ``["nonbonded/epsilons", "nonbonded/sigmas"]``.
+        Parameters to fit, see `fitting.Parameters`: ``["nonbonded/epsilons", "nonbonded/sigmas"]``.
     by : Reweighting or Trajectories
         Method of averages and gradients; not needed for energies and forces.
     rounds : int
@@ -136,7 +136,7 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
         return _least_squares(problem)
     if by is None:
         raise ValueError(
-            "fit: by must say how averages are made: differentiate.Reweighting(...) or differentiate.Trajectories(...)"
+            "fit: by must say how averages are made: fitting.Reweighting(...) or fitting.Trajectories(...)"
         )
     make = {Reweighting: Reweighted, Trajectories: Differentiated}.get(type(by))
     if make is None:

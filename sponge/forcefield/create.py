@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..constraints.choose import Constraints, constrain, water_atoms
 from ..errors import MissingParameterError
-from ..load.terms import constrain, water_atoms
 from ..load.whole import make_whole
-from ..system import Constraints, System
+from ..system import System
 from ..topology import Topology, graph_distances
 from ..virtual_sites import sites as virtual_sites
 from .assign import Assignment, assign_templates

@@ -12,11 +12,12 @@ from triskele.core.extend import Task, kernel
 
 from ..box import displacement
 from ..engine.jit_task import JitTask
+from ..engine.plan import ROW, Plan, add_forces
 from ..engine.program import Phase
 from ..errors import BoxError
 from ..neighbors.edges import FULL, Edges
 from ..neighbors.pairs import find_pairs
-from ..potential import ROW, Plan, Potential, add_forces
+from ..potential import Potential
 from ..potentials.at_values import Part, at_values
 from .network import Network, neighbor_rows
 

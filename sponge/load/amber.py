@@ -15,13 +15,14 @@ import numpy as np
 
 from .. import units
 from ..box import from_lengths_angles
+from ..constraints.choose import constrain, water_atoms
 from ..errors import FileFormatError
 from ..potentials.nonbonded.mixing import LJTable
 from ..system import System
 from ..topology import Topology
 from ..virtual_sites.sites import OutOfPlane, ThreeParticleAverage, VirtualSite
 from .amber_files import Prmtop
-from .terms import Terms, check_masses, constrain, guess_elements, water_atoms
+from .terms import Terms, check_masses, guess_elements
 
 __all__ = ["load_amber"]
 

@@ -19,12 +19,13 @@ import numpy as np
 from triskele.core.extend import gunzip, optional
 
 from .. import units
+from ..constraints.choose import constrain
 from ..errors import FileFormatError, MissingParameterError
 from ..potentials.nonbonded.mixing import LJTable
 from ..system import System
 from ..topology import Topology, graph_distances
 from .amber_files import read_bytes
-from .terms import Terms, check_masses, constrain, guess_elements
+from .terms import Terms, check_masses, guess_elements
 
 __all__ = ["load_charmm"]
 

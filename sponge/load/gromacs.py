@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..constraints.choose import Constraints, constrain
 from ..errors import FileFormatError
 from ..potentials import gromacs as potentials
 from ..potentials.nonbonded.mixing import LJTable
-from ..system import Constraints, System
+from ..system import System
 from ..topology import Topology
 from ..virtual_sites import sites as virtual_sites
 from .gromacs_molecules import Molecule
 from .gromacs_text import read_lines
 from .gromacs_types import Types
-from .terms import Terms, constrain, guess_elements
+from .terms import Terms, guess_elements
 
 __all__ = ["load_gromacs"]
 

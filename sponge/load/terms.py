@@ -1,6 +1,4 @@
-"""Functions shared by all readers: elements from masses, constraints from bonds and angles, and adding terms to a
-system.
-"""
+"""Functions shared by all readers: elements from masses, and adding terms to a system."""
 
 from __future__ import annotations
 
@@ -8,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ..constraints.choose import water_atoms
 from ..elements import NUMBERS, SYMBOLS
 from ..errors import FileFormatError
-from ..system import Constraints, System
+from ..system import System
 from ..topology import Topology
 
-__all__ = ["CONSTRAINTS", "Terms", "check_masses", "constrain", "guess_elements", "molecules_as_residues",
-           "water_atoms"]
-
-CONSTRAINTS = (None, "h-bonds", "all-bonds", "h-angles")
+__all__ = ["Terms", "check_masses", "guess_elements", "molecules_as_residues"]
 
 # Standard atomic weights (CIAAW 2021, rounded) of the elements that force fields have parameters for.
 _WEIGHTS = {
@@ -79,20 +75,6 @@ def check_masses(where: str, masses: np.ndarray, names: Any) -> None:
         raise FileFormatError(f"{where}: masses must be finite and >= 0, got {masses[i]} for atom {i + 1} ({names[i]})")
 
 
-def water_atoms(topology: Topology, masses: np.ndarray) -> np.ndarray:
-    """Mask [n] of the atoms of waters: residues of one oxygen, two hydrogens and sites without mass, bound to no
-    other.
-    """
-    t = topology
-    residues = len(t.residue_names)
-    oxygens, hydrogens = (np.bincount(t.residue_index, t.elements == z, residues) for z in (8, 1))
-    others = np.bincount(t.residue_index, ~np.isin(t.elements, (1, 8)) & (np.asarray(masses) > 0), residues)
-    water = (oxygens == 1) & (hydrogens == 2) & (others == 0)
-    ends = t.residue_index[t.bonds]
-    water[ends[ends[:, 0] != ends[:, 1]]] = False
-    return water[t.residue_index]
-
-
 def molecules_as_residues(elements: np.ndarray, masses: np.ndarray, bonds: np.ndarray) -> Topology:
     """A topology for files that name nothing: each molecule is a residue, water is HOH, atoms are called by their
     element.
@@ -105,76 +87,6 @@ def molecules_as_residues(elements: np.ndarray, masses: np.ndarray, bonds: np.nd
     topology = Topology(names, elements, residue, np.full(molecules, "MOL"), ids, chain, ["A"], bonds)
     water = np.bincount(residue, water_atoms(topology, masses), molecules) > 0
     return Topology(names, elements, residue, np.where(water, "HOH", "MOL"), ids, chain, ["A"], bonds)
-
-
-def constrain(
-    topology: Topology,
-    masses: np.ndarray,
-    bonds: np.ndarray,
-    lengths: np.ndarray,
-    angles: np.ndarray,
-    values: np.ndarray,
-    kind: str | None,
-    rigid_water: bool,
-) -> tuple[Constraints, np.ndarray, np.ndarray]:
-    """Turn bonds and angles into constraints.
-
-    Parameters
-    ----------
-    topology : Topology
-    masses : (n,) array
-        Bonds to sites without mass never become constraints.
-    bonds, lengths : (b, 2) int, (b,) array, nm
-    angles, values : (a, 3) int, (a,) array, radians
-    kind : {None, "h-bonds", "all-bonds", "h-angles"}
-        Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
-    rigid_water : bool
-        Whether waters are rigid whatever `kind` says.
-
-    Returns
-    -------
-    constraints : Constraints
-    free_bonds, free_angles : bool array
-        Those that keep their potential.
-    """
-    if kind not in CONSTRAINTS:
-        raise ValueError(f"constraints: must be one of {', '.join(map(repr, CONSTRAINTS))}, got {kind!r}")
-    elements, water = topology.elements, water_atoms(topology, masses)
-    bonds, angles = np.asarray(bonds, np.int64).reshape(-1, 2), np.asarray(angles, np.int64).reshape(-1, 3)
-    atoms = (np.asarray(masses)[bonds] > 0).all(1)
-    of_water = water[bonds].all(1)
-    with_hydrogen = (elements[bonds] == 1).any(1)
-    fixed = of_water & np.full(len(bonds), rigid_water)
-    if kind:
-        fixed |= with_hydrogen | (kind != "h-bonds")
-    fixed &= atoms
-    ends = elements[angles[:, [0, 2]]] == 1
-    fixed_angles = np.zeros(len(angles), bool)
-    if kind == "h-angles":
-        fixed_angles |= ends.all(1) | (ends.any(1) & (elements[angles[:, 1]] == 8))
-    if rigid_water:
-        fixed_angles |= water[angles].all(1) & ends.all(1)
-    pairs = np.sort(bonds[fixed], axis=1)
-    distances = np.asarray(lengths, np.float64)[fixed]
-    if np.any(fixed_angles):  # the third side of the triangle
-        n = topology.n
-        known = pairs @ [n, 1]
-        order = np.argsort(known)
-        side = []
-        for a, b in ((0, 1), (1, 2)):
-            key = np.sort(angles[fixed_angles][:, [a, b]], axis=1) @ [n, 1]
-            at = np.minimum(np.searchsorted(known, key, sorter=order), max(len(known) - 1, 0))
-            if len(known) == 0 or np.any(known[order[at]] != key):
-                raise ValueError(
-                    "constraints: an angle can only be fixed if both its bonds are, got an angle without bonds"
-                )
-            side.append(distances[order[at]])
-        third = np.sqrt(side[0] ** 2 + side[1] ** 2 - 2 * side[0] * side[1] * np.cos(np.asarray(values)[fixed_angles]))
-        pairs = np.concatenate([pairs, np.sort(angles[fixed_angles][:, [0, 2]], axis=1)])
-        distances = np.concatenate([distances, third])
-    _, first = np.unique(pairs, axis=0, return_index=True)  # a bond between the hydrogens wins over the angle
-    first.sort()
-    return Constraints(pairs[first], distances[first]), ~fixed, ~fixed_angles
 
 
 class Terms:

@@ -1,5 +1,5 @@
 """Neighbour lists: clusters of four atoms, sorted on a grid, and pairs of clusters within a cut-off."""
 
-from .neighbor_list import NeighborList, PairList
+from .neighbor_list import NeighborList, PairList, shared_list
 
-__all__ = ["NeighborList", "PairList"]
+__all__ = ["NeighborList", "PairList", "shared_list"]

@@ -16,6 +16,7 @@ from ..box import minimum_image
 from ..engine.flags import STATUS, STATUS_INFO
 from ..engine.program import Phase
 from .neighbor_list import NeighborList
+from .pairs import find_pairs
 from .state import END, SHIFT, START, I
 
 if TYPE_CHECKING:
@@ -159,12 +160,10 @@ class Edges:
         self._rows = np.full(engine.n, -1, np.int32)
         self._rows[self.atoms] = np.arange(len(self.atoms))
         key = "strict", self.cutoff
-        if key not in engine._neighbors:
-            engine._neighbors[key] = _StrictList(engine, self.cutoff)
-        self._list = engine._neighbors[key]
+        if key not in engine.neighbor_lists:
+            engine.neighbor_lists[key] = _StrictList(engine, self.cutoff)
+        self._list = engine.neighbor_lists[key]
         if not places:
-            from .pairs import find_pairs
-
             pairs = find_pairs(engine.positions[self.atoms], engine.box if engine.periodic else None, self.cutoff,
                                np.zeros((0, 2), int))
             most = np.bincount(pairs.ravel(), minlength=1).max()

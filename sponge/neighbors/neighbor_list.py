@@ -40,7 +40,7 @@ from .state import (
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
-__all__ = ["NeighborList", "PairList"]
+__all__ = ["NeighborList", "PairList", "shared_list"]
 
 _FIRST_WORD, _LAST_WORD = 8, 16  # of Engine.flags: two for each list
 _BUFFER = 0.1  # nm: buffer of a list without a schedule, which is rebuilt when an atom has moved by half of it
@@ -130,7 +130,7 @@ class NeighborList:
         n = engine.n
         self.real = np.dtype(np.float32 if engine.precision == "mixed" else np.float64)
         self.chunks = max(1, min(n // 500, 16) if n < 32_000 else min(n // 2000, 64))
-        self.word = _FIRST_WORD + 2 * len(engine._neighbors)
+        self.word = _FIRST_WORD + 2 * len(engine.neighbor_lists)
         if self.word >= _LAST_WORD:
             raise ValueError(
                 f"neighbour list: at most {(_LAST_WORD - _FIRST_WORD) // 2} different cut-offs can be used at once"
@@ -384,7 +384,7 @@ def _by_atom(pairs: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _grow(engine: Engine) -> bool:
     """Double the arrays of the lists that are full; the plans are rebuilt with them."""
-    for neighbors in engine._neighbors.values():
+    for neighbors in engine.neighbor_lists.values():
         for key in neighbors._sizes:
             neighbors._sizes[key] *= 2
         neighbors._sizes["touched"] = min(neighbors._sizes["touched"], len(neighbors.atoms) // 4)
@@ -394,6 +394,13 @@ def _grow(engine: Engine) -> bool:
 
 
 def _box_too_small(engine: Engine) -> bool:
-    cutoff = max(neighbors.cutoff for neighbors in engine._neighbors.values())
+    cutoff = max(neighbors.cutoff for neighbors in engine.neighbor_lists.values())
     raise BoxError(f"neighbour list: the box must be at least twice the cut-off of {cutoff} nm wide, got a box of "
                    f"{engine.box.tolist()} (a smaller cut-off, or a larger system)")
+
+
+def shared_list(engine: Engine, cutoff: float) -> NeighborList:
+    """The neighbour list that all potentials of this cut-off share."""
+    if cutoff not in engine.neighbor_lists:
+        engine.neighbor_lists[cutoff] = NeighborList(engine, cutoff)
+    return engine.neighbor_lists[cutoff]

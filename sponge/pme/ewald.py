@@ -8,7 +8,7 @@ import numpy as np
 
 from triskele.core.extend import Task
 
-from ..potential import ROW
+from ..engine.plan import ROW
 from ..units import COULOMB
 from . import ewald_kernels as kernels
 

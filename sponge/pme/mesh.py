@@ -9,7 +9,7 @@ import numpy as np
 
 from triskele.core.extend import Task, fft
 
-from ..potential import ROW
+from ..engine.plan import ROW
 from ..units import COULOMB
 from . import mesh_kernels as mesh
 from . import transform_kernels as transforms

@@ -9,8 +9,8 @@ import numpy as np
 from triskele.core.extend import Task
 
 from ..engine.flags import ENERGY
+from ..engine.plan import ROW
 from ..engine.program import Phase
-from ..potential import ROW
 from ..units import COULOMB
 from . import split_kernels as kernels
 from .mesh import PME

@@ -1,4 +1,5 @@
 """Potentials, one to a file.
 
-A file's function `example()` returns systems by which `testing` checks what the file defines.
+A file's function `example()` returns pairs of a list of potentials and the options of `testing.example_system` for
+them; `testing` builds the systems and checks every potential.
 """

@@ -141,9 +141,7 @@ def _product(a, b, k):
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     biases = [
         umbrella([cv.torsion(0, 1, 2, 3), cv.distance(0, 9), cv.angle(2, 5, 4)], centre=[3.0, 0.5, 1.0],
                  k=[30.0, 2000.0, 100.0]),
@@ -153,4 +151,4 @@ def example():
     whole = umbrella([cv.rmsd(range(6), np.eye(3)[np.arange(6) % 3] + np.arange(18).reshape(6, 3) % 5),
                       cv.radius_of_gyration(range(12))],
                      centre=[0.1, 0.2], k=1000.0, name="shape")
-    return [example_system(*biases, whole), example_system(*biases, box=[[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])]
+    return [([*biases, whole], {}), (biases, {"box": [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]})]

@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele.core.extend import check, device, kernel, simd
 
+from ..geometry import torsions
 from ..potential import Potential
 from ..topology import as_indices
 from .term_kernels import (
@@ -21,7 +22,7 @@ from .term_kernels import (
     torsion8,
     torsion_forces8,
 )
-from .terms import plan_terms, torsions
+from .terms import plan_terms
 
 __all__ = ["CMAP"]
 
@@ -129,6 +130,8 @@ class CMAP(Potential):
     <CMAP 'cmap': maps (1, 24, 24)>
     """
 
+    enhanced = True
+
     def __init__(self, maps: Any, phi: Any, psi: Any, types: Any, name: str = "cmap"):
         self.name = name
         maps = np.array(maps, np.float64)
@@ -184,9 +187,7 @@ class CMAP(Potential):
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     maps = np.random.default_rng(3).normal(size=(2, 12, 12))
     phi = np.arange(4) + np.arange(7)[:, None]
-    return [example_system(CMAP(maps, phi, phi + 1, np.arange(7) % 2), box=box) for box in (None, [0.7, 0.8, 0.9])]
+    return [([CMAP(maps, phi, phi + 1, np.arange(7) % 2)], {"box": box}) for box in (None, [0.7, 0.8, 0.9])]

@@ -18,6 +18,7 @@ from triskele.core.extend import Elementwise, check
 from ..box import displacement
 from ..codegen.algebra import Algebra, Term
 from ..codegen.expressions import FUNCTIONS, canonical, parse
+from ..geometry import length
 from ..potential import Potential
 from .pair_terms import PairPotential, _truncated
 from .terms import (
@@ -27,7 +28,6 @@ from .terms import (
     TermPotential,
     generated_kernel,
     indices,
-    length,
     plan_terms,
 )
 
@@ -357,9 +357,7 @@ def _made_pair(cls: type, state: dict) -> Any:
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     terms = [
         ExpressionTerm("bond", "k*max(0, r-r0)^2 + select(step(r-0.5), 3*r, 1.5)", [[0, 9], [1, 5]],
                        {"k": 500.0, "r0": [0.3, 0.2]}),
@@ -370,4 +368,4 @@ def example():
     ]
     pair = ExpressionPair("e*exp(-b*r); e = sqrt(e1*e2); b = 0.5*(b1+b2)", np.arange(12) % 3,
                           {"e": [1, 2, 3.0], "b": [20.0, 25, 30]})
-    return [example_system(*terms), example_system(pair), example_system(terms[0], box=[0.9, 0.9, 0.9])]
+    return [(terms, {}), ([pair], {}), (terms[:1], {"box": [0.9, 0.9, 0.9]})]

@@ -14,7 +14,8 @@ from triskele.core.extend import Task
 from .. import units
 from ..box import displacement, volume
 from ..codegen.handle import Handle
-from ..potential import ROW, Plan, Potential, add_forces
+from ..engine.plan import ROW, Plan, add_forces
+from ..potential import Potential
 
 __all__ = ["ASEPotential", "FunctionPotential"]
 
@@ -178,9 +179,6 @@ def _per_volume(positions, box, k):
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
-    return [example_system(FunctionPotential(_gyration, {"k": 1000.0, "target": 0.3}, name="gyration")),
-            example_system(FunctionPotential(_per_volume, {"k": 10.0}),
-                           box=[[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])]
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
+    return [([FunctionPotential(_gyration, {"k": 1000.0, "target": 0.3}, name="gyration")], {}),
+            ([FunctionPotential(_per_volume, {"k": 10.0})], {"box": [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]})]

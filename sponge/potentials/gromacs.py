@@ -83,13 +83,11 @@ def restricted_torsion(phi, k, phi0):
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     bonds = np.stack([np.arange(11), np.arange(1, 12)], axis=1)
     angles, chains = ([[*range(i, i + k)] for i in range(9)] for k in (3, 4))
     return [
-        example_system(potential)
+        ([potential], {})
         for potential in (
             g96_bond(bonds, k=1e5, r0=0.14), morse_bond(bonds, depth=400.0, beta=20.0, r0=0.14),
             cubic_bond(bonds, k=1e4, cubic=-2.0, r0=0.14), fene_bond(bonds, k=1e4, longest=2.0),

@@ -32,9 +32,7 @@ def harmonic_angle(theta, k, theta0):
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     k, theta0 = np.linspace(200.0, 600.0, 10), np.linspace(1.5, 2.2, 10)
     angles = np.stack([np.arange(10), np.arange(1, 11), np.arange(2, 12)], axis=1)
-    return [example_system(harmonic_angle(angles, k=k, theta0=theta0), box=box) for box in (None, [0.7, 0.8, 0.9])]
+    return [([harmonic_angle(angles, k=k, theta0=theta0)], {"box": box}) for box in (None, [0.7, 0.8, 0.9])]

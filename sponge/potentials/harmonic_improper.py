@@ -30,8 +30,6 @@ def harmonic_improper(phi, k, phi0):
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     chains = [[i, i + 1, i + 2, i + 3] for i in range(9)]
-    return example_system(harmonic_improper(chains, k=np.linspace(20.0, 90.0, 9), phi0=np.linspace(-3.0, 3.0, 9)))
+    return [([harmonic_improper(chains, k=np.linspace(20.0, 90.0, 9), phi0=np.linspace(-3.0, 3.0, 9))], {})]

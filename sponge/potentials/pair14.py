@@ -32,10 +32,10 @@ def pair14(r, charge_product, sigma, epsilon):
     return COULOMB * charge_product / r + 4 * epsilon * (attraction * attraction - attraction)
 
 
-def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
+pair14.enhanced = True
 
+
+def example():
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     pairs = [[i, i + 3] for i in range(9)]
-    return example_system(pair14(pairs, charge_product=np.linspace(-0.2, 0.2, 9), sigma=np.linspace(0.2, 0.3, 9),
-                                 epsilon=0.4))
+    return [([pair14(pairs, charge_product=np.linspace(-0.2, 0.2, 9), sigma=np.linspace(0.2, 0.3, 9), epsilon=0.4)], {})]

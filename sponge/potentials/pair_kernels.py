@@ -11,8 +11,9 @@ from triskele.core.extend import Task, load_module, simd, template
 
 from ..codegen.simd_source import Output, expressions
 from ..engine.flags import ENERGY, N_FLAGS
+from ..engine.plan import ROW, Plan
 from ..engine.program import Phase, Program
-from ..potential import ROW, Plan
+from ..neighbors import shared_list
 from . import dense_kernels as dense
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _cluster_pairs(potential: PairPotential, engine: Engine) -> Plan:
     )
     module = load_module(source, code.function.__name__)
     values = np.stack([np.broadcast_to(c, (engine.n,)) for c in code.columns], axis=1)
-    return PairPlan(engine, engine.neighbors(potential.cutoff), module.forces, module.energies, values, code.table(),
+    return PairPlan(engine, shared_list(engine, potential.cutoff), module.forces, module.energies, values, code.table(),
                     module.both)
 
 
@@ -177,7 +178,7 @@ def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray]
     source = _source(code, load, "from triskele.sponge.potentials.nonbonded.kernels import gradient_loop", functions,
                      kernels)
     module, numbers = load_module(source,
-                                  code.function.__name__), code.table().astype(engine.neighbors(potential.cutoff).real)
+                                  code.function.__name__), code.table().astype(shared_list(engine, potential.cutoff).real)
     found = {}
     for first in range(0, len(names), 3):
         rows = _sum_over_pairs(potential, engine, getattr(module, f"parameters{first}"), numbers)
@@ -197,7 +198,7 @@ def _sum_over_pairs(potential, engine, kernel, numbers):
         second.append(Task(add.kernel, *add.args[:-1], result, chunks=add.chunks))
         results.append(result)
     Program([Phase(first, name="parameters"), Phase(second, name="sum")], np.zeros(N_FLAGS, np.int64)).run(1)
-    slots = engine.neighbors(potential.cutoff).slots.astype(np.int64)
+    slots = shared_list(engine, potential.cutoff).slots.astype(np.int64)
     at = 16 * (slots // 4) + slots % 4
     return [sum(r[at + 4 * k] for r in results) for k in range(3)]
 

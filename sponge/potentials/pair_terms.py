@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -145,6 +145,11 @@ class PairPotential(Potential):
     def pair_function(self) -> Elementwise:
         """The energy of one pair: the function with shift and switch."""
         return _truncated(present_function(self), self.cutoff, self.switch, self.shift)
+
+    @property
+    def pair_scope(self) -> Literal["listed", "all"]:  # type: ignore[override]
+        """Return "all" without a cut-off, "listed" with a neighbour list."""
+        return "all" if self.cutoff is None else "listed"
 
     def steepness(self) -> tuple[float, float]:
         """Largest absolute first and second derivative of the energy at the cut-off, over a sample of pairs: what
@@ -306,9 +311,7 @@ def _lennard_jones(r, sigma, epsilon):
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     exponential_6, lennard_jones = (pair_potential(f) for f in (_exponential_6, _lennard_jones))
     n = 14
     ramp = np.linspace(0.05, 0.15, n)
@@ -317,9 +320,9 @@ def example():
     bonds = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     leaning = [[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]]
     return [
-        example_system(lennard_jones(**atoms), exponential_6(**tables, b=20.0, c=ramp, mixing="product"), n=n,
-                       exclusions=bonds),
-        *[example_system(lennard_jones(**atoms, cutoff=0.6, switch=0.45),
-                         exponential_6(**tables, b=20.0, c=1e-4, cutoff=0.6, shift=True),
-                         n=n, exclusions=bonds, box=box) for box in (None, leaning)],
+        ([lennard_jones(**atoms), exponential_6(**tables, b=20.0, c=ramp, mixing="product")],
+         {"n": n, "exclusions": bonds}),
+        *[([lennard_jones(**atoms, cutoff=0.6, switch=0.45),
+            exponential_6(**tables, b=20.0, c=1e-4, cutoff=0.6, shift=True)],
+           {"n": n, "exclusions": bonds, "box": box}) for box in (None, leaning)],
     ]

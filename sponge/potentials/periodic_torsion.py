@@ -108,14 +108,11 @@ def periodic_torsion(phi, k, periodicity, phase):
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     chains = np.arange(4) + np.arange(9)[:, None]
     chains = np.concatenate([chains, chains[:5], chains[:3, ::-1]])
     m = len(chains)
     torsions = [periodic_torsion(chains, k=np.linspace(-4.0, 15.0, m), periodicity=periodicity,
                                  phase=np.linspace(-1.0, 3.0, m))
                 for periodicity in (1 + np.arange(m) % 6, np.full(m, 11.0))]  # the latter is no short Fourier series
-    boxes = None, [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]
-    return [example_system(*torsions), example_system(torsions[0], box=boxes[1])]
+    return [(torsions, {}), (torsions[:1], {"box": [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]})]

@@ -11,7 +11,8 @@ from triskele.core.extend import Task, check, kernel
 
 from ..box import displacement, minimum_image
 from ..engine.flags import ENERGY
-from ..potential import ROW, Plan, Potential
+from ..engine.plan import ROW, Plan
+from ..potential import Potential
 from ..topology import as_indices
 from .terms import angle_potential, bond_potential, torsion_potential
 
@@ -73,6 +74,9 @@ def torsion_restraint(phi, k, phi0, width=0.0):
     """
     d = phi - phi0
     return 0.5 * k * max(abs(d - 2 * math.pi * np.rint(d / (2 * math.pi))) - width, 0.0) ** 2
+
+
+torsion_restraint.enhanced = False  # it holds the atoms where they are
 
 
 @kernel(nogil=True)
@@ -173,9 +177,7 @@ class PositionRestraint(Potential):
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     restraints = [
         distance_restraint([[0, 9], [1, 5], [2, 8]], k=500.0, lower=[0.1, 0.9, 0.2], upper=[0.15, 1.2, 0.21]),
         angle_restraint([[0, 4, 9], [1, 2, 3], [3, 4, 6]], k=80.0, lower=[0.5, 2.9, 1.0], upper=[0.6, 3.0, 2.5]),
@@ -183,4 +185,4 @@ def example():
                           width=[0.0, 0.3, 0.5]),
         PositionRestraint([0, 3, 7, 3], k=900.0, reference=np.full((4, 3), 0.1), width=[0.0, 0.1, 0.05, 3.0]),
     ]
-    return [example_system(*restraints), example_system(restraints[3], box=[0.9, 0.9, 0.9])]
+    return [(restraints, {}), (restraints[3:], {"box": [0.9, 0.9, 0.9]})]

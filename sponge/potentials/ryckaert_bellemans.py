@@ -29,8 +29,6 @@ def ryckaert_bellemans(phi, c0, c1, c2, c3, c4, c5):
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     chains = [[i, i + 1, i + 2, i + 3] for i in range(9)]
-    return example_system(ryckaert_bellemans(chains, c0=9.3, c1=12.2, c2=-13.1, c3=-3.1, c4=26.2, c5=-31.5))
+    return [([ryckaert_bellemans(chains, c0=9.3, c1=12.2, c2=-13.1, c3=-3.1, c4=26.2, c5=-31.5)], {})]

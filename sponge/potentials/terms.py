@@ -15,52 +15,16 @@ import numpy as np
 
 from triskele.core.extend import Elementwise, Task, elementwise, load_module
 
-from ..box import displacement
 from ..codegen.handle import Handle
 from ..codegen.simd_source import Output, expressions
+from ..engine.plan import ROW, Plan
 from ..fingerprint import fingerprint_of
-from ..potential import ROW, Plan, Potential
+from ..geometry import angles, distances, torsions
+from ..potential import Potential
 from ..topology import as_indices
 from .term_kernels import LANES, add_buffers
 
 __all__ = ["TermPotential", "angle_potential", "bond_potential", "plan_terms", "torsion_potential"]
-
-
-# ------------------------------------------------------------------------------------------------- coordinates of terms
-def length(d: Any) -> Any:
-    """|d| of vectors [..., 3]; where it is 0, its derivative is taken as 0."""
-    square = np.sum(d * d, axis=-1)
-    some = square > 0
-    return np.where(some, np.sqrt(np.where(some, square, 1.0)), 0.0)
-
-
-def cross(a: Any, b: Any) -> Any:
-    """Cross product of vectors [..., 3]."""
-    (ax, ay, az), (bx, by, bz) = ([v[..., k] for k in range(3)] for v in (a, b))
-    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
-
-
-def distances(positions: Any, box: Any, atoms: np.ndarray) -> Any:
-    """Distances in nm of pairs of atoms [m, 2]."""
-    return length(displacement(positions[atoms[:, 0]] - positions[atoms[:, 1]], box))
-
-
-def angles(positions: Any, box: Any, atoms: np.ndarray) -> Any:
-    """Angles in [0, pi] at the second of three atoms [m, 3]; where they lie on a line, the derivative is taken as 0."""
-    middle = positions[atoms[:, 1]]
-    a, b = (displacement(positions[atoms[:, k]] - middle, box) for k in (0, 2))
-    sine, cosine = length(cross(a, b)), np.sum(a * b, axis=-1)
-    bent = sine > 0
-    return np.where(bent, np.arctan2(np.where(bent, sine, 1.0), cosine), np.where(cosine < 0, np.pi, 0.0))
-
-
-def torsions(positions: Any, box: Any, atoms: np.ndarray) -> Any:
-    """Torsion angles in (-pi, pi] of chains of four atoms [m, 4], positive clockwise seen along the middle bond
-    (IUPAC).
-    """
-    a, b, c = (displacement(positions[atoms[:, k + 1]] - positions[atoms[:, k]], box) for k in range(3))
-    n = cross(b, c)
-    return np.arctan2(length(b) * np.sum(a * n, axis=-1), np.sum(cross(a, b) * n, axis=-1))
 
 
 # ---------------------------------------------------------------------------------------------------------- compiled
@@ -187,6 +151,11 @@ class TermPotential(Potential):
     kind: ClassVar[Kind]
     default_name: ClassVar[str]
     compiled: ClassVar[Callable | None] = None
+
+    @property
+    def enhanced(self) -> bool:  # type: ignore[override]
+        """Return True for torsions."""
+        return self.kind is TORSION
 
     def __init__(self, atoms: Any, name: str | None = None, **params: Any):
         where = type(self).__name__

@@ -25,7 +25,5 @@ def urey_bradley(r, k, r0):
 
 
 def example():
-    """Systems for `testing`."""
-    from ..testing.potential import example_system
-
-    return example_system(urey_bradley([[0, 2], [3, 1], [2, 4]], k=[5e3, 1e4, 2e4], r0=0.25))
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
+    return [([urey_bradley([[0, 2], [3, 1], [2, 4]], k=[5e3, 1e4, 2e4], r0=0.25)], {})]

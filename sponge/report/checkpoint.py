@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+from ..protocols import SimulationLike
 from .reporter import Reporter
-
-if TYPE_CHECKING:
-    from ..run.simulation import Simulation
 
 __all__ = ["Checkpoint"]
 
@@ -29,6 +26,6 @@ class Checkpoint(Reporter):
         super().__init__(every)
         self.path = os.fspath(path)
 
-    def report(self, sim: Simulation, step: int) -> None:
+    def report(self, sim: SimulationLike, step: int) -> None:
         """Write the checkpoint."""
         sim.save_checkpoint(self.path)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..protocols import SimulationLike
 from .reporter import FileReporter
-
-if TYPE_CHECKING:
-    from ..run.simulation import Simulation
 
 __all__ = ["CSV"]
 
@@ -31,12 +27,12 @@ class CSV(FileReporter):
     >>> pandas.read_csv("energies.csv").plot("time [ps]", "potential [kJ/mol]")  # doctest: +SKIP
     """
 
-    def header(self, sim: Simulation) -> bytes:
+    def header(self, sim: SimulationLike) -> bytes:
         """Names of the columns."""
         names = [f"{name} [{_UNITS.get(name, 'kJ/mol')}]" for name in sim.energies()]
         return (",".join(["step", "time [ps]",
                           *(f'"{name}"' if "," in name else name for name in names)]) + "\n").encode()
 
-    def record(self, sim: Simulation, step: int) -> bytes:
+    def record(self, sim: SimulationLike, step: int) -> bytes:
         """One line."""
         return (",".join([str(step), repr(sim.time), *map(repr, sim.energies().values())]) + "\n").encode()

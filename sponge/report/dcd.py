@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import box as boxes
 from ..errors import ReporterError
+from ..protocols import SimulationLike
 from .reporter import FileReporter
-
-if TYPE_CHECKING:
-    from ..run.simulation import Simulation
 
 __all__ = ["DCD"]
 
@@ -34,7 +31,7 @@ class DCD(FileReporter):
         Number of steps between two records.
     """
 
-    def header(self, sim: Simulation) -> bytes:
+    def header(self, sim: SimulationLike) -> bytes:
         """The three records at the beginning, with no frames yet."""
         control = np.zeros(20, np.int32)
         control[1:3] = np.minimum([(sim.step // self.every + 1) * self.every, self.every], _LARGEST)
@@ -44,7 +41,7 @@ class DCD(FileReporter):
         return (_fortran(b"CORD" + control.tobytes()) + _fortran(struct.pack("<i", len(titles)) + b"".join(titles))
                 + _fortran(struct.pack("<i", sim.system.n)))
 
-    def go_on(self, sim: Simulation, header: bytes) -> None:
+    def go_on(self, sim: SimulationLike, header: bytes) -> None:
         """Compare atoms, box and interval of the file with those of this run."""
         new = np.frombuffer(self.header(sim)[8:88], np.int32)
         old = np.frombuffer(header[8:88], np.int32)
@@ -56,7 +53,7 @@ class DCD(FileReporter):
         if there != here:
             raise ReporterError(f"{self._name}: {what}: the file has {there}, this run {here} (choose another path)")
 
-    def open(self, sim: Simulation) -> None:
+    def open(self, sim: SimulationLike) -> None:
         """Open the file, and set the number of frames in its header to those that are kept."""
         super().open(sim)
         n = sim.system.n
@@ -68,7 +65,7 @@ class DCD(FileReporter):
             self._release()
             raise ReporterError(f"{self._name}: cannot be written: {error.strerror or error}") from error
 
-    def record(self, sim: Simulation, step: int) -> bytes:
+    def record(self, sim: SimulationLike, step: int) -> bytes:
         """One frame."""
         cell = b"" if sim.box is None else _fortran(_unit_cell(sim.box).tobytes())
         xyz = np.ascontiguousarray(sim.positions.T * 10, "<f4")

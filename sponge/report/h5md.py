@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from triskele.core.extend import optional
 
 from ..errors import ReporterError
+from ..protocols import SimulationLike
 from .reporter import Reporter, check_path
 from .staged import StagedFile
-
-if TYPE_CHECKING:
-    from ..run.simulation import Simulation
 
 __all__ = ["H5MD"]
 
@@ -48,7 +45,7 @@ class H5MD(Reporter):
         self.path, self.velocities, self.double = os.fspath(path), bool(velocities), bool(double)
         self._h5py = optional.need("h5py", "H5MD", "md")
 
-    def open(self, sim: Simulation) -> None:
+    def open(self, sim: SimulationLike) -> None:
         """Open a new file, or continue after the frames that existed when the state was saved."""
         known = sim.files.get(self.path)
         exists = os.path.exists(self.path)
@@ -77,7 +74,7 @@ class H5MD(Reporter):
             raise
         self._frames = sim.files[self.path] = known
 
-    def report(self, sim: Simulation, step: int) -> None:
+    def report(self, sim: SimulationLike, step: int) -> None:
         """Append a frame; of one that does not fit on the disk the file has nothing."""
         values = {"particles/all/position": sim.positions,
                   **({"particles/all/velocity": sim.velocities} if self.velocities else {}),

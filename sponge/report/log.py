@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from triskele.core.extend import progress_bar
 
 from ..errors import ReporterError
+from ..protocols import SimulationLike
 from .reporter import Reporter
-
-if TYPE_CHECKING:
-    from ..run.simulation import Simulation
 
 __all__ = ["Log"]
 
@@ -46,7 +43,7 @@ class Log(Reporter):
         super().__init__(every)
         self.progress = progress
 
-    def open(self, sim: Simulation) -> None:
+    def open(self, sim: SimulationLike) -> None:
         """Print the heading."""
         energies = sim.energies()
         self._columns = [c for c in _COLUMNS if c[3](sim, energies) is not None]
@@ -64,7 +61,7 @@ class Log(Reporter):
         self._print(" ".join([*head, "ns/day".rjust(9), "left".rjust(9)]))
         self._print(" ".join([*units, " " * 9, " " * 9]).rstrip())
 
-    def report(self, sim: Simulation, step: int) -> None:
+    def report(self, sim: SimulationLike, step: int) -> None:
         """Print a line."""
         energies = sim.energies()
         cells = [form.format(value(sim, energies)) for _, _, form, value in self._columns]
@@ -79,7 +76,7 @@ class Log(Reporter):
         except OSError as error:
             raise ReporterError(f"Log: step {step} could not be printed: {error.strerror or error}") from error
 
-    def tick(self, sim: Simulation) -> None:
+    def tick(self, sim: SimulationLike) -> None:
         """Move the bar."""
         self._clock.tick(sim)
         if self._bar is not None:

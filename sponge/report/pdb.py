@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..load.pdb import conect_lines, cryst1, pdb_model
+from ..protocols import SimulationLike
 from .reporter import FileReporter
-
-if TYPE_CHECKING:
-    from ..run.simulation import Simulation
 
 __all__ = ["PDB"]
 
@@ -31,11 +27,11 @@ class PDB(FileReporter):
         While running, if a coordinate does not fit its eight columns.
     """
 
-    def header(self, sim: Simulation) -> bytes:
+    def header(self, sim: SimulationLike) -> bytes:
         """Nothing: every model carries all that belongs to it."""
         return b""
 
-    def record(self, sim: Simulation, step: int) -> bytes:
+    def record(self, sim: SimulationLike, step: int) -> bytes:
         """One model."""
         box = "" if sim.box is None else cryst1(sim.box)
         body = pdb_model(sim.system.topology, sim.positions)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from triskele.core.extend import check
 
 from ..errors import ReporterError
+from ..protocols import SimulationLike
 from ..sealed import Sealed
-
-if TYPE_CHECKING:
-    from ..run.simulation import Simulation
 
 __all__ = ["FileReporter", "Reporter", "check_path"]
 
@@ -67,14 +64,14 @@ class Reporter(Sealed):
         check.integer(value, f"{type(self).__name__}: every", 1)
         self._every = int(value)
 
-    def open(self, sim: Simulation) -> None:
+    def open(self, sim: SimulationLike) -> None:
         """Get ready; raising here stops the run before its first step."""
 
-    def report(self, sim: Simulation, step: int) -> None:
+    def report(self, sim: SimulationLike, step: int) -> None:
         """Record the state of `sim`, which has made `step` steps."""
         raise NotImplementedError
 
-    def tick(self, sim: Simulation) -> None:
+    def tick(self, sim: SimulationLike) -> None:
         """Called several times a second; for progress bars."""
 
     def sync(self) -> None:
@@ -102,11 +99,11 @@ class FileReporter(Reporter):
         super().__init__(every)
         self.path = os.fspath(path)
 
-    def header(self, sim: Simulation) -> bytes:
+    def header(self, sim: SimulationLike) -> bytes:
         """The beginning of a new file."""
         raise NotImplementedError
 
-    def record(self, sim: Simulation, step: int) -> bytes:
+    def record(self, sim: SimulationLike, step: int) -> bytes:
         """Return the bytes that one report appends to the file."""
         raise NotImplementedError
 
@@ -114,7 +111,7 @@ class FileReporter(Reporter):
         """Return the bytes that end a finished file; a later run that continues the file removes them first."""
         return b""
 
-    def go_on(self, sim: Simulation, header: bytes) -> None:
+    def go_on(self, sim: SimulationLike, header: bytes) -> None:
         """Raise ReporterError if a file that begins with `header` cannot be continued by this run."""
         if header != self.header(sim):
             raise ReporterError(
@@ -125,7 +122,7 @@ class FileReporter(Reporter):
     def _name(self) -> str:
         return f"{type(self).__name__} {self.path!r}"
 
-    def open(self, sim: Simulation) -> None:
+    def open(self, sim: SimulationLike) -> None:
         """Open a new file, or continue where the checkpoint was written."""
         self._sim = sim
         known = sim.files.get(self.path)
@@ -157,7 +154,7 @@ class FileReporter(Reporter):
             raise
         sim.files[self.path] = self._end
 
-    def report(self, sim: Simulation, step: int) -> None:
+    def report(self, sim: SimulationLike, step: int) -> None:
         """Append a record; one that does not fit on the disk is taken back whole."""
         failed, end = f"step {step} could not be written", self._end
         check_path(self._name, self.path, self._file.fileno(), failed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from triskele import core
 
 from ..cv.variable import CollectiveVariable, VariableError
 from ..errors import ReporterError
+from ..protocols import SimulationLike
 from .reporter import FileReporter, Reporter
-
-if TYPE_CHECKING:
-    from ..run.simulation import Simulation
 
 __all__ = ["Variables"]
 
@@ -86,7 +84,7 @@ class Variables(Reporter):
     def __len__(self) -> int:
         return len(self._steps)
 
-    def open(self, sim: Simulation) -> None:
+    def open(self, sim: SimulationLike) -> None:
         """Drop what was recorded after the state of `sim`."""
         for name, variable in self.variables.items():
             variable.check(sim.system, f"Variables: {name}")
@@ -95,7 +93,7 @@ class Variables(Reporter):
         keep = int(np.searchsorted(self._steps, sim.step, side="right"))
         del self._steps[keep:], self._rows[keep:]
 
-    def report(self, sim: Simulation, step: int) -> None:
+    def report(self, sim: SimulationLike, step: int) -> None:
         """Record the present values."""
         engine = sim._engine
         x = engine.positions[self._atoms]

@@ -6,16 +6,13 @@ import errno
 import os
 import struct
 import tempfile
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from triskele.core.extend import optional
 
+from ..protocols import SimulationLike
 from .reporter import FileReporter
-
-if TYPE_CHECKING:
-    from ..run.simulation import Simulation
 
 __all__ = ["XTC"]
 
@@ -42,11 +39,11 @@ class XTC(FileReporter):
         super().__init__(path, every)
         self._format = optional.need("mdtraj.formats", "XTC", "md").XTCTrajectoryFile
 
-    def header(self, sim: Simulation) -> bytes:
+    def header(self, sim: SimulationLike) -> bytes:
         """Nothing: every frame carries all that belongs to it."""
         return b""
 
-    def record(self, sim: Simulation, step: int) -> bytes:
+    def record(self, sim: SimulationLike, step: int) -> bytes:
         """One frame."""
         box = np.zeros((3, 3)) if sim.box is None else sim.box
         handle, name = tempfile.mkstemp(suffix=".xtc")

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from triskele.core.extend import archive
 
 from ..errors import CheckpointError
 from ..fingerprint import fingerprint_of
-
-if TYPE_CHECKING:
-    from .simulation import Simulation
+from ..protocols import SimulationLike
 
 __all__ = ["differences", "fingerprint", "read_checkpoint", "write_checkpoint"]
 
@@ -55,7 +53,7 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
     return arrays, meta
 
 
-def fingerprint(sim: Simulation) -> dict[str, Any]:
+def fingerprint(sim: SimulationLike) -> dict[str, Any]:
     """Return all that a run depends on besides its state, as a tree by name: numbers as values, arrays as hashes."""
     system = sim.system
     return json.loads(json.dumps({

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from ..engine.flags import STATUS, STATUS_INFO
 from ..engine.plausibility import worst_force
 from ..engine.program import Phase
 from ..errors import BrokenSimulationError
+from ..protocols import SimulationLike
 from ..report.checkpoint import Checkpoint
 from ..report.reporter import Reporter
-
-if TYPE_CHECKING:
-    from .simulation import Simulation
 
 __all__ = ["Guard", "last_good_path", "save_last_good"]
 
@@ -57,7 +55,7 @@ class Guard:
         Path for the last good state, written when the simulation breaks.
     """
 
-    def __init__(self, sim: Simulation):
+    def __init__(self, sim: SimulationLike):
         self.sim, self.path = sim, "run.last_good.chk"
         self._good: Any = None
         sim._engine.on_status(_BROKEN, _stop)
@@ -206,7 +204,7 @@ def last_good_path(reporters: Sequence[Reporter]) -> str:
     return "run.last_good.chk"
 
 
-def save_last_good(sim: Simulation, path: str) -> str:
+def save_last_good(sim: SimulationLike, path: str) -> str:
     """Save the present state, and say in words where; never raises."""
     try:
         sim.save_checkpoint(path)

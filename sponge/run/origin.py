@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import StaleSimulationError
 from ..fingerprint import fingerprint_of
+from ..protocols import SimulationLike
 from .checkpoint_file import differences, fingerprint
-
-if TYPE_CHECKING:
-    from .simulation import Simulation
 
 __all__ = ["ADVICE", "MadeFrom"]
 
@@ -34,7 +31,7 @@ class MadeFrom:
         All by name, see `checkpoint.fingerprint`: slower to make than a hash, but it can tell what has changed.
     """
 
-    def __init__(self, sim: Simulation, given: Iterable[str]):
+    def __init__(self, sim: SimulationLike, given: Iterable[str]):
         self._sim = sim
         self.fingerprint = fingerprint(sim)
         self._hash = self._present_hash()

@@ -12,9 +12,9 @@ from ..sealed import Fixed
 if TYPE_CHECKING:
     from ..engine.energy_split import EnergySplit
     from ..engine.engine import Engine
+    from ..engine.plan import Plan
     from ..engine.program import Phase
     from ..integrators.integrator import Integrator
-    from ..potential import Plan
     from ..system import System
 
 __all__ = ["Sampling"]

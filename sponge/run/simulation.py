@@ -331,7 +331,7 @@ class Simulation(Fixed):
             Energy, force, number of steps, and whether the tolerance was reached.
         """
         self.check_unchanged()
-        for neighbors in self._engine.neighbor_lists:
+        for neighbors in self._engine.neighbor_lists.values():
             neighbors.strict()
         self._scheduled_box = None
         try:
@@ -393,7 +393,7 @@ class Simulation(Fixed):
         engine = self._engine
         now, self._scheduled_box = engine.box.copy(), box.copy()
         engine.box[:] = box
-        for neighbors in engine.neighbor_lists:
+        for neighbors in engine.neighbor_lists.values():
             neighbors.strict()
             neighbors.schedule(self._temperature_wanted or 300.0, self.timestep)
         engine.box[:] = now

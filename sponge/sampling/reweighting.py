@@ -20,7 +20,7 @@ import numpy as np
 from .. import units
 from ..analysis.statistics import statistical_inefficiency
 
-__all__ = ["EnergyHistogram", "PoorOverlapWarning", "Reweighting", "count_round_trips", "kish", "log_mixture",
+__all__ = ["EnergyHistogram", "PoorOverlapWarning", "LadderReweighting", "count_round_trips", "kish", "log_mixture",
            "mean_probabilities", "solve"]
 
 _ROWS = 1 << 14  # samples at once: with 60 temperatures 8 MB
@@ -218,7 +218,7 @@ def count_round_trips(energies: np.ndarray, low: float, high: float) -> int:
     return int(np.count_nonzero(np.diff(side[np.argmax(side == -1):]) == -2))
 
 
-class Reweighting:
+class LadderReweighting:
     """Energies drawn with one or several n_k, and what they say about other temperatures.
 
     Parameters
@@ -244,14 +244,14 @@ class Reweighting:
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> rt = units.GAS_CONSTANT * 300.0
-    >>> plain = Reweighting(rng.gamma(50.0, rt, 4000), np.full(1, np.nan), [300.0], 300.0)  # 100 degrees of freedom
+    >>> plain = LadderReweighting(rng.gamma(50.0, rt, 4000), np.full(1, np.nan), [300.0], 300.0)  # 100 degrees of freedom
     >>> value, error = plain.heat_capacity([300.0])
     >>> bool(abs(value[0] - 50 * units.GAS_CONSTANT) < 4 * error[0])
     True
     """
 
     def __init__(self, energies: Any, log_n: Any, temperatures: Any, temperature: float, epochs: Any = None):
-        where = "Reweighting"
+        where = "LadderReweighting"
         self.energies = np.asarray(energies, np.float64)
         rows = np.atleast_2d(np.asarray(log_n, np.float64))
         temperatures = np.asarray(temperatures, np.float64)
@@ -329,7 +329,7 @@ class Reweighting:
     def _beta_of(self, temperatures):
         temperatures = np.atleast_1d(np.asarray(temperatures, np.float64))
         if not ((temperatures > 0) & np.isfinite(temperatures)).all():
-            raise ValueError(f"Reweighting: temperatures must be positive and finite, got {temperatures}")
+            raise ValueError(f"LadderReweighting: temperatures must be positive and finite, got {temperatures}")
         return np.concatenate([[self.beta], 1 / (units.GAS_CONSTANT * temperatures)])
 
     def _with_errors(self, temperatures, function, errors=True):
@@ -355,7 +355,7 @@ class Reweighting:
         pieces = np.array_split(np.arange(len(self.energies)), _PIECES)
         if len(pieces[-1]) < 2:
             raise ValueError(
-                f"Reweighting: at least {2 * _PIECES} samples are needed for errors, got {len(self.energies)}"
+                f"LadderReweighting: at least {2 * _PIECES} samples are needed for errors, got {len(self.energies)}"
             )
         bins = np.searchsorted(self._histogram.index, self._histogram.bins_of(self.energies))
         without = []

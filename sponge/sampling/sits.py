@@ -12,13 +12,13 @@ from triskele.core.extend import Task, check
 from ..engine.energy_split import EnergySplit, enhanced_terms, solute_mask
 from ..engine.engine import Engine
 from ..engine.flags import STEP
+from ..engine.plan import ROW, Plan
 from ..engine.program import Phase
-from ..potential import ROW, Plan
 from ..run.sampling_method import Sampling
 from ..units import GAS_CONSTANT
 from .history import ITERATE, OBSERVE, PRODUCE, History
 from .ladder_weights import ESTIMATORS, LadderWeights, approximate, from_mean_energies
-from .reweighting import Reweighting, count_round_trips, mean_probabilities
+from .reweighting import LadderReweighting, count_round_trips, mean_probabilities
 from .sits_kernels import factor, record
 from .sits_sharing import Sharing
 
@@ -119,7 +119,7 @@ class SITS(Sampling):
         self._learner: LadderWeights | None = None
         self._sharing: Sharing | None = None
         self._engine: Engine | None = None
-        self._found: tuple[tuple[int, int], Reweighting] | None = None
+        self._found: tuple[tuple[int, int], LadderReweighting] | None = None
         self._begin()
 
     def check(self, system: System, integrator: Integrator) -> None:
@@ -445,7 +445,7 @@ class SITS(Sampling):
                              "until n_k settles, or call produce())")
         epochs = history.epoch_of(np.flatnonzero(usable))
         energies = history.energies(usable)
-        found = Reweighting(np.append(energies, extra), history.log_n, self.temperatures, self._target,
+        found = LadderReweighting(np.append(energies, extra), history.log_n, self.temperatures, self._target,
                             np.append(epochs, [epochs[-1]] * len(extra)).astype(np.int64))
         if not extra:
             self._found = size, found

@@ -12,11 +12,12 @@ import numpy as np
 
 from triskele.core.extend import threads
 
+from ..constraints.choose import Constraints
 from ..engine.engine import Engine, Runner
 from ..integrators.integrator import Integrator
 from ..integrators.temperature import set_thermal_velocities
 from ..potential import Potential
-from ..system import Constraints, System
+from ..system import System
 from ..topology import Topology
 from ..virtual_sites.sites import ThreeParticleAverage, place_all
 

@@ -5,6 +5,7 @@ The test suite runs it over all; users over their own.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,8 @@ from ..topology import Topology
 __all__ = ["check_potential", "example_system", "examples"]
 
 
-def example_system(*potentials: Potential, n: int = 12, box: Any = None, seed: int = 1, exclusions: Any = ()) -> System:
+def example_system(*potentials: Potential, n: int = 12, box: Any = None, seed: int = 1, exclusions: Any = (),
+                   positions: Any = None) -> System:
     """A crumpled chain of `n` atoms, 0.15 nm from one to the next, with the given potentials: for checks.
 
     Parameters
@@ -33,6 +35,8 @@ def example_system(*potentials: Potential, n: int = 12, box: Any = None, seed: i
     seed : int
         Seed of the random directions of the steps.
     exclusions : (m, 2) int
+    positions : (n, 3) float64, nm, optional
+        Positions in place of the chain's.
 
     Examples
     --------
@@ -41,8 +45,8 @@ def example_system(*potentials: Potential, n: int = 12, box: Any = None, seed: i
     """
     steps = np.random.default_rng(seed).normal(size=(n, 3))
     steps /= np.linalg.norm(steps, axis=1, keepdims=True)
-    system = System(Topology.of_particles(n), np.full(n, 12.0), box=box, positions=np.cumsum(0.15 * steps, axis=0),
-                    exclusions=exclusions)
+    system = System(Topology.of_particles(n), np.full(n, 12.0), box=box, exclusions=exclusions,
+                    positions=np.cumsum(0.15 * steps, axis=0) if positions is None else positions)
     for potential in potentials:
         system.add(potential)
     return system
@@ -52,13 +56,15 @@ def examples() -> Iterator[tuple[str, System, str]]:
     """Every example that a file of `sponge/potentials` offers: an identifier, a system, and the name of a potential in
     it.
 
-    A file offers examples by a function ``example()`` that returns a system or a list of systems.
+    A file offers examples by a function ``example()`` that returns pairs: a list of potentials, and the options of
+    `example_system` for them.
     """
     for file, module in discover.modules("triskele.sponge.potentials", deep=True).items():
         if not hasattr(module, "example"):
             continue
-        made = module.example()
-        for k, system in enumerate(made if isinstance(made, list) else [made]):
+        for k, (potentials, options) in enumerate(module.example()):
+            # two examples may share a potential, and a system names those that it takes
+            system = example_system(*copy.deepcopy(potentials), **options)
             for potential in system.potentials:
                 yield f"{file.rpartition('.')[2]}-{k}-{potential.name}", system, potential.name
 

@@ -18,11 +18,11 @@ import numpy as np
 
 from triskele.core.extend import Task
 
+from ..protocols import SystemLike
 from ..topology import as_indices
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
-    from ..system import System
 
 __all__ = [
     "LocalCoordinates", "OutOfPlane", "ThreeParticleAverage", "TwoParticleAverage", "VirtualSite", "WeightedAverage",
@@ -312,7 +312,7 @@ def _tables(engine):
             np.ascontiguousarray(local[order]))
 
 
-def check(system: System) -> None:
+def check(system: SystemLike) -> None:
     """Raise ValueError if sites do not fit the system."""
     if not system.virtual_sites:
         return

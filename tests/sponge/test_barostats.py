@@ -9,11 +9,12 @@ from triskele import sponge
 from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.barostats.molecules import Molecules, molecules
+from triskele.sponge.constraints.choose import Constraints
 from triskele.sponge.constraints.solver import solver_of
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.engine.flags import ENERGY
 from triskele.sponge.errors import BoxError
-from triskele.sponge.system import Constraints, System
+from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
 from triskele.sponge.virtual_sites import OutOfPlane, ThreeParticleAverage
 

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from tests.twins.molecules import MOLECULES, length_errors, mixture
 from tests.twins.shake import rattle, shake
 from triskele import sponge
+from triskele.sponge.constraints.choose import Constraints
 from triskele.sponge.constraints.clusters import constraint_clusters
 from triskele.sponge.constraints.partition import partition
 from triskele.sponge.constraints.solver import Solver
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.engine.flags import STATUS
 from triskele.sponge.errors import ConstraintError
-from triskele.sponge.system import Constraints, System
+from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
 from triskele.sponge.virtual_sites import TwoParticleAverage
 

@@ -8,8 +8,9 @@ from triskele.core.extend import Task
 from triskele.core.kernels.njit import kernel
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.engine.flags import ENERGY, N_FLAGS, STATUS, STATUS_INFO, STEP
+from triskele.sponge.engine.plan import Plan
 from triskele.sponge.engine.program import Phase, Program
-from triskele.sponge.potential import Plan, Potential
+from triskele.sponge.potential import Potential
 
 
 @kernel(nogil=True)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.sponge.reference import load_reference
 from triskele import sponge
-from triskele.sponge import differentiate, targets
+from triskele.sponge import differentiate, fitting, targets
 from triskele.sponge.load.openmm_xml import load_openmm
 
 T = 300.0
@@ -84,9 +84,9 @@ def test_charges_and_torsions_of_a_peptide():
 
 def test_zeros_and_ties():
     system, _ = diatomics()
-    p = differentiate.Parameters(system, {"bond/k": "free"})
+    p = fitting.Parameters(system, {"bond/k": "free"})
     system["bond"].params["k"][:] = [0.0, 5.0, 5.0]
-    q = differentiate.Parameters(system, ["bond/k"])
+    q = fitting.Parameters(system, ["bond/k"])
     assert p.size == 2 and q.size == 1
     assert q.params(np.array([0.1]))["bond"]["k"] == pytest.approx([0, 5 * np.exp(0.1), 5 * np.exp(0.1)])
     assert p.params(np.array([0.1, 0.2]))["bond"]["k"] == pytest.approx([800 * 1.1, 1500 * 1.2, 800 * 1.1])
@@ -95,9 +95,9 @@ def test_zeros_and_ties():
 # ---------------------------------------------------------------------------------------------------------------
 # averages
 def ways():
-    yield differentiate.Reweighting(BATH, steps=10_000, every=50, equilibrate=500)
+    yield fitting.Reweighting(BATH, steps=10_000, every=50, equilibrate=500)
     for method in ("reversible", "checkpoint"):
-        yield differentiate.Trajectories(BATH, steps=200, every=10, relax=100, replicas=4, equilibrate=200,
+        yield fitting.Trajectories(BATH, steps=200, every=10, relax=100, replicas=4, equilibrate=200,
                                          method=method)
 
 
@@ -143,13 +143,13 @@ def test_lennard_jones_from_structure_and_pressure(way):
     bath = sponge.LangevinMiddle(temperature=150, friction=2.0, timestep=0.01)
     r = np.linspace(0.3, 0.5, 15)
     true = argon(0.34, 1.0)
-    frames = differentiate.sample(true, bath, 40_000, every=50, equilibrate=1000, seed=5)
+    frames = fitting.sample(true, bath, 40_000, every=50, equilibrate=1000, seed=5)
     pressure = differentiate.observables.pressure(true, 150)
     known = differentiate.Ensemble(differentiate.explicit_energy(true),
                                    150).add(true.params(), frames.positions, frames.boxes)
     g, p = known.average([differentiate.observables.rdf(r), pressure], true.params())
-    by = (differentiate.Reweighting(bath, steps=10_000, every=50, equilibrate=500) if way == "reweighting" else
-          differentiate.Trajectories(bath, steps=120, every=10, relax=60, replicas=12, equilibrate=300, method=way))
+    by = (fitting.Reweighting(bath, steps=10_000, every=50, equilibrate=500) if way == "reweighting" else
+          fitting.Trajectories(bath, steps=120, every=10, relax=60, replicas=12, equilibrate=300, method=way))
     names = ["nonbonded/epsilons", "nonbonded/sigmas"]
     found = sponge.fit(argon(0.336, 1.04), [targets.rdf(r, g, error=0.03), targets.pressure(p, error=30.0)], names,
                        by=by, rounds=5)
@@ -176,9 +176,9 @@ def test_bad_input():
     with pytest.raises(ValueError, match="at least one parameter"):
         sponge.fit(system, [target], [], by=by)
     with pytest.raises(ValueError, match="must have a temperature"):
-        sponge.fit(system, [target], ["springs/k"], by=differentiate.Reweighting(sponge.VelocityVerlet(0.001), 100, 10))
+        sponge.fit(system, [target], ["springs/k"], by=fitting.Reweighting(sponge.VelocityVerlet(0.001), 100, 10))
     with pytest.raises(ValueError, match="relax must be"):
-        sponge.fit(system, [target], ["springs/k"], by=differentiate.Trajectories(BATH, 100, 10, relax=100))
+        sponge.fit(system, [target], ["springs/k"], by=fitting.Trajectories(BATH, 100, 10, relax=100))
     with pytest.raises(ValueError, match="errors must be positive"):
         targets.pressure(1.0, error=0.0)
     with pytest.raises(ValueError, match="forces must be finite and have shape"):
@@ -188,7 +188,7 @@ def test_bad_input():
 def test_what_has_no_gradient():
     system, spread = springs(n=5)
     constant = targets.observable(lambda positions, box: 0 * positions[0, 0] + 3.0, 4.0, name="constant")
-    by = differentiate.Reweighting(BATH, steps=200, every=50)
+    by = fitting.Reweighting(BATH, steps=200, every=50)
     with pytest.raises(ValueError, match="target 'constant' must depend on the parameters"):
         sponge.fit(system, [constant], ["springs/k"], by=by)
     idle = {"k": 100.0, "nothing": 1.0}, lambda theta: {"springs": {"k": theta["k"]}}

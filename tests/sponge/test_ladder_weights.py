@@ -20,8 +20,8 @@ from triskele.sponge.sampling.ladder_weights import (
 )
 from triskele.sponge.sampling.reweighting import (
     EnergyHistogram,
+    LadderReweighting,
     PoorOverlapWarning,
-    Reweighting,
     kish,
     log_mixture,
     mean_probabilities,
@@ -292,7 +292,7 @@ def test_two_states_at_any_temperature(gap, degeneracy, offset, seed):
     upper = np.mean(1 - 1 / z)
     m = 4000
     state = rng.random(m) < upper
-    result = Reweighting(gap * state + offset, log_n, TEMPERATURES, T0)
+    result = LadderReweighting(gap * state + offset, log_n, TEMPERATURES, T0)
     temperatures = np.array([280.0, 350.0, 600.0])
     beta = 1 / (units.GAS_CONSTANT * temperatures)
     p = degeneracy * np.exp(-beta * gap) / (1 + degeneracy * np.exp(-beta * gap))
@@ -315,7 +315,7 @@ def test_free_energies_and_heat_capacities_have_honest_errors():
         plain = np.full(len(BETAS), np.nan)
         rows = np.array([plain, system.exact, system.exact + np.linspace(0, 0.5, len(BETAS))])
         energies = np.concatenate([system.draw(None, 200), system.draw(rows[1], 1000), system.draw(rows[2], 1000)])
-        result = Reweighting(energies, rows, TEMPERATURES, T0, np.repeat([0, 1, 2], [200, 1000, 1000]))
+        result = LadderReweighting(energies, rows, TEMPERATURES, T0, np.repeat([0, 1, 2], [200, 1000, 1000]))
         for (value, error), exact in [(result.log_partition(temperatures), -10 * np.log(beta / BETA0)),
                                       (result.mean_energy(temperatures), 10 / beta),
                                       (result.heat_capacity(temperatures), np.full(3, 10 * units.GAS_CONSTANT))]:
@@ -326,7 +326,7 @@ def test_free_energies_and_heat_capacities_have_honest_errors():
 
 def test_plain_samples_have_equal_weights_at_their_own_temperature():
     energies = Oscillators().draw(None, 500)
-    result = Reweighting(energies, np.full(len(BETAS), np.nan), TEMPERATURES, T0)
+    result = LadderReweighting(energies, np.full(len(BETAS), np.nan), TEMPERATURES, T0)
     np.testing.assert_allclose(result.weights(T0), 1 / 500, rtol=1e-12)
 
 
@@ -335,14 +335,14 @@ def test_some_of_the_samples_are_reweighted_from_what_they_were_drawn_with():
     system = Oscillators()
     rows = np.array([np.full(len(BETAS), np.nan), system.exact])
     energies = np.concatenate([system.draw(None, 3000), system.draw(system.exact, 1000)])
-    both = Reweighting(energies, rows, TEMPERATURES, T0, np.repeat([0, 1], [3000, 1000]))
-    alone = Reweighting(energies[3000:], system.exact, TEMPERATURES, T0)
+    both = LadderReweighting(energies, rows, TEMPERATURES, T0, np.repeat([0, 1], [3000, 1000]))
+    alone = LadderReweighting(energies[3000:], system.exact, TEMPERATURES, T0)
     np.testing.assert_allclose(both.weights(T0, np.arange(3000, 4000)), alone.weights(T0), rtol=1e-10)
 
 
 def test_poor_overlap_is_said():
     energies = Oscillators(freedom=400).draw(None, 5000)
-    result = Reweighting(energies, np.full(len(BETAS), np.nan), TEMPERATURES, T0)
+    result = LadderReweighting(energies, np.full(len(BETAS), np.nan), TEMPERATURES, T0)
     with pytest.warns(PoorOverlapWarning, match=r"at 600 K, 5000 samples are worth \d\.\d independent ones"):
         result.weights(600.0)
 
@@ -367,12 +367,12 @@ def test_effective_samples():
 def test_bad_input(change, message):
     good = {"energies": [1.0, 2.0], "log_n": [0.0, 0.0], "temperatures": [300.0, 400.0], "temperature": 300.0}
     with pytest.raises(ValueError, match=message):
-        Reweighting(**{**good, **change})
+        LadderReweighting(**{**good, **change})
 
 
 def test_few_samples_have_no_errors():
     with pytest.raises(ValueError, match="at least 40 samples are needed for errors, got 10"):
-        Reweighting(np.arange(10.0), np.zeros(24), TEMPERATURES, T0).log_partition([300.0])
+        LadderReweighting(np.arange(10.0), np.zeros(24), TEMPERATURES, T0).log_partition([300.0])
 
 
 @pytest.mark.parametrize("spacing, wanted", [("geometric", [200, 400, 800]), ("linear", [200, 500, 800])])

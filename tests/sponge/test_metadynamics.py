@@ -7,7 +7,7 @@ import pytest
 
 from triskele import core, sponge
 from triskele.sponge import cv, units
-from triskele.sponge.potentials.terms import angles, distances, torsions
+from triskele.sponge.geometry import angles, distances, torsions
 from triskele.sponge.testing import example_system
 
 X, Y, Z = (cv.function(lambda x, k=k: x[0, k], [0], name="xyz"[k]) for k in range(3))

@@ -10,7 +10,7 @@ from triskele import core
 from triskele.sponge.box import as_box, largest_cutoff
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.errors import BoxError
-from triskele.sponge.neighbors import buffer
+from triskele.sponge.neighbors import buffer, shared_list
 from triskele.sponge.neighbors.state import AGE, BUILDS, EARLY, INNER, OUTER
 from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
@@ -28,7 +28,7 @@ class Run:
 
     def __init__(self, engine, cutoff, **schedule):
         self.engine = engine
-        self.list = engine.neighbors(cutoff)
+        self.list = shared_list(engine, cutoff)
 
     def step(self):
         if not hasattr(self, "runner"):

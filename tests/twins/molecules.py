@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from triskele.sponge.constraints.choose import Constraints
 from triskele.sponge.potential import Potential
-from triskele.sponge.system import Constraints, System
+from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
 
 WATER = np.array([[0, 0, 0], [0.09572, 0, 0], [0.09572 * np.cos(1.82421813), 0.09572 * np.sin(1.82421813), 0]])

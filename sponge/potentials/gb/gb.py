@@ -8,13 +8,14 @@ import numpy as np
 
 from triskele.core.extend import check
 
-from ...potential import Plan, Potential
+from ...engine.plan import Plan
+from ...potential import Potential
+from ...protocols import SystemLike
 from ...units import COULOMB
 from .tables import MODELS, NECK_CUTOFF, Model, neck_tables
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
-    from ...system import System
 
 __all__ = ["GB", "debye_kappa"]
 
@@ -104,7 +105,7 @@ class GB(Potential):
         """Constants of the model."""
         return MODELS[self.model]
 
-    def check(self, system: System) -> None:
+    def check(self, system: SystemLike) -> None:
         """Raise if the system is periodic or has another number of atoms."""
         if system.box is not None:
             raise ValueError(
@@ -228,9 +229,7 @@ def _vector(name, values, n):
 
 
 def example():
-    """Systems for `testing`."""
-    from ...testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     rng = np.random.default_rng(2)
     charges, radii, scales = rng.normal(size=12) / 2, rng.uniform(0.11, 0.18, 12), rng.uniform(0.7, 0.9, 12)
-    return [example_system(GB(charges, radii, scales, model=model, kappa=0.7), seed=2) for model in MODELS]
+    return [([GB(charges, radii, scales, model=model, kappa=0.7)], {"seed": 2}) for model in MODELS]

@@ -9,7 +9,7 @@ import numpy as np
 from triskele.core.extend import Task
 
 from ... import units
-from ...potential import ROW, Plan
+from ...engine.plan import ROW, Plan
 from ..dense_kernels import add_forces, pack_atoms
 from . import kernels as kernels
 from .tables import NECK_CUTOFF

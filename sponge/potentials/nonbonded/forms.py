@@ -24,6 +24,7 @@ from triskele.core.extend import load_module
 
 from ...engine.flags import N_FLAGS
 from ...engine.program import Phase, Program
+from ...neighbors import shared_list
 from ...units import COULOMB
 from .kernels import PairPlan
 
@@ -291,7 +292,7 @@ def plan_pairs(engine: Engine, form: PairForm, *, charges: np.ndarray | None = N
     types : (n,) int, optional
         With a table.
     """
-    neighbors = engine.neighbors(form.cutoff)
+    neighbors = shared_list(engine, form.cutoff)
     if form.mixing == "table":
         has_lj = np.ones(engine.n, bool)
     else:
@@ -346,7 +347,7 @@ def pair_gradients(engine: Engine, form: PairForm, plan: PairPlan, charges: np.n
         raise ValueError("pair_gradients: tables and LJ-PME have none, differentiate `energy_function` instead")
     phases = plan.gradient_phases(load_module(form.source, "pairs").pair_gradients)
     Program([Phase(tasks) for tasks in phases], np.zeros(N_FLAGS, np.int64)).run(1)
-    sums = plan.gradient_sums[engine.neighbors(form.cutoff).slots]
+    sums = plan.gradient_sums[shared_list(engine, form.cutoff).slots]
     found = {}
     for k, name in enumerate(form.parameters):
         if name == "charge":

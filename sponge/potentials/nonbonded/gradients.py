@@ -13,6 +13,7 @@ from triskele.core.extend import Task, load_module
 from ... import box as boxes
 from ...engine.flags import N_FLAGS
 from ...engine.program import Phase, Program
+from ...neighbors import shared_list
 from ...units import COULOMB
 from .energy import excluded, long_range_dispersion
 
@@ -63,7 +64,7 @@ def _pairs(plan, engine, charged):
         second.append(Task(add.kernel, *add.args[:-1], result, chunks=add.chunks))
         results.append(result)
     Program([Phase(first, name="parameters"), Phase(second, name="sum")], np.zeros(N_FLAGS, np.int64)).run(1)
-    slots = engine.neighbors(plan.form.cutoff).slots.astype(np.int64)
+    slots = shared_list(engine, plan.form.cutoff).slots.astype(np.int64)
     at = 16 * (slots // 4) + slots % 4
     rows = [sum(r[at + 4 * k] for r in results) for k in range(3)]
     return rows if charged else [np.zeros(engine.n), *rows[:2]]

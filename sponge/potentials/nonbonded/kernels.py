@@ -40,9 +40,9 @@ import numpy as np
 from triskele.core.extend import Task, give_slot, kernel, simd, take_slot, template
 
 from ...engine.flags import ENERGY
+from ...engine.plan import ROW, Plan
 from ...neighbors.lanes import first, second
 from ...neighbors.state import CLUSTERS, END, LJ_END, PLAIN_END, SHIFT, START, I, aligned_zeros
-from ...potential import ROW, Plan
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -350,7 +350,7 @@ class PairPlan(Plan):
     ----------
     engine : Engine
     neighbors : NeighborList
-        ``engine.neighbors(cutoff)``.
+        ``neighbors.shared_list(engine, cutoff)``.
     force, energy : Compiled
         Kernels made of the templates above.
     values : (n, p) array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.special import erfc
@@ -10,10 +10,12 @@ from scipy.special import erfc
 from triskele.core.extend import check
 
 from ... import box as boxes
+from ...engine.plan import Plan
 from ...errors import BoxError
 from ...pme import parameters as ewald_parameters
 from ...pme.mesh import grid_size
-from ...potential import Plan, Potential
+from ...potential import Potential
+from ...protocols import SystemLike
 from ...units import COULOMB
 from ..at_values import at_values
 from . import energy as nonbonded_energy
@@ -21,7 +23,6 @@ from .mixing import RULES, LJTable
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
-    from ...system import System
 
 __all__ = ["METHODS", "Nonbonded"]
 
@@ -169,7 +170,7 @@ class Nonbonded(Potential):
         """Number of atoms."""
         return len(self.params["charges"])
 
-    def check(self, system: System) -> None:
+    def check(self, system: SystemLike) -> None:
         """Take over the system's exclusions; raise if sizes, box and cut-off do not fit."""
         if self.n != system.n:
             raise ValueError(f"nonbonded: there must be parameters for each of {system.n} atoms, got {self.n}")
@@ -244,6 +245,11 @@ class Nonbonded(Potential):
         leaves = [params[k] for k in names] + [positions] + ([box] if periodic else [])
         return at_values(_Terms(self, names, periodic), *leaves)
 
+    @property
+    def pair_scope(self) -> Literal["listed", "all"]:  # type: ignore[override]
+        """Return "all" without a cut-off, "listed" with a neighbour list."""
+        return "all" if self.method == "none" else "listed"
+
     def at_cutoff(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
         """The energies that a neighbour list misses when its buffer is too thin.
 
@@ -314,18 +320,15 @@ def _vector(name, values, n):
 
 
 def example():
-    """Systems for `testing`."""
-    from ...testing.potential import example_system
-
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
     rng = np.random.default_rng(4)
     n, leaning = 64, np.array([[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]])
     charges, sigmas, epsilons = rng.normal(size=n), rng.uniform(0.2, 0.3, n), rng.uniform(0.1, 1, n)
     lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), axis=-1).reshape(-1, 3) / 4
-    systems = []
+    cases = []
     for method, box in (("none", None), ("reaction_field", leaning), ("pme", leaning)):
-        system = example_system(n=n, box=box, exclusions=[[0, 1], [1, 2], [0, 2], [5, 7]])
-        system.positions = lattice @ leaning + rng.normal(scale=0.02, size=(n, 3))
-        system.add(Nonbonded(charges - charges.mean(), sigmas, epsilons, method=method, cutoff=0.7, switch=0.6,
-                             tolerance=1e-6))
-        systems.append(system)
-    return systems
+        potential = Nonbonded(charges - charges.mean(), sigmas, epsilons, method=method, cutoff=0.7, switch=0.6,
+                              tolerance=1e-6)
+        cases.append(([potential], {"n": n, "box": box, "exclusions": [[0, 1], [1, 2], [0, 2], [5, 7]],
+                                    "positions": lattice @ leaning + rng.normal(scale=0.02, size=(n, 3))}))
+    return cases

@@ -12,12 +12,13 @@ from triskele.core.extend import Task
 from ... import box as boxes
 from ... import units
 from ...engine.energy_split import REST, SOLUTE
+from ...engine.plan import ROW, Plan, add_forces
 from ...engine.program import Phase
+from ...neighbors import shared_list
 from ...neighbors.state import BUILDS
 from ...pme.ewald import Ewald
 from ...pme.mesh import PME
 from ...pme.split import SplitPME
-from ...potential import ROW, Plan, add_forces
 from .. import dense_kernels as dense
 from .energy import jump_at_cutoff, long_range_dispersion
 from .exclusion_kernels import by_first_atom, excluded_pairs, polynomials
@@ -107,7 +108,7 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
                 raise ValueError("energy split: the reciprocal part of method 'ewald' cannot be split (use 'pme')")
             coulomb_sum = Ewald(whole, params["charges"], form.alpha, form.wave_vectors)
         else:
-            builds = engine.neighbors(form.cutoff).state[BUILDS : BUILDS + 1]
+            builds = shared_list(engine, form.cutoff).state[BUILDS : BUILDS + 1]
             if charged:
                 coulomb_sum = mesh(whole, params["charges"], form.alpha, form.grid, form.order, builds=builds)
             if form.lj_alpha:

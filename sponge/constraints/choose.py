@@ -1,0 +1,123 @@
+"""Which bonds and angles become constraints, what `constraints="h-bonds"` does, and which atoms are water."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..topology import Topology, as_indices
+
+__all__ = ["CONSTRAINTS", "Constraints", "constrain", "water_atoms"]
+
+CONSTRAINTS = (None, "h-bonds", "all-bonds", "h-angles")
+
+
+@dataclass(eq=False)
+class Constraints:
+    """Distances that are kept fixed.
+
+    Parameters
+    ----------
+    pairs : (m, 2) int
+    distances : (m,) float, nm
+        Constrained distances.
+    """
+
+    pairs: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int32))
+    distances: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self):
+        self.pairs = as_indices(self.pairs, "constraints").reshape(-1, 2)
+        self.distances = np.ascontiguousarray(self.distances, np.float64).reshape(-1)
+        if len(self.pairs) != len(self.distances):
+            raise ValueError(
+                f"constraints: one distance for each pair, got {len(self.pairs)} pairs, {len(self.distances)} distances"
+            )
+
+    def __len__(self):
+        return len(self.pairs)
+
+
+def water_atoms(topology: Topology, masses: np.ndarray) -> np.ndarray:
+    """Mask [n] of the atoms of waters: residues of one oxygen, two hydrogens and sites without mass, bound to no
+    other.
+    """
+    t = topology
+    residues = len(t.residue_names)
+    oxygens, hydrogens = (np.bincount(t.residue_index, t.elements == z, residues) for z in (8, 1))
+    others = np.bincount(t.residue_index, ~np.isin(t.elements, (1, 8)) & (np.asarray(masses) > 0), residues)
+    water = (oxygens == 1) & (hydrogens == 2) & (others == 0)
+    ends = t.residue_index[t.bonds]
+    water[ends[ends[:, 0] != ends[:, 1]]] = False
+    return water[t.residue_index]
+
+
+def constrain(
+    topology: Topology,
+    masses: np.ndarray,
+    bonds: np.ndarray,
+    lengths: np.ndarray,
+    angles: np.ndarray,
+    values: np.ndarray,
+    kind: str | None,
+    rigid_water: bool,
+) -> tuple[Constraints, np.ndarray, np.ndarray]:
+    """Turn bonds and angles into constraints.
+
+    Parameters
+    ----------
+    topology : Topology
+    masses : (n,) array
+        Bonds to sites without mass never become constraints.
+    bonds, lengths : (b, 2) int, (b,) array, nm
+    angles, values : (a, 3) int, (a,) array, radians
+    kind : {None, "h-bonds", "all-bonds", "h-angles"}
+        Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
+    rigid_water : bool
+        Whether waters are rigid whatever `kind` says.
+
+    Returns
+    -------
+    constraints : Constraints
+    free_bonds, free_angles : bool array
+        Those that keep their potential.
+    """
+    if kind not in CONSTRAINTS:
+        raise ValueError(f"constraints: must be one of {', '.join(map(repr, CONSTRAINTS))}, got {kind!r}")
+    elements, water = topology.elements, water_atoms(topology, masses)
+    bonds, angles = np.asarray(bonds, np.int64).reshape(-1, 2), np.asarray(angles, np.int64).reshape(-1, 3)
+    atoms = (np.asarray(masses)[bonds] > 0).all(1)
+    of_water = water[bonds].all(1)
+    with_hydrogen = (elements[bonds] == 1).any(1)
+    fixed = of_water & np.full(len(bonds), rigid_water)
+    if kind:
+        fixed |= with_hydrogen | (kind != "h-bonds")
+    fixed &= atoms
+    ends = elements[angles[:, [0, 2]]] == 1
+    fixed_angles = np.zeros(len(angles), bool)
+    if kind == "h-angles":
+        fixed_angles |= ends.all(1) | (ends.any(1) & (elements[angles[:, 1]] == 8))
+    if rigid_water:
+        fixed_angles |= water[angles].all(1) & ends.all(1)
+    pairs = np.sort(bonds[fixed], axis=1)
+    distances = np.asarray(lengths, np.float64)[fixed]
+    if np.any(fixed_angles):  # the third side of the triangle
+        n = topology.n
+        known = pairs @ [n, 1]
+        order = np.argsort(known)
+        side = []
+        for a, b in ((0, 1), (1, 2)):
+            key = np.sort(angles[fixed_angles][:, [a, b]], axis=1) @ [n, 1]
+            at = np.minimum(np.searchsorted(known, key, sorter=order), max(len(known) - 1, 0))
+            if len(known) == 0 or np.any(known[order[at]] != key):
+                raise ValueError(
+                    "constraints: an angle can only be fixed if both its bonds are, got an angle without bonds"
+                )
+            side.append(distances[order[at]])
+        third = np.sqrt(side[0] ** 2 + side[1] ** 2 - 2 * side[0] * side[1] * np.cos(np.asarray(values)[fixed_angles]))
+        pairs = np.concatenate([pairs, np.sort(angles[fixed_angles][:, [0, 2]], axis=1)])
+        distances = np.concatenate([distances, third])
+    _, first = np.unique(pairs, axis=0, return_index=True)  # a bond between the hydrogens wins over the angle
+    first.sort()
+    return Constraints(pairs[first], distances[first]), ~fixed, ~fixed_angles

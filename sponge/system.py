@@ -303,19 +303,19 @@ class System(Sealed):
 
     def to_openmm(self) -> Any:
         """The same system for OpenMM, see `exchange`."""
-        from .exchange.mdtraj_ase import to_openmm
+        from .exchange import to_openmm
 
         return to_openmm(self)
 
     def to_ase(self) -> Any:
         """The atoms for ASE, see `exchange`."""
-        from .exchange.mdtraj_ase import to_ase
+        from .exchange import to_ase
 
         return to_ase(self)
 
     def to_mdtraj(self, positions: Any = None) -> Any:
         """The topology and positions for MDTraj, see `exchange`."""
-        from .exchange.mdtraj_ase import to_mdtraj
+        from .exchange import to_mdtraj
 
         return to_mdtraj(self, positions)
 

@@ -66,7 +66,7 @@ from .report import Log as Log
 from .report import Reporter as Reporter
 from .report import Variables as Variables
 from .run.simulation import Simulation as Simulation
-from .run.simulation import State as State
+from .run.state import State as State
 from .sampling.metadynamics import Metadynamics as Metadynamics
 from .sampling.multiple_walkers import MultipleWalkers as MultipleWalkers
 from .sampling.replica_exchange import ReplicaExchange as ReplicaExchange

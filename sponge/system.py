@@ -20,7 +20,7 @@ from .errors import ConstraintError
 from .fingerprint import fingerprint_of
 from .potential import Potential, complete
 from .sealed import Sealed
-from .topology import Topology, as_indices
+from .topology import Topology, as_indices, as_vectors
 from .virtual_sites.sites import VirtualSite
 from .virtual_sites.sites import check as check_sites
 from .virtual_sites.sites import plan as plan_sites
@@ -203,22 +203,13 @@ class System(Sealed):
         check_sites(self)
         for name in ("positions", "velocities"):
             if getattr(self, name) is not None:
-                self._vectors(name, getattr(self, name))
+                as_vectors(getattr(self, name), self.topology, f"system: {name}")
         names = [p.name for p in self.potentials]
         if len(set(names)) < len(names):
             raise ValueError(f"system: names of potentials must differ, got {max(names, key=names.count)!r} twice")
         for p in self.potentials:
             p.check_params()
             p.check(self)
-
-    def _vectors(self, name, values):
-        values = np.array(values, np.float64)
-        if values.shape != (self.n, 3):
-            raise ValueError(f"system: {name} must have shape {(self.n, 3)}, got {values.shape}")
-        if not np.all(np.isfinite(values)):
-            raise ValueError(f"system: {name} must be finite, got {values[~np.isfinite(values).all(1)][0]} for "
-                             f"{self.topology.describe(int(np.argmin(np.isfinite(values).all(1))))}")
-        return values
 
     # -- energies ------------------------------------------------------------------------------------------------------
 
@@ -237,7 +228,7 @@ class System(Sealed):
         positions = self.positions if positions is None else positions
         if positions is None:
             raise ValueError("system: positions are needed; give them, or set system.positions")
-        positions = self._vectors("positions", positions)
+        positions = as_vectors(positions, self.topology, "system: positions")
         if (box is not None) and self.box is None:
             raise ValueError("system: a box was given, but the system is not periodic (set system.box)")
         box = self.box if box is None else boxes.as_box(box)
@@ -393,8 +384,12 @@ _PARTS: dict[str, Callable[[Any, Any], Any]] = {
     "topology": _topology,
     "masses": _masses,
     "box": lambda system, value: None if value is None else boxes.as_box(value),
-    "positions": lambda system, values: None if values is None else system._vectors("positions", values),
-    "velocities": lambda system, values: None if values is None else system._vectors("velocities", values),
+    "positions": lambda system, values: (
+        None if values is None else as_vectors(values, system.topology, "system: positions")
+    ),
+    "velocities": lambda system, values: (
+        None if values is None else as_vectors(values, system.topology, "system: velocities")
+    ),
     "constraints": _instance("constraints", Constraints),
     "virtual_sites": _list_of("virtual_sites", VirtualSite),
     "exclusions": lambda system, pairs: _pairs(pairs, system.n),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Topology", "as_indices", "graph_distances"]
+__all__ = ["Topology", "as_indices", "as_vectors", "graph_distances"]
 
 _MOST = np.iinfo(np.int32).max
 
@@ -153,3 +153,15 @@ def graph_distances(bonds: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, 
         reached = a if reached is None else ((reached + power) > 0).astype(np.int32)
         power = ((power @ a) > 0).astype(np.int32)
     return found[0], found[1], found[2]
+
+
+def as_vectors(values: Any, topology: Topology, where: str) -> np.ndarray:
+    """Return a float64 copy of one vector for each atom, (n, 3); raise ValueError, after `where`, if that is not so."""
+    values = np.array(values, np.float64)
+    if values.shape != (topology.n, 3):
+        raise ValueError(f"{where} must have shape {(topology.n, 3)}, got {values.shape}")
+    finite = np.isfinite(values).all(1)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        raise ValueError(f"{where} must be finite, got {values[bad]} for {topology.describe(bad)}")
+    return values

@@ -12,9 +12,9 @@ import numpy as np
 
 from triskele.core.extend import Task, check, native, threads
 
-from .flags import STATUS, STEP
+from .flags import ENERGY, FORCES_STALE, REBUILD, STATUS, STEP
 
-__all__ = ["Phase", "Program"]
+__all__ = ["Phase", "Program", "StepPlan"]
 
 
 @dataclass(eq=False)
@@ -54,6 +54,31 @@ class Phase:
             raise ValueError(f"phase {self.name}: tasks in sequence must have the same number of chunks, got "
                              f"{[(t.kernel.__name__, t.chunks) for t in self.tasks]}")
         check.integer(self.every, f"phase {self.name}: every", 1)
+
+
+_FLAG_NAMES = {ENERGY: "ENERGY", REBUILD: "REBUILD", FORCES_STALE: "FORCES_STALE"}
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """The phases of a step, in the order in which they run; its text is one line for each.
+
+    Parameters
+    ----------
+    phases : tuple of Phase
+    """
+
+    phases: tuple[Phase, ...]
+
+    def __repr__(self) -> str:
+        lines = []
+        for k, phase in enumerate(self.phases):
+            work = ", ".join(f"{t.kernel.__name__} ({t.chunks})" for t in phase.tasks)
+            when = f", every {phase.every} steps" if phase.every > 1 else ""
+            when += "" if phase.flag is None else f", if {_FLAG_NAMES.get(phase.flag, phase.flag)} is set"
+            mode = "Python" if phase.call is not None else phase.mode
+            lines.append(f"{k}: {phase.name or 'unnamed'} [{mode}{when}]: {work or 'no tasks'}")
+        return "\n".join(lines)
 
 
 _WORDS = 8  # of a phase's record: mode, tasks, number of tasks, chunks, every, flag, is Python's, unused

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,43 +19,24 @@ from ..barostats.molecules import Molecules
 from ..engine.engine import Engine, Runner
 from ..engine.flags import FORCES_STALE, REBUILD, STEP
 from ..engine.plausibility import check_energies, check_units
-from ..engine.program import Phase
+from ..engine.program import Phase, StepPlan
 from ..errors import CheckpointError
 from ..integrators.integrator import Integrator
 from ..integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities
 from ..report.reporter import Reporter
 from ..sealed import Fixed
 from ..system import System
+from ..topology import as_vectors
+from .arguments import kind, number_of_steps, sampling_methods
 from .checkpoint_file import differences, read_checkpoint, write_checkpoint
 from .guard import Guard
 from .loop import run
 from .minimize import Minimum, minimize
 from .origin import ADVICE, MadeFrom
 from .sampling_method import Sampling
+from .state import State
 
-__all__ = ["Simulation", "State"]
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """A snapshot of a simulation. Its arrays are copies, which do not change when the run continues.
-
-    Attributes
-    ----------
-    step : int
-    time : float, ps
-        Time.
-    positions, velocities : (n, 3) array, nm and nm/ps
-        Positions and velocities of the atoms.
-    box : (3, 3) array or None, nm
-        Box vectors, one in each row.
-    """
-
-    step: int
-    time: float
-    positions: np.ndarray
-    velocities: np.ndarray
-    box: np.ndarray | None
+__all__ = ["Simulation"]
 
 
 class Simulation(Fixed):
@@ -115,11 +95,11 @@ class Simulation(Fixed):
             raise TypeError(f"Simulation: integrator must be an Integrator, got {type(integrator).__name__}")
         check.integer(seed, "Simulation: seed", 0, 2**64 - 1)
         if barostat is not None and not isinstance(barostat, Barostat):
-            raise TypeError(f"Simulation: barostat must be a Barostat, got {_kind(barostat)}")
+            raise TypeError(f"Simulation: barostat must be a Barostat, got {kind(barostat)}")
         if positions is None and system.positions is None:
             raise ValueError("Simulation: positions are needed; give them, or set system.positions")
         self.system, self.integrator, self.barostat = system, integrator, barostat
-        self.sampling = tuple(_methods(sampling, system))
+        self.sampling = tuple(sampling_methods(sampling, system))
         for method in self.sampling:
             method.check(system, integrator)
         self.seed, self.precision = int(seed), precision
@@ -129,8 +109,10 @@ class Simulation(Fixed):
         self._engine = Engine(system, precision, sampling=self.sampling)
         self._engine.seed = self.seed
         self._first_box = None if system.box is None else system.box.copy()
-        check_units(system, self._engine.positions if positions is None else self._vectors("positions", positions),
-                    system.box, "Simulation")
+        start = self._engine.positions
+        if positions is not None:
+            start = as_vectors(positions, system.topology, "Simulation: positions")
+        check_units(system, start, system.box, "Simulation")
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
         self._freedom = degrees_of_freedom(system)
@@ -164,6 +146,27 @@ class Simulation(Fixed):
             phases = self.barostat.plan(engine, self.integrator, phases)
         return phases + self._guard.phases()
 
+    def plan(self) -> StepPlan:
+        """Return the phases of a step in order; printed, each with its tasks and their numbers of chunks.
+
+        Examples
+        --------
+        >>> from triskele import sponge
+        >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
+        >>> bond = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
+        >>> sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.001)).plan()
+        0: forces 0 [parallel, if FORCES_STALE is set]: terms (1)
+        1: sum of forces [sequence, if FORCES_STALE is set]: zero_forces (1), add_buffers (1)
+        2: forces at the start [parallel, if FORCES_STALE is set]: _mark_fresh (1)
+        3: centre of mass [parallel, every 10 steps]: momentum (1)
+        4: centre of mass [parallel, every 10 steps]: remove_momentum (1)
+        5: integrator [sequence]: kick_drift (1)
+        6: forces 0 [parallel]: terms (1)
+        7: sum of forces, integrator [sequence]: zero_forces (1), add_buffers (1), kick (1)
+        8: guard [parallel, every 100 steps]: look_at_atoms (1)
+        """
+        return StepPlan(tuple(self._runner.program.phases))
+
     # -- state ---------------------------------------------------------------------------------------------------------
 
     @property
@@ -188,7 +191,7 @@ class Simulation(Fixed):
 
     @positions.setter
     def positions(self, values: Any) -> None:
-        self._engine.positions[:] = self._vectors("positions", values)
+        self._engine.positions[:] = as_vectors(values, self.system.topology, "Simulation: positions")
         self._touched()
 
     @property
@@ -198,7 +201,7 @@ class Simulation(Fixed):
 
     @velocities.setter
     def velocities(self, values: Any) -> None:
-        self._engine.velocities[:] = self._vectors("velocities", values)
+        self._engine.velocities[:] = as_vectors(values, self.system.topology, "Simulation: velocities")
         self._touched()
 
     @property
@@ -367,19 +370,7 @@ class Simulation(Fixed):
         ReporterError
             If a reporter cannot write. Whatever a reporter raises, the state is saved, and other reporters are closed.
         """
-        run(self, self._steps(steps, time), [report] if isinstance(report, (Reporter, type)) else list(report))
-
-    def _steps(self, steps, time):
-        if (steps is None) == (time is None):
-            raise ValueError("run: give either a number of steps or a time")
-        if time is not None:
-            span = units.parse_time(time)
-            check.number(span, "run: time", 0)
-            if 0 < span < 0.5 * self.timestep:
-                raise ValueError(f"run: time is less than half of a time step of {self.timestep} ps, got {time!r}")
-            return round(span / self.timestep)
-        check.integer(steps, "run: steps", 0, hint="a time is given as time='1 ns'")
-        return int(steps)
+        run(self, number_of_steps(steps, time, self.timestep), [report] if isinstance(report, (Reporter, type)) else list(report))
 
     def _advance(self, steps: int) -> None:
         """Make steps without any reporting."""
@@ -499,42 +490,10 @@ class Simulation(Fixed):
     def _temperature_wanted(self):
         return getattr(self.integrator, "temperature", None)
 
-    def _vectors(self, name, values):
-        values = np.array(values, np.float64)
-        if values.shape != (self.system.n, 3):
-            raise ValueError(f"Simulation: {name} must have shape {(self.system.n, 3)}, got {values.shape}")
-        if not np.isfinite(values).all():
-            bad = int(np.argmin(np.isfinite(values).all(1)))
-            raise ValueError(
-                f"Simulation: {name} must be finite, got {values[bad]} for {self.system.topology.describe(bad)}"
-            )
-        return values
-
     def __repr__(self):
         return (
             f"<Simulation: {self.system.n} atoms, {type(self.integrator).__name__}, step {self.step}, {self.time:g} ps>"
         )
-
-
-def _kind(given):
-    return (
-        f"the class {given.__name__} (make one: {given.__name__}(...))"
-        if isinstance(given, type)
-        else type(given).__name__
-    )
-
-
-def _methods(sampling, system):
-    methods = [sampling] if isinstance(sampling, (Sampling, type)) else list(sampling)
-    names = [p.name for p in system.potentials]
-    for method in methods:
-        if not isinstance(method, Sampling):
-            raise TypeError(f"Simulation: sampling must be a list of sampling methods, got {_kind(method)}")
-        if method.name in names:
-            raise ValueError(f"Simulation: names of sampling methods must differ from each other and from the system's "
-                             f"potentials, got {method.name!r} twice")
-        names.append(method.name)
-    return methods
 
 
 def _read_only(values):

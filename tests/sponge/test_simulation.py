@@ -19,6 +19,7 @@ from triskele.sponge.engine.engine import Runner
 from triskele.sponge.engine.flags import STEP
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.errors import BoxError
+from triskele.sponge.testing import example_system
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "sponge"
 
@@ -305,3 +306,20 @@ def test_ctrl_c_ends_a_run_after_a_whole_step_with_files_closed(tmp_path):
     assert process.returncode == 0, err
     assert out.startswith("run: stopped after step ") and out.endswith("well\n")
     assert (tmp_path / "a.dcd").stat().st_size % 4 == 0
+
+
+def test_plan_lists_the_phases_of_a_step_in_order():
+    system = example_system(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
+    sim = sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 0.001))
+    plan = sim.plan()
+    lines = str(plan).split("\n")
+    assert len(lines) == len(plan.phases)
+    names = [phase.name for phase in plan.phases]
+    assert names[-1] == "guard"
+    assert "forces 0" in names
+    for k, (phase, line) in enumerate(zip(plan.phases, lines, strict=True)):
+        assert line.startswith(f"{k}: {phase.name} [")
+        assert all(f"{task.kernel.__name__} ({task.chunks})" in line for task in phase.tasks)
+    assert "every 100 steps" in lines[-1]
+    sim.run(3)
+    assert str(sim.plan()) == str(plan)

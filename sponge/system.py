@@ -175,14 +175,14 @@ class System(Sealed):
             raise ValueError(f"hydrogen mass: {mass} dalton leaves {t.describe(bad)} with {new[bad]:.3f} dalton")
         self.masses = new
 
-    # -- what an engine asks for ----------------------------------------------------------------------------------------
+    # -- what an engine asks for -------------------------------------------------------------------------------------
 
     def clusters(self) -> np.ndarray:
-        """Number of each atom's cluster [n]; atoms of a cluster move together: constraints and virtual sites tie them."""
+        """Return the cluster of each atom, (n,) int: atoms that constraints or virtual sites tie together."""
         return constraint_clusters(self)
 
     def site_tasks(self, engine: Engine) -> tuple[list[Task], list[Task], np.ndarray]:
-        """The tasks that place virtual sites and spread their forces, and the virial rows that the latter fill."""
+        """Return the tasks that place virtual sites and spread their forces, and the virial rows that the latter fill."""
         return plan_sites(engine)
 
     # -- checks --------------------------------------------------------------------------------------------------------

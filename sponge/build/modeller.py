@@ -80,7 +80,18 @@ def _number_and_code(text):
 
 
 def from_openmm(topology, positions, box):
-    """Return the structure of OpenMM's topology and positions."""
+    """Return OpenMM's atoms as a structure.
+
+    Parameters
+    ----------
+    topology : openmm.app.Topology
+    positions : openmm.unit.Quantity
+    box : (3, 3) float64, nm, or None
+
+    Returns
+    -------
+    Structure
+    """
     from openmm import unit
 
     atoms, residues = list(topology.atoms()), list(topology.residues())

@@ -62,7 +62,8 @@ class Engine:
 
     def __init__(self, system: SystemLike, precision: Literal["mixed", "double"] = "mixed", *,
                  groups: np.ndarray | None = None,
-                 names: Iterable[str] | None = None, sampling: Sequence[SamplingLike] = (), share: Engine | None = None):
+                 names: Iterable[str] | None = None, sampling: Sequence[SamplingLike] = (),
+                 share: Engine | None = None):
         if precision not in ("mixed", "double"):
             raise ValueError(f"engine: precision must be 'mixed' or 'double', got {precision!r}")
         system.check()

@@ -38,4 +38,5 @@ pair14.enhanced = True
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
     pairs = [[i, i + 3] for i in range(9)]
-    return [([pair14(pairs, charge_product=np.linspace(-0.2, 0.2, 9), sigma=np.linspace(0.2, 0.3, 9), epsilon=0.4)], {})]
+    charges, sigma = np.linspace(-0.2, 0.2, 9), np.linspace(0.2, 0.3, 9)
+    return [([pair14(pairs, charge_product=charges, sigma=sigma, epsilon=0.4)], {})]

@@ -177,8 +177,8 @@ def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray]
         kernels.append((f"parameters{first}", "gradient_loop", _CLUSTER_ARGUMENTS, f"gradient{first}"))
     source = _source(code, load, "from triskele.sponge.potentials.nonbonded.kernels import gradient_loop", functions,
                      kernels)
-    module, numbers = load_module(source,
-                                  code.function.__name__), code.table().astype(shared_list(engine, potential.cutoff).real)
+    module = load_module(source, code.function.__name__)
+    numbers = code.table().astype(shared_list(engine, potential.cutoff).real)
     found = {}
     for first in range(0, len(names), 3):
         rows = _sum_over_pairs(potential, engine, getattr(module, f"parameters{first}"), numbers)

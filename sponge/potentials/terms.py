@@ -1,7 +1,8 @@
 """Terms of two, three or four atoms from a scalar function: `bond_potential`, `angle_potential`, `torsion_potential`.
 
 The function gives the energy of one term. Its sum over all terms is the potential's pure energy; its compiled form is
-generated: the function and its derivative as vector code (`codegen.simd_source`) inside the loop for its kind (`term_kernels`).
+generated: the function and its derivative as vector code (`codegen.simd_source`) inside the loop for its kind
+(`term_kernels`).
 """
 
 from __future__ import annotations

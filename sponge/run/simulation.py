@@ -370,7 +370,8 @@ class Simulation(Fixed):
         ReporterError
             If a reporter cannot write. Whatever a reporter raises, the state is saved, and other reporters are closed.
         """
-        run(self, number_of_steps(steps, time, self.timestep), [report] if isinstance(report, (Reporter, type)) else list(report))
+        reporters = [report] if isinstance(report, (Reporter, type)) else list(report)
+        run(self, number_of_steps(steps, time, self.timestep), reporters)
 
     def _advance(self, steps: int) -> None:
         """Make steps without any reporting."""
@@ -483,8 +484,6 @@ class Simulation(Fixed):
             engine.box_changed()
         engine.flags[STEP] = meta["step"]
         self._touched()
-
-    # -- small things --------------------------------------------------------------------------------------------------
 
     @property
     def _temperature_wanted(self):

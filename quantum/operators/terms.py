@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,5 +26,7 @@ class Terms(Protocol):
         """Whether all coefficients are real."""
 
     def __len__(self) -> int: ...
+
+    def __getitem__(self, key: Any) -> Any: ...
 
     def __iter__(self) -> Iterator[tuple[str, complex]]: ...

@@ -219,7 +219,7 @@ def _needed(where: str, section: dict[str, Any], needed: Iterable[str]) -> None:
 def _types(what: str) -> dict[str, type]:
     """Classes of integrators or barostats by name: all that the modules of the package offer."""
     modules = discover.modules(f"triskele.sponge.{what}s")
-    base = getattr(modules["base"], what.capitalize())
+    base = getattr(modules[what], what.capitalize())
     return {name: value for module in modules.values() for name, value in vars(module).items()
             if isinstance(value, type) and issubclass(value, base) and value is not base}
 

@@ -46,6 +46,7 @@ from typing import Any
 from triskele.core.extend import check, discover
 
 from .. import load, report
+from .arguments import number_of_steps
 from .simulation import Simulation
 
 __all__ = ["ConfigError", "read_config", "run_config"]
@@ -120,7 +121,7 @@ def run_config(path: str | os.PathLike) -> Simulation:
         resumed = _resume(sim, run.get("resume", False), checkpoint)
         if "minimize" in config and not resumed:
             _called("[minimize]", sim.minimize, config["minimize"])
-        steps = sim._steps(run.get("steps"), run.get("time")) - sim.step
+        steps = number_of_steps(run.get("steps"), run.get("time"), sim.timestep) - sim.step
         if steps < 0:
             raise ConfigError(
                 f"[run]: {sim.resumed_from!r} is at step {sim.step} already, which is {-steps} steps too far"

@@ -19,6 +19,7 @@ from .. import errors
 from ..errors import CheckpointError
 from ..report.checkpoint import Checkpoint
 from ..report.reporter import Reporter
+from ..run.arguments import number_of_steps
 from ..run.checkpoint_file import differences, read_checkpoint, write_checkpoint
 from ..run.loop import _close, _report
 from ..run.simulation import Simulation
@@ -207,7 +208,7 @@ class Replicas(Fixed):
         timesteps = {d["timestep"] for d in self._described}
         if time is not None and len(timesteps) > 1:
             raise ValueError(f"run: a time needs replicas of one time step, got {sorted(timesteps)} ps (give steps)")
-        return self._simulations[self.own[0]]._steps(steps, time)
+        return number_of_steps(steps, time, self._simulations[self.own[0]].timestep)
 
     def _open(self, reporters, report, checkpoint, target):
         if report is not None and not callable(report):

@@ -19,11 +19,11 @@ from ..neighbors.edges import FULL, Edges
 from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..potentials.at_values import Part, at_values
+from ..protocols import SystemLike
 from .network import Network, neighbor_rows
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
-    from ..system import System
 
 __all__ = ["NeuralPotential"]
 
@@ -89,7 +89,7 @@ class NeuralPotential(Potential):
         self.elements = None if elements is None else list(elements)
         self._species: np.ndarray | None = None
 
-    def check(self, system: System) -> None:
+    def check(self, system: SystemLike) -> None:
         n = system.n if self.atoms is None else len(self.atoms)
         if self.atoms is not None and n and not 0 <= self.atoms.min() <= self.atoms.max() < system.n:
             raise ValueError(f"neural potential {self.name!r}: atoms must be 0 to {system.n - 1}, got "

@@ -24,7 +24,7 @@ def kind(given: Any) -> str:
 
 def sampling_methods(sampling: Any, system: System) -> list[Sampling]:
     """Return the sampling methods as a list; raise if one is none, or names collide."""
-    methods = [sampling] if isinstance(sampling, (Sampling, type)) else list(sampling)
+    methods: list[Any] = [sampling] if isinstance(sampling, (Sampling, type)) else list(sampling)
     names = [p.name for p in system.potentials]
     for method in methods:
         if not isinstance(method, Sampling):

@@ -59,7 +59,7 @@ def main(molecules=7852, precision="mixed"):
     system.add(Pairs(form, **values))
     start = time.perf_counter()
     engine = Engine(system, precision)
-    plan, neighbors = engine.plans["pairs"], engine.neighbors(CUTOFF)
+    plan, neighbors = engine.plans["pairs"], engine.neighbor_lists[CUTOFF]
     for word, value in SCHEDULE.items():
         neighbors.geometry[word] = value
     engine.compute()

@@ -11,7 +11,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -152,6 +152,10 @@ class Tensor:
     @property
     def itemsize(self) -> int:
         return self.spec.dtype.itemsize
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: Any) -> Any: ...  # core.ops.methods gives it
 
     def __len__(self) -> int:
         if not self.shape:

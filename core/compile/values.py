@@ -72,7 +72,9 @@ class Value:
     def __init__(self, name, dtype, level=0, parts=None, const=None):
         self.name, self.dtype, self.level, self.parts, self.const = name, dtype, level, parts, const
         self.terms: dict[str, int] | None = None
-        self.offset, self.low, self.high = 0, None, None
+        self.offset = 0
+        self.low: Any = None
+        self.high: Any = None
 
     def __repr__(self):
         return f"<{self.name or self.terms} {self.dtype}>"

@@ -20,7 +20,7 @@ def _length(m, n, offset):
 
 
 def _diagonal_spec(x, *, offset):
-    return Spec((*x.shape[:-2], _length(*x.shape[-2:], offset)), x.dtype)
+    return Spec((*x.shape[:-2], _length(x.shape[-2], x.shape[-1], offset)), x.dtype)
 
 
 def _diagonal_pull(b, index, loads, in_specs, out_spec, *, offset):

@@ -28,10 +28,10 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
         operands = [np.astype(x, np.dtype(dtype)) for x in operands]
     is_view = len(operands) == 1 and dtype is None
     names, result, sizes, path = _plan(subscripts, tuple([tuple(x.shape) for x in operands]), _given_path(optimize))
-    operands, names, result = list(operands), [list(n) for n in names], list(result)
-    for i, x in enumerate(operands):
-        operands[i], names[i] = _diagonals(x, names[i])
-        operands[i], names[i] = drop_ones(operands[i], names[i], sizes)
+    names, result = [list(n) for n in names], list(result)
+    plain = [_diagonals(x, own) for x, own in zip(operands, names, strict=True)]
+    pairs = [drop_ones(x, own, sizes) for x, own in plain]
+    operands, names = [x for x, _ in pairs], [own for _, own in pairs]
     for pair in path:
         positions = sorted(pair, reverse=True)
         taken = [(operands.pop(k), names.pop(k)) for k in positions][::-1]

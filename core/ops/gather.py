@@ -8,6 +8,7 @@ traced, and checked); others may be negative, and are checked when the program r
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -131,7 +132,7 @@ def scatter_into(array, u, indices, mode, in_range):
         array[indices] = ufunc(array[indices], u)
         return array
     # flat positions: NumPy's ufunc.at is fast for one index array only
-    flat = 0
+    flat: Any = 0
     for axis, i in enumerate(indices):
         n = array.shape[axis]
         if not in_range[axis]:

@@ -13,7 +13,7 @@ import builtins
 import functools
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -59,7 +59,8 @@ class Calls(Control):
     def store(self, target, value):
         if self.owned(target.value):
             return super().store(target, value)
-        return ast.copy_location(ast.Assign([self.generic_visit(target)], value), target)
+        place = cast(ast.expr, self.generic_visit(target))
+        return ast.copy_location(ast.Assign([place], value), target)
 
     def visit_AugAssign(self, node):
         at = node.target

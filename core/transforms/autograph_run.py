@@ -157,7 +157,8 @@ def _merge(ends, graphs, test, place):
     their specs).
     """
     old, new = ends
-    chosen, specs, plan = [], [], []
+    chosen, specs = [], []
+    plan: list[tuple[Any, list[Any]]] = []
     leaves = [iter(zip(e.leaves, e.dynamic, _atoms(e, g), strict=True)) for e, g in zip(ends, graphs, strict=True)]
     names = iter(old.leaf_names)
     for variable, a, b, sa, sb in zip(old.names, old.values, new.values, old.structures, new.structures, strict=True):

@@ -97,7 +97,7 @@ class CustomOp:
         if self.argtypes is not None:
             if len(args) != len(self.argtypes):
                 raise TypeError(f"{self.where}: {len(self.argtypes)} arguments are wanted, got {len(args)}")
-            values = [self._typed(i, a) for i, a in enumerate(values)]
+            values = [self._typed(i, a, want) for i, (a, want) in enumerate(zip(values, self.argtypes, strict=True))]
         try:
             hash(tuple(static.items()))
         except TypeError as error:
@@ -109,8 +109,8 @@ class CustomOp:
         _, structure = self._out(*[spec_of(v) for v in values], **static)
         return tree.unflatten(structure, outs)
 
-    def _typed(self, i, a):
-        have, want = spec_of(a), self.argtypes[i]
+    def _typed(self, i, a, want):
+        have = spec_of(a)
         if have.dtype == want and not have.weak:
             return a
         if not (np.can_cast(have.dtype, want, "safe") or have.weak and np.can_cast(have.dtype, want, "same_kind")):

@@ -176,7 +176,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
             check_arrays(outs, f"vmap of {name}: the function must return")
             outs = [(o.value, o.axis) if type(o) is BatchTensor and o._trace is trace else (o, None) for o in outs]
         ends = tree.broadcast_prefix(out_axes, out, f"vmap of {name}: out_axes")
-        found = [_finish(*o, ax, size, name) for o, ax in zip(outs, ends, strict=True)]
+        found = [_finish(x, at, ax, size, name) for (x, at), ax in zip(outs, ends, strict=True)]
         del tensors, call_args, call_kwargs, out, outs  # which refer to them
         return tree.unflatten(out_structure, own(found))
 

@@ -194,7 +194,7 @@ class DQN(Agent):
 
     def _learn(self):
         s = self.settings
-        if s.prioritized:
+        if isinstance(self._buffer, PrioritizedReplayBuffer):
             batch = self._buffer.sample(s.batch_size, beta=s.beta + (1 - s.beta) * self._progress)
         else:
             batch = self._buffer.sample(s.batch_size)

@@ -100,7 +100,7 @@ class Rollout:
         if self._batch is None:
             model = core.tree.map(_held, model)  # the program reads these from now on
             self._held = core.tree.leaves(model)
-            inputs = [(self.observations.shape[2:], np.float32), (noise.shape[2:], np.float32)]
+            inputs: list[tuple[Any, Any]] = [(self.observations.shape[2:], np.float32), (noise.shape[2:], np.float32)]
             inputs += [] if self.masks is None else [(self.masks.shape[2:], np.bool_)]
             self._batch = Batch(self._act, model, self.env.num_envs, *inputs)
         else:

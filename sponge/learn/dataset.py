@@ -61,7 +61,7 @@ class Dataset:
     def __post_init__(self):
         frames = len(self.positions)
         boxes = list(self.boxes) if len(self.boxes) else [None] * frames
-        values = {
+        values: dict[str, Any] = {
             "elements": [atomic_numbers(z, f"dataset: frame {k}") for k, z in enumerate(self.elements)],
             "positions": [np.array(x, np.float64) for x in self.positions],
             "energies": np.array(self.energies, np.float64),

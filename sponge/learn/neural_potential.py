@@ -165,7 +165,8 @@ class _Chosen:
         positions, box = values[self._count], values[-1] if self._periodic else None
         own = positions if self._atoms is None else positions[self._atoms]
         pairs = find_pairs(np.ascontiguousarray(own), box, self._potential.network.cutoff, np.zeros((0, 2), np.int64))
-        neighbors, which = neighbor_rows(*np.concatenate([pairs, pairs[:, ::-1]]).T, len(own))
+        i, j = np.concatenate([pairs, pairs[:, ::-1]]).T
+        neighbors, which = neighbor_rows(i, j, len(own))
         return [Part(self._function, (self._potential._species, neighbors, which >= 0, self._atoms))]
 
 

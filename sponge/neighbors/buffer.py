@@ -78,7 +78,7 @@ def schedule(engine: Engine, cutoff: float, temperature: float, timestep: float,
             low, high = 0.0, 1.0
             for _ in range(22):
                 middle = 0.5 * (low + high)
-                missed = sum(drift(middle, variance, *energies, cutoff, density) for energies in terms)
+                missed = sum(drift(middle, variance, slope, curvature, cutoff, density) for slope, curvature in terms)
                 if missed > tolerance * max(time, timestep):
                     low = middle
                 else:

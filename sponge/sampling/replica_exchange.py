@@ -323,7 +323,9 @@ def _states(system, integrator, temperatures):
         if not same:
             raise ValueError(f"{where}: all states must have the same atoms, masses, constraints and periodicity, but "
                              f"system {k} differs from the first")
-    return systems, [dataclasses.replace(integrator, temperature=float(t)) for t in temperatures]
+    copies = [dataclasses.replace(integrator, temperature=float(t))  # type: ignore[type-var]  # all are dataclasses
+              for t in temperatures]
+    return systems, copies
 
 
 def _pressure(barostat):

@@ -61,7 +61,7 @@ def shuffle2(typingctx, v, w, indices):
 def concat(typingctx, v, w):
     """Lanes of `v`, then lanes of `w`."""
     n = common("concat", v, w).n
-    return Vec(v.scalar, 2 * n)(v, w), lambda context, builder, sig, args: _pick(builder, *args, list(range(2 * n)))
+    return Vec(v.scalar, 2 * n)(v, w), lambda context, builder, sig, args: _pick(builder, args[0], args[1], list(range(2 * n)))
 
 
 def _half(start, name):
@@ -87,7 +87,7 @@ def zip_lanes(typingctx, v, w):
     n = common("zip_lanes", v, w).n
     pairs = [x for lane in range(n) for x in (lane, lane + n)]
     return types.UniTuple(v, 2)(v, v), lambda context, builder, sig, args: cgutils.pack_array(
-        builder, [_pick(builder, *args, half) for half in (pairs[:n], pairs[n:])]
+        builder, [_pick(builder, args[0], args[1], half) for half in (pairs[:n], pairs[n:])]
     )
 
 
@@ -96,7 +96,7 @@ def unzip_lanes(typingctx, v, w):
     """The even and the odd lanes of `v` followed by `w`, as two vectors."""
     n = common("unzip_lanes", v, w).n
     return types.UniTuple(v, 2)(v, v), lambda context, builder, sig, args: cgutils.pack_array(
-        builder, [_pick(builder, *args, list(range(odd, 2 * n, 2))) for odd in (0, 1)]
+        builder, [_pick(builder, args[0], args[1], list(range(odd, 2 * n, 2))) for odd in (0, 1)]
     )
 
 

@@ -29,11 +29,10 @@ class FunctionEngine:
         nodes, actions = search.simulations + 1, model.num_actions
         functions = [inner(plain(f)) for f in model.functions]
         self.kernels = _kernels(search, fingerprint(*model.functions), *functions)
-        evaluated = [np.zeros((rows, *shape), dtype), np.zeros((rows, actions), f32), np.zeros(rows, f32)]
+        embedding, prior, value = np.zeros((rows, *shape), dtype), np.zeros((rows, actions), f32), np.zeros(rows, f32)
         self._arrays = LearnedArrays(
-            np.empty((rows, nodes, *shape), dtype), np.empty((rows, nodes), f32), *evaluated,
-            np.zeros((rows, *shape), dtype), np.zeros(rows, np.int64), np.zeros((rows, *shape), dtype),
-            np.zeros(rows, f32), np.zeros(rows, f32), *(a.copy() for a in evaluated[1:]),
+            np.empty((rows, nodes, *shape), dtype), np.empty((rows, nodes), f32), embedding, prior, value,
+            embedding.copy(), np.zeros(rows, np.int64), embedding.copy(), value.copy(), value.copy(), prior.copy(), value.copy(),
         )
 
     def run(self, search, tree, noise, observations, legal, params, seed):

@@ -138,6 +138,7 @@ def unpack(packed: Any, arrays: dict[str, np.ndarray], known: Sequence[Any] = ()
             if packed is None or isinstance(packed, (bool, int, float, str)):
                 return packed
             raise TypeError(f"a value must be a number, a string or a description, got {type(packed).__name__}")
+        body: Any
         kind, body = next(iter(packed.items()), ("nothing", None))
         if kind == "number":
             dtype = np.dtype(packed["dtype"])

@@ -295,11 +295,11 @@ def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, d
         here, after = slice(k, k + places), slice(k + 1, k + 1 + places)
         found = np.where(truncated[here], values[after], found)
         found = rewards[here] + np.where(terminated[here], 0, discount * found).astype(rewards.dtype)
-    over, unknown = [np.zeros_like(terminated[0])], [np.zeros_like(terminated[0])]
+    ends, cuts = [np.zeros_like(terminated[0])], [np.zeros_like(terminated[0])]
     for k in range(unroll_steps):
-        unknown.append(unknown[-1] | (truncated[k] & ~terminated[k] & ~over[-1]))
-        over.append(over[-1] | (terminated[k] & ~unknown[-1]))
-    over, unknown = np.stack(over), np.stack(unknown)
+        cuts.append(cuts[-1] | (truncated[k] & ~terminated[k] & ~ends[-1]))
+        ends.append(ends[-1] | (terminated[k] & ~cuts[-1]))
+    over, unknown = np.stack(ends), np.stack(cuts)
 
     def weights(counts):
         return counts.astype(rewards.dtype)

@@ -44,6 +44,9 @@ class FragmentedAgent(Protocol):
     def state(self) -> Any:
         """Everything that the rest of the training depends on; can be set."""
 
+    @state.setter
+    def state(self, state: Any) -> None: ...
+
     @property
     def parameters(self) -> Any:
         """What actors need of the learner: a tree of arrays."""

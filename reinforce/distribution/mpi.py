@@ -82,7 +82,8 @@ class MPI(Distribution):
             raise TypeError(f"MPI: synchronous must be True or False, got {synchronous!r}")
         self.synchronous, self.timeout = synchronous, check.positive(timeout, "MPI: timeout", "s")
         self._comm = mpi.world("MPI") if comm is None else comm
-        self.rank, self.size = (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
+        self.rank: int = 0 if self._comm is None else self._comm.Get_rank()
+        self.size: int = 1 if self._comm is None else self._comm.Get_size()
         self.actors = max(self.size - 1, 1)
 
     @property
@@ -168,7 +169,8 @@ class _Learner(_End):
     """The role of rank 0."""
 
     def run(self, loop: Callable[[Iterate], None]) -> None:
-        self.version, self.requests = 0, []
+        self.version = 0
+        self.requests: list[Any] = []
         # answers of each actor that were read, and got none themselves
         self.owed = Counter(dict.fromkeys(range(self.actors), 0))
         self.places = {k: f"rank {k + 1}" for k in range(self.actors)}
@@ -191,7 +193,8 @@ class _Learner(_End):
 
     def _join(self):
         """All ranks must have made the same agent; actors get their states, and how many threads are theirs."""
-        mine, hosts = _description(self.agent), {}
+        mine = _description(self.agent)
+        hosts: dict[int, Any] = {}
         while len(hosts) < self.actors:
             rank, (theirs, host) = self._receive([k for k in range(self.actors) if k + 1 not in hosts])
             self.places[rank - 1], hosts[rank] = f"rank {rank} on {host[0]}", host
@@ -260,7 +263,7 @@ class _Learner(_End):
         # one that has ended may already have begun the next training: of that nothing must be read here
         for k in range(self.actors):
             who = self._names([k])
-            while self.link.receive(lambda who=who: who, k + 1)[1][0] != "ended":
+            while self.link.receive(who.__str__, k + 1)[1][0] != "ended":
                 pass
         for request in self.requests:
             request.wait()

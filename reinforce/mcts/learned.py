@@ -193,10 +193,13 @@ class MuZero:
             node = int(tree.counts[t, ERROR_NODE])
             raise EvaluatorError(f"MuZero: the model must give finite numbers, got NaN or infinity at node {node} "
                                  f"(after {moves_to(tree, t, node)}) from observation {t}")
-        out = [np.zeros(trees, np.int64), np.zeros((trees, actions)), np.zeros((trees, actions), np.int64),
-               np.zeros((trees, actions)), np.zeros((trees, actions), np.float32), np.zeros(trees)]
-        made.kernels.results(tree, noise, self.formula, *out)
-        return LearnedSearchResult(*out, tree=tree)
+        out = LearnedSearchResult(
+            np.zeros(trees, np.int64), np.zeros((trees, actions)), np.zeros((trees, actions), np.int64),
+            np.zeros((trees, actions)), np.zeros((trees, actions), np.float32), np.zeros(trees), tree,
+        )
+        made.kernels.results(tree, noise, self.formula, out.action, out.policy, out.visits, out.values, out.priors,
+                             out.root_value)
+        return out
 
 
 def _jitted(model):

@@ -103,6 +103,10 @@ class MCTS:
     2
     """
 
+    seconds: float | None
+    memory: int | None
+    _simulations: int | None
+    _policy: Any
     game, policy, evaluator, backup, solver, threads = map(
         _fixed, ("game", "policy", "evaluator", "backup", "solver", "threads")
     )
@@ -155,7 +159,8 @@ class MCTS:
                               f"{backup.__name__}{inspect.signature(backup)}")
         if solver and game.num_players > 2:
             raise SearchError(f"MCTS: solver is for games of one or two players, {game.name} has {game.num_players}")
-        self._game, self._simulations, self.seconds, self.memory = game, simulations, seconds, memory
+        self._game, self._simulations = game, simulations
+        self.seconds, self.memory = seconds, memory
         self._policy, self._evaluator = as_policy(UCT() if policy is None else policy), as_evaluator(
             RandomRollout() if evaluator is None else evaluator
         )
@@ -202,9 +207,12 @@ class MCTS:
         if not isinstance(states, State) and getattr(states, "ndim", 1) > 0 and not len(states):
             raise SearchError("MCTS: there must be at least one position to search, got none")
         roots, single = as_records(game, states, "MCTS")
-        moves = [states.moves] if single and isinstance(states, State) else [
-            s.moves for s in states
-        ] if not isinstance(states, np.ndarray) else [()] * len(roots)
+        if isinstance(states, State):
+            moves = [states.moves]
+        elif isinstance(states, np.ndarray):
+            moves = [()] * len(roots)
+        else:
+            moves = [s.moves for s in states]
         self._check_roots(roots, moves, states)
         memory = self._prepare(np.repeat(roots, self._threads) if self._threads > 1 else roots)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def _defect(data: dict[str, np.ndarray], game: Game) -> str | None:
     """Describe why the arrays of a file are not a tree, so that following links is safe; None if
     nothing does.
     """
-    dtypes = {
+    dtypes: dict[str, Any] = {
         "stats": STATS, "totals": np.float64, "links": LINKS, "parents": PARENTS, "values": np.float32,
         "rewards": np.float32, "children": np.int32, "actions": np.int32, "priors": np.float32, "counts": np.int64,
         "streams": np.uint64, "states": game.dtype, "moves": np.int64,

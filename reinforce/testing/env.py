@@ -219,7 +219,7 @@ def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = Fals
         for (what, now), then in zip(guards, before, strict=True):
             if not np.array_equal(now, then):
                 _fail(env, f"a rule writes outside of {what}", step)
-        if not np.array_equal(*(a[1] for a in twice), equal_nan=True):
+        if not np.array_equal(twice[0][1], twice[1][1], equal_nan=True):
             _fail(env, "observe must write the whole of `out`", step)
         if env.has_masks and not over and not np.array_equal(masks[0][1], masks[1][1]):
             _fail(env, "action_mask must write the whole of `out`", step)

@@ -105,7 +105,7 @@ def play_rules(probe: Probe, rng: np.random.Generator, *, draws: bool = False, m
     for move in moves:
         probe.step(move)
     if probe.record.tobytes() != end.tobytes():
-        differing = [name for name in game.dtype.names if probe.record[name].tobytes() != end[name].tobytes()]
+        differing = [name for name in game.dtype.names or () if probe.record[name].tobytes() != end[name].tobytes()]
         probe.fail("step",
                    f"must give the same position for the same moves, got two that differ in {', '.join(differing)}")
 

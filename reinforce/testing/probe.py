@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -39,8 +39,9 @@ class Probe:
     """
 
     def __init__(self, game: Game):
-        self.game, self.moves = game, []
-        self._fields = [n for n in game.dtype.names if not n.startswith("gap_")]
+        self.game = game
+        self.moves: list[Any] = []
+        self._fields = [n for n in game.dtype.names or () if not n.startswith("gap_")]
         self.rules = Rules(*(None if f is None else self._function(name, f) for name,
                              f in game.rules()._asdict().items()))
         self._states = np.zeros(3, game.dtype)  # the middle one is the position

@@ -161,8 +161,9 @@ class Rollout:
 
     def _mask(self, info):
         mask = np.asarray(info.get("action_mask"))
-        if mask.shape != self.masks.shape[1:]:
-            raise EnvError(f"{self.env}: info['action_mask'] must have shape {self.masks.shape[1:]} after every step, "
+        shape = np.shape(self.masks)[1:]
+        if mask.shape != shape:
+            raise EnvError(f"{self.env}: info['action_mask'] must have shape {shape} after every step, "
                            f"got {mask.shape}")
         mask = mask.astype(bool)
         if not mask.any(axis=-1).all():

@@ -124,7 +124,7 @@ class BatchedEngine(Engine):
             table[:, LEFT] = self._rounds
             run_chunks(self.kernels.run, context, len(parts))
             for part, row in zip(parts, table, strict=True):
-                if row[FAILED]:
+                if row[FAILED] and part.batch is not None:
                     part.batch.failed()
             if not table[:, [USED, UNDONE]].any():
                 return

@@ -149,7 +149,9 @@ def _check_paired(cts, direction, ws, slopes, rtol, atol, what):
     got, expected = _pairing(cts, direction), _pairing(ws, slopes)
     size = sum(np.linalg.norm(np.ravel(w)) * np.linalg.norm(np.ravel(s)) for w, s in zip(ws, slopes, strict=True))
     if not abs(got - expected) <= rtol * abs(expected) + atol * max(size, 1.0):
-        raise AssertionError(f"{what} must have the same derivative in a random direction, got {expected!r} and {got!r}")
+        raise AssertionError(
+            f"{what} must have the same derivative in a random direction, got {expected!r} and {got!r}"
+        )
 
 
 def _same_kind(found, like, what):

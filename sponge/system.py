@@ -182,7 +182,9 @@ class System(Sealed):
         return constraint_clusters(self)
 
     def site_tasks(self, engine: Engine) -> tuple[list[Task], list[Task], np.ndarray]:
-        """Return the tasks that place virtual sites and spread their forces, and the virial rows that the latter fill."""
+        """Return the tasks that place virtual sites and spread their forces, and the virial rows that the latter
+        fill.
+        """
         return plan_sites(engine)
 
     # -- checks --------------------------------------------------------------------------------------------------------

@@ -386,4 +386,4 @@ miss:
   call void @Py_IncRef(ptr %miss.object)
   ret ptr %miss.object
 }
-"""
+"""  # noqa: E501

@@ -434,8 +434,8 @@ class Fusion:
         return all(len({n != 1 for n, m in zip(s[:lead], roots[0].space, strict=False) if m != 1}) <= 1 for s in padded)
 
     def reads_in_place(self, group: Group, new: Var, old: Var) -> bool:
-        """Return True if `group` may compute its root `new` in the buffer of `old`: each element of `old` is read only to
-        compute that very element of `new`.
+        """Return True if `group` may compute its root `new` in the buffer of `old`: each element of `old` is read only
+        to compute that very element of `new`.
 
         Buffers of a nest are promised not to overlap, so that LLVM may move another root's load of `old` beyond the
         store.

@@ -257,7 +257,7 @@ theirs:
   call void @blas.{name}({_ARGUMENTS})
   ret void
 }}
-"""
+"""  # noqa: E501
 
 
 def _gemm_address(letter: str) -> int:
@@ -309,4 +309,4 @@ define internal void @blas.{name}({_ARGUMENTS}) {{
   call void @blas_{letter}gemm(ptr %opb, ptr %opa, ptr %pn, ptr %sizes, ptr %pk, ptr @{letter}.one, ptr %b, ptr %pb, ptr %a, ptr %pa, ptr %beta, ptr %c, ptr %pc)
   ret void
 }}
-"""
+"""  # noqa: E501

@@ -102,7 +102,8 @@ def device_function(function: Any) -> Callable:
 
     scope = {"specialise": specialise}
     text = f"def typed({call}):\n    return specialise({call})\n"
-    exec(compile(text, f"<types of {function.__name__}>", "exec"), scope)  # overload wants the same argument names  # noqa: S102
+    # overload wants the same argument names
+    exec(compile(text, f"<types of {function.__name__}>", "exec"), scope)  # noqa: S102
     overload(stub, jit_options={"error_model": "numpy", "fastmath": set(FASTMATH)}, strict=False)(scope["typed"])
     device = _compile(f"def device({call}):\n    return stub({call})\n", "device",
                       f"<numba form of {function.__name__}>", stub=stub)

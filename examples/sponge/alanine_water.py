@@ -201,7 +201,8 @@ if __name__ == "__main__":
     parser.add_argument("--ns", type=float, default=0.04,
                         help="of production in each run")
     parser.add_argument("--learn", type=float,
-                        help="ns before production in which n_k is learned; defaults to a quarter of --ns, at least 0.025")
+                        help="ns before production in which n_k is learned; defaults to a quarter of --ns, at least "
+                             "0.025")
     parser.add_argument("--cross", type=float, choices=(0.0, 0.5, 1.0), help="only the tempered run with this share")
     parser.add_argument("--plain", action="store_true", help="only the run without tempering")
     parser.add_argument("--lifetimes", type=int, default=0, dest="lifetime_runs",

@@ -79,8 +79,8 @@ class VQD:
     initial : (P,) array, dict by name, or "random", optional
         Where the first state's first start begins. Defaults to zeros. All others are random.
     starts : int
-        Number of runs from different angles for each state, the lowest of which counts: landscapes of excited states have more
-        local minima.
+        Number of runs from different angles for each state, the lowest of which counts: landscapes of excited states
+        have more local minima.
     optimizer : str or object
         See `quantum.minimize`.
     max_steps : int, optional

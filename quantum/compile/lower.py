@@ -92,7 +92,8 @@ def lower_gate(builder: Builder, instruction: Instruction, index: dict[str, int]
     gate, qubits, params, controls, _, condition = instruction
     if condition is not None or not isinstance(gate, Gate):
         what = f"{gate.name} under a classical condition" if condition is not None else gate.name
-        raise SimulatorError(f"{what} on qubits {list(qubits)} is not a gate (give shots=..., or use the density_matrix "
+        raise SimulatorError(f"{what} on qubits {list(qubits)} is not a gate (give shots=..., or use the "
+                             f"density_matrix "
                              f"or trajectories simulator)")
     control = 0
     for q in controls:

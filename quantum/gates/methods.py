@@ -22,7 +22,9 @@ def gate_method(name: str, gate: Gate, controls: int | None) -> Callable[..., An
     def method(self: Any, *arguments: Any) -> Any:
         if len(arguments) != last + gate.num_qubits:
             comma = "," if listed else " and"
-            raise CircuitError(f"{name}: needs {first} parameters{comma} {wanted} qubits, got {len(arguments)} arguments")
+            raise CircuitError(
+                f"{name}: needs {first} parameters{comma} {wanted} qubits, got {len(arguments)} arguments"
+            )
         return self.append(gate, arguments[last:], arguments[:first],
                            controls=arguments[first] if listed else arguments[first:last])
 

@@ -137,7 +137,9 @@ def from_json(text: str) -> Circuit:
     except (ChannelError, CircuitError, GateError, ParameterError):
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError, RecursionError) as error:
-        raise CircuitError(f"from_json: the text must be the JSON of a circuit ({type(error).__name__}: {error})") from error
+        raise CircuitError(
+            f"from_json: the text must be the JSON of a circuit ({type(error).__name__}: {error})"
+        ) from error
     return circuit
 
 

@@ -239,8 +239,8 @@ class Readout:
         return _each(self.matrices, self._checked(probabilities))
 
     def inverse(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the probabilities (2**n,) measured, from the frequencies read, by the inverse: unbiased, but numbers below 0 may
-        come.
+        """Return the probabilities (2**n,) measured, from the frequencies read, by the inverse: unbiased, but numbers
+        below 0 may come.
         """
         return _each(np.linalg.inv(self.matrices), self._checked(probabilities))
 

@@ -68,8 +68,8 @@ class Network:
         return other
 
     def batch(self, game: Game, rows: int) -> Batch:
-        """Return the program for that many positions, of observations and masks; priors and values (rows, 1 or num_players),
-        float32.
+        """Return the program for that many positions, of observations and masks; priors and values (rows, 1 or
+        num_players), float32.
         """
         where, players, actions = f"Network for {game.name}", game.num_players, game.num_actions
         key = (players, actions)

@@ -79,8 +79,8 @@ def read(value: Any, where: str = "", seen: set[int] | None = None) -> Any:
 
 
 def write(tree: Any, value: Any, where: str = "") -> Any:
-    """Return the replacement of `value`, an object of the same making, in the state that was read; objects and arrays are
-    changed in place.
+    """Return the replacement of `value`, an object of the same making, in the state that was read; objects and arrays
+    are changed in place.
 
     Raises
     ------

@@ -115,7 +115,7 @@ def step_bytes(state, actions, obs, reward, terminated, truncated, begin, end):
 @inner
 def step_range(state, actions, obs, reward, terminated, truncated, begin, end):
     step_bytes(state, actions, obs, reward, terminated.view(np.uint8), truncated.view(np.uint8), begin, end)
-"""
+"""  # noqa: E501
 
 _TAIL = """
 
@@ -135,7 +135,7 @@ def chunk(context, index):
     begin, end = index * size, min(n, (index + 1) * size)
     step_bytes(state, actions, obs, reward, terminated, truncated, begin, end)
 {masks}    w[{marks} + index] = 1
-"""
+"""  # noqa: E501
 
 # Copies that are over take any action, since their next step ignores it.
 _MASKS = '''    masks = carray(context[14], (n, {count}), np.bool_)

@@ -75,7 +75,8 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
         )
     random_numbers = np.random.default_rng(seed)
     centers = _lattice(n, box, random_numbers)
-    positions = centers[:, None] + np.einsum("mab,kb->mka", _rotations(n, random_numbers), water_molecule(field, template))
+    positions = centers[:, None] + np.einsum("mab,kb->mka", _rotations(n, random_numbers),
+                                             water_molecule(field, template))
     size_of = len(template.names)
     index = np.arange(n)
     bonds = (template.bonds + size_of * index[:, None, None]).reshape(-1, 2)

@@ -181,7 +181,9 @@ class EnergySplit:
 
     @property
     def always(self) -> Any:
-        """The engine for tasks of classes 1 and 2: ENERGY is set in its flags, and only the status of the flags is used."""
+        """The engine for tasks of classes 1 and 2: ENERGY is set in its flags, and only the status of the flags is
+        used.
+        """
         return _Engine(self.engine, flags=self.flags)
 
     def _as_solute(self, potential):

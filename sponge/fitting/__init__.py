@@ -1,4 +1,6 @@
-"""Force-field parameters fitted to reference data, with averages from reweighting or from differentiated trajectories."""
+"""Force-field parameters fitted to reference data, with averages from reweighting or from differentiated
+trajectories.
+"""
 
 from .parameters import Parameters
 from .sampling import Reweighting, Trajectories, sample

@@ -70,8 +70,8 @@ def create_system(
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
         Generalized Born model, with the standard radii of the model. It has no box: the structure's is left out.
     **options
-        Options of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (solvent_dielectric,
-        kappa, ...).
+        Options of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB`
+        (solvent_dielectric, kappa, ...).
 
     Returns
     -------

@@ -53,8 +53,8 @@ class MadeFrom:
                                        f"{', '.join(found)} ({ADVICE})")
 
     def _moved(self, name):
-        """Return True if a starting value is another one, and not the simulation's present one, which may be put into the
-        system.
+        """Return True if a starting value is another one, and not the simulation's present one, which may be put into
+        the system.
         """
         value = getattr(self._sim.system, name)
         state = fingerprint_of(value)

@@ -140,8 +140,8 @@ class History:
         return self.log_n[filled[-1]], self.energies(slice(first, last))
 
     def usable(self, log_n: np.ndarray | None) -> np.ndarray:
-        """Return a mask (m,) of the records that can be reweighted: none from mode "iterate" once there are others; none while ln n_k
-        moved.
+        """Return a mask (m,) of the records that can be reweighted: none from mode "iterate" once there are others;
+        none while ln n_k moved.
 
         Parameters
         ----------

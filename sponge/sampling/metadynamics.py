@@ -397,8 +397,8 @@ class Metadynamics(Sampling):
                                   (factor * (self._grid[0].max() - self._grid[0])).reshape(shape))
 
     def _densities(self, first, blocks):
-        """Return statistics of the records from `first` on, in blocks, for kernels of one, two and three times a variance [blocks, 3,
-        nodes]; how many
+        """Return statistics of the records from `first` on, in blocks, for kernels of one, two and three times a
+        variance [blocks, 3, nodes]; how many
         records a node has seen in each block [blocks, nodes].
         """
         points = np.ascontiguousarray(self.values[first:])

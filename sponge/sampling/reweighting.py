@@ -244,7 +244,7 @@ class LadderReweighting:
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> rt = units.GAS_CONSTANT * 300.0
-    >>> plain = LadderReweighting(rng.gamma(50.0, rt, 4000), np.full(1, np.nan), [300.0], 300.0)  # 100 degrees of freedom
+    >>> plain = LadderReweighting(rng.gamma(50.0, rt, 4000), np.full(1, np.nan), [300.0], 300.0)
     >>> value, error = plain.heat_capacity([300.0])
     >>> bool(abs(value[0] - 50 * units.GAS_CONSTANT) < 4 * error[0])
     True

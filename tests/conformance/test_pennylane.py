@@ -121,9 +121,9 @@ def test_derivatives_by_name():
 
 @pytest.mark.parametrize("measurement", [
     lambda: qml.state(), lambda: qml.probs(wires=[3,
-                                                  1]), lambda: qml.var(qml.Z(0) @ qml.X(3)), lambda: qml.expval(qml.Hermitian(np.diag([1.0, 2, 3, 4]), wires=[2, 0])),
+                                                  1]), lambda: qml.var(qml.Z(0) @ qml.X(3)), lambda: qml.expval(qml.Hermitian(np.diag([1.0, 2, 3, 4]), wires=[2, 0])),  # noqa: E501
     lambda: qml.density_matrix(wires=[1,
-                                      2]), lambda: qml.vn_entropy(wires=[0]), lambda: qml.purity(wires=[0, 3]), lambda: qml.expval(qml.Projector([1, 0], wires=[1, 3])),
+                                      2]), lambda: qml.vn_entropy(wires=[0]), lambda: qml.purity(wires=[0, 3]), lambda: qml.expval(qml.Projector([1, 0], wires=[1, 3])),  # noqa: E501
 ])
 def test_other_measurements(measurement):
     def make(t):

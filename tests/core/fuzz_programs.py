@@ -327,7 +327,10 @@ TOLERANCE = {"float64": 1e-8, "complex128": 1e-8, "float32": 2e-3, "complex64": 
 
 
 def difference(found, wanted, rough):
-    """Describe the difference between two lists of results, or return None. `rough` is the largest tolerance on the way."""
+    """Describe the difference between two lists of results, or return None.
+
+    `rough` is the largest tolerance on the way.
+    """
     for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
         a, b = np.asarray(a), np.asarray(b)
         if a.shape != b.shape or a.dtype != b.dtype:
@@ -359,7 +362,10 @@ def roughness(program, inputs):
 
 
 def check(program, forms=("jit", "vjp", "jvp", "vmap", "grad")):
-    """Return the difference as (form, text) or None. Errors of the package that name what they refuse are not differences."""
+    """Return the difference as (form, text) or None.
+
+    Errors of the package that name what they refuse are not differences.
+    """
     from triskele import core
     from triskele.core.errors import TracerError
 

@@ -360,7 +360,8 @@ def test_compiled_functions_inside_other_transforms(program):
     assert_close(core.grad(inside, every)(*inputs), core.grad(f, every)(*inputs))
     assert_close(core.jvp(inside, inputs, tangents), core.jvp(f, inputs, tangents))
     assert_close([core.vmap(inside)(*program.values((2,)))], [core.vmap(f)(*program.values((2,)))])
-    assert_close(core.hvp(lambda xs: inside(*xs), (inputs,), (tangents,)), core.hvp(lambda xs: f(*xs), (inputs,), (tangents,)),
+    assert_close(core.hvp(lambda xs: inside(*xs), (inputs,), (tangents,)),
+                 core.hvp(lambda xs: f(*xs), (inputs,), (tangents,)),
           1e-9)
     assert_close([core.vmap(core.grad(core.jit(core.checkpoint(f))))(*program.values((2,)))],
           [core.vmap(core.grad(f))(*program.values((2,)))])

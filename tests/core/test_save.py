@@ -133,7 +133,7 @@ def tree_of(description):
 @pytest.mark.parametrize("content", [
     b"", b"12345678", (2**63).to_bytes(8,
                                        "little"), (2**40).to_bytes(8,
-                                                                   "little") + b"{}", file_of(b"[" * 100_000), file_of(b"\xff"),
+                                                                   "little") + b"{}", file_of(b"[" * 100_000), file_of(b"\xff"),  # noqa: E501
     file_of([]), file_of({"x": 3}), file_of({"x": {"dtype": "F64", "shape": [2**40], "data_offsets": [0, 2**43]}}),
     file_of({"x": {"dtype": "F64", "shape": [2**32, 2**32], "data_offsets": [0, 0]}}),
     file_of({"x": {"dtype": "F64", "shape": [0, 2**62], "data_offsets": [0, 0]}}),

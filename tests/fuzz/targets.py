@@ -176,7 +176,7 @@ FFXML = b"""<ForceField><AtomTypes><Type name="a" class="A" element="Ar" mass="3
 <HarmonicBondForce><Bond class1="A" class2="A" length="0.1" k="1000.0"/></HarmonicBondForce>
 <NonbondedForce coulomb14scale="0.8333" lj14scale="0.5"><UseAttributeFromResidue name="charge"/>
 <Atom type="a" sigma="0.34" epsilon="0.99"/></NonbondedForce>
-<PeriodicTorsionForce><Proper class1="A" class2="" class3="" class4="A" periodicity1="2" phase1="3.14" k1="1.0"/></PeriodicTorsionForce></ForceField>"""
+<PeriodicTorsionForce><Proper class1="A" class2="" class3="" class4="A" periodicity1="2" phase1="3.14" k1="1.0"/></PeriodicTorsionForce></ForceField>"""  # noqa: E501
 
 
 @functools.cache

@@ -279,7 +279,7 @@ def long_names():
 
 @pytest.mark.parametrize("circuit", [
     random_circuit(20, 100,
-                   np.random.default_rng(3)), quantum.qft(6), long_names(), Circuit(1).x(0), Circuit(1), Circuit(0), Circuit(40).h(39),
+                   np.random.default_rng(3)), quantum.qft(6), long_names(), Circuit(1).x(0), Circuit(1), Circuit(0), Circuit(40).h(39),  # noqa: E501
 ], ids=["20x100", "qft", "names", "one", "none", "empty", "tall"])
 def test_texts_of_a_figure_overlap_nowhere_and_lie_inside_it(circuit):
     figure = circuit.draw("mpl")

@@ -62,7 +62,7 @@ def test_format_is_stable():
 
 
 @pytest.mark.parametrize("text", [
-    "", "{", "[]", "3", "null", "{}", '{"format":"x","version":1}', '{"format":"triskele.quantum.circuit","version":2}', '{"format":"triskele.quantum.circuit","version":1}',
+    "", "{", "[]", "3", "null", "{}", '{"format":"x","version":1}', '{"format":"triskele.quantum.circuit","version":2}', '{"format":"triskele.quantum.circuit","version":1}',  # noqa: E501
 ])
 def test_what_is_no_circuit_is_refused(text):
     with pytest.raises(CircuitError, match="from_json"):

@@ -178,7 +178,7 @@ def test_data_and_training():
          "Hermitian"),
         (lambda: quantum.Expectation(quantum.Circuit(1), "Z0", simulator="other"), SimulatorError, "parameter_shift"),
         (lambda: energy(quantum.Circuit(6).append("rx", 5, ["a"],
-                                                  controls=range(5)).bit_flip(0.1, 0)).hessian(np.ones(1)), SimulatorError, "at most 4 qubits, got rx on 6"),
+                                                  controls=range(5)).bit_flip(0.1, 0)).hessian(np.ones(1)), SimulatorError, "at most 4 qubits, got rx on 6"),  # noqa: E501
     ],
 )
 def test_errors(make, error, message):

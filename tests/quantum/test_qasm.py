@@ -262,7 +262,8 @@ def test_damaged_programs_are_refused_with_a_place(data):
 
 PROGRAM_2 = (
     HEAD
-    + "gate g(t) a, b { rx(t/2) a; cx a, b; }\nqreg q[3]; creg c[3];\ng(-pi^2) q[0], q[2];\nif (c == 2) h q;\nbarrier q;\nmeasure q -> c;\nreset q[1];\n"
+    + "gate g(t) a, b { rx(t/2) a; cx a, b; }\nqreg q[3]; creg c[3];\ng(-pi^2) q[0], q[2];\nif (c == 2) h q;\nbarrier "
+      "q;\nmeasure q -> c;\nreset q[1];\n"
 )
 PROGRAM_3 = """OPENQASM 3.0;
 include "stdgates.inc";

@@ -40,7 +40,7 @@ def sx_power(exponent):
     ("const int n = 3; qubit[n] q; for uint i in [0:n-2] { cx q[i], q[i+1]; }",
      U(3).cx(0, 1).cx(1, 2)), ("qubit[3] q; for int i in {2, 0} x q[i];", U(3).x(2).x(0)),
     ("qubit q; for int i in [5:-2:1] rz(i*pi/8) q;", U(1).rz(5 * np.pi / 8, 0).rz(3 * np.pi / 8, 0).rz(np.pi / 8, 0)),
-    ("gate g(t) a, b { ctrl @ rx(t/2) a, b; gphase(t); } qubit[3] q; g(0.4) q[2], q[0]; ctrl @ g(1.0) q[1], q[0], q[2];",
+    ("gate g(t) a, b { ctrl @ rx(t/2) a, b; gphase(t); } qubit[3] q; g(0.4) q[2], q[0]; ctrl @ g(1.0) q[1], q[0], q[2];",  # noqa: E501
      U(3).crx(0.2, 2, 0).global_phase(0.4).append("ccrx", [1, 0, 2], [0.5]).p(1.0, 1)),
     ("gate e(t) a { for int k in [1:2] { rz(k * t) a; } } qubit q; e(0.1) q;", U(1).rz(0.1, 0).rz(0.2, 0)),
     ("qubit[3] q; let a = q[1:2]; let b = a ++ q[0]; x a[0]; h b;",

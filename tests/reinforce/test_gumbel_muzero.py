@@ -88,7 +88,8 @@ def test_values_go_through_a_support_and_back(bins):
     if bins == 1:
         outputs = rl.value_transforms.signed_hyperbolic(values)[:, None]
     else:
-        outputs = np.log(rl.value_transforms.two_hot(rl.value_transforms.signed_hyperbolic(values), -20.0, 20.0, bins) + 1e-300)
+        outputs = np.log(rl.value_transforms.two_hot(rl.value_transforms.signed_hyperbolic(values), -20.0, 20.0,
+                                                     bins) + 1e-300)
     assert_allclose(support.mean(outputs), values, rtol=1e-9, atol=1e-9)
     best = support.loss(outputs, values)
     rng = np.random.default_rng(0)

@@ -25,13 +25,15 @@ def test_signed_hyperbolic_is_rlaxs():
 
 @given(numbers)
 def test_signed_parabolic_is_the_inverse(x):
-    assert_allclose(value_transforms.signed_parabolic(value_transforms.signed_hyperbolic(x)), x, rtol=1e-12, atol=1e-300)
+    assert_allclose(value_transforms.signed_parabolic(value_transforms.signed_hyperbolic(x)), x, rtol=1e-12,
+                    atol=1e-300)
 
 
 @given(numbers)
 def test_signed_hyperbolic_is_its_formula(x):
     wanted = np.sign(x) * (np.sqrt(abs(x) + 1) - 1) + 1e-3 * x
-    assert_allclose(value_transforms.signed_hyperbolic(x), wanted, rtol=1e-9, atol=1e-15)  # the formula loses digits near 0
+    # the formula loses digits near 0
+    assert_allclose(value_transforms.signed_hyperbolic(x), wanted, rtol=1e-9, atol=1e-15)
 
 
 def test_small_numbers_keep_their_digits_in_float32():

@@ -259,7 +259,8 @@ def test_a_box_that_becomes_too_small_is_an_error_with_the_last_good_state(baros
         (lambda: sponge.StochasticCellRescaling(np.nan), "pressure must be one number"),
         (lambda: sponge.MonteCarloBarostat(1.0, temperature=-3), "temperature must be a positive number, got -3"),
         (lambda: sponge.MonteCarloBarostat(1.0, every=0), "every must be an integer >= 1, got 0"),
-        (lambda: sponge.StochasticCellRescaling(1.0, relaxation_time=0), "relaxation_time must be a positive number, got 0"),
+        (lambda: sponge.StochasticCellRescaling(1.0, relaxation_time=0),
+         "relaxation_time must be a positive number, got 0"),
     ],
 )
 def test_bad_options(make, message):

@@ -62,7 +62,8 @@ from pathlib import Path
 from triskele import sponge
 
 folder = Path({root!r}) / "tests/data/sponge/ala2_explicit_pme"
-system = sponge.load.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz", constraints="h-bonds")
+files = folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz"
+    system = sponge.load.load(*files, constraints="h-bonds")
 system.nonbonded.update(tolerance=1e-4)
 sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=3,
                         barostat=sponge.MonteCarloBarostat(pressure=1.0, every=5))

@@ -182,7 +182,8 @@ def test_trajectory_is_retraced_bit_for_bit_where_it_is_chaotic():
         run = trajectory(explicit_energy(system), system.masses, integrator, 2000, method="reversible")
         v = np.random.default_rng(1).normal(size=(system.n, 3)) * 0.3
         slope = core.grad(lambda x, run=run, v=v: np.sum(run(system.params(), x, v, system.box).positions[0]))
-        assert np.abs(slope(system.positions)).max() > 1e5  # a rounding error at one end is as many times larger at the other
+        # a rounding error at one end is as many times larger at the other
+        assert np.abs(slope(system.positions)).max() > 1e5
 
 
 def memory(method, steps):

@@ -461,7 +461,7 @@ def test_constraints_of_templates_match_openmm(tmp_path):
  <Residues><Residue name="MOL"><Atom name="A" type="a"/><Atom name="B" type="a"/><Atom name="H" type="h"/><Bond from="0" to="1"/>
   <Bond from="1" to="2"/><Constraint atomName1="B" atomName2="A" distance="0.16"/><Constraint atomName1="A" atomName2="H" distance="0.2"/></Residue></Residues>
  <HarmonicBondForce><Bond class1="a" class2="" length="0.1" k="1000"/></HarmonicBondForce>
-</ForceField>""")
+</ForceField>""")  # noqa: E501
     topology = Topology(list("ABH"), [6, 6, 1], [0] * 3, ["MOL"], ["1"], [0], ["A"], [[0, 1], [1, 2]])
     for constraints, theirs in ((None, None), ("all-bonds", app.AllBonds)):
         other = app.ForceField(str(path)).createSystem(openmm_topology(topology), constraints=theirs)
@@ -484,7 +484,7 @@ def test_virtual_sites_of_every_kind_match_openmm(tmp_path, kind):
   <VirtualSite type="{kind}" siteName="M"{parents} {SITES[kind]}/>
   {"".join(f'<Bond atomName1="{i}" atomName2="{j}"/>' for i, j in ("AB", "BC", "CD", "DE"))}</Residue></Residues>
  <NonbondedForce coulomb14scale="0.5" lj14scale="0.5"><UseAttributeFromResidue name="charge"/><Atom class="" sigma="0.3" epsilon="0.1"/></NonbondedForce>
-</ForceField>""")
+</ForceField>""")  # noqa: E501
     topology = Topology(list("ABCDEM"), [6, 6, 6, 6, 6, 0], [0] * 6, ["MOL"], ["1"], [0], ["A"],
                         [[0, 1], [1, 2], [2, 3], [3, 4]])
     positions = np.random.default_rng(1).uniform(0, 0.5, (6, 3))

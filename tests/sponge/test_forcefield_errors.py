@@ -123,7 +123,7 @@ DIATOMIC = """<ForceField>
  <HarmonicBondForce>{bond}</HarmonicBondForce>
  <NonbondedForce coulomb14scale="0.8333333333333334" lj14scale="0.5"><UseAttributeFromResidue name="charge"/>
   <Atom class="A" sigma="0.3" epsilon="0.4"/>{atom}</NonbondedForce>{more}
-</ForceField>"""
+</ForceField>"""  # noqa: E501
 BOND = '<Bond class1="B" class2="A" length="0.11" k="1000"/>'
 ATOM = '<Atom type="b" sigma="0.29" epsilon="0.5"/>'
 CO = Topology(["C", "O"], [6, 8], [0, 0], ["CMO"], ["1"], [0], ["A"], [[0, 1]])

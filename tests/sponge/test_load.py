@@ -75,7 +75,7 @@ class TestOpenMM:
     def test_other_expressions_are_refused(self, expression, tmp_path):
         text = """<System type="System" version="1"><Particles><Particle mass="1"/><Particle mass="1"/></Particles><Constraints/>
             <Forces><Force type="CustomBondForce" energy="%s"><PerBondParameters><Parameter name="k"/></PerBondParameters>
-            <Bonds><Bond p1="0" p2="1" param1="3"/></Bonds></Force></Forces></System>"""
+            <Bonds><Bond p1="0" p2="1" param1="3"/></Bonds></Force></Forces></System>"""  # noqa: E501
         (tmp_path / "x.xml").write_text(text % expression)
         with pytest.raises(FileFormatError, match="CustomBondForce"):
             load_openmm(tmp_path / "x.xml")

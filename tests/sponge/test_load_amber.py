@@ -115,14 +115,17 @@ class TestAmber:
         app = pytest.importorskip("openmm.app")
         system = sponge.load(DATA / "amber" / "nbfix.prmtop.gz", VACUUM[1])
         assert system.nonbonded.mixing == "table"
-        assert_same_energies(system, app.AmberPrmtopFile(str(unpacked("amber/nbfix.prmtop.gz", tmp_path))).createSystem())
+        assert_same_energies(system,
+                             app.AmberPrmtopFile(str(unpacked("amber/nbfix.prmtop.gz", tmp_path))).createSystem())
 
     def test_chamber(self, tmp_path):
         """Urey-Bradley terms, harmonic impropers, cross terms and 1-4 coefficients of CHARMM."""
         app = pytest.importorskip("openmm.app")
         system = sponge.load(*CHAMBER, method="none")
         assert {"urey_bradley", "improper", "cmap"} <= {p.name for p in system.potentials}
-        assert_same_energies(system, app.AmberPrmtopFile(unzipped(CHAMBER, tmp_path)[0]).createSystem(nonbondedMethod=app.NoCutoff))
+        assert_same_energies(
+            system, app.AmberPrmtopFile(unzipped(CHAMBER, tmp_path)[0]).createSystem(nonbondedMethod=app.NoCutoff)
+        )
 
     def test_names(self):
         t = sponge.load(*WATER).topology

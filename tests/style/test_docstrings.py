@@ -77,7 +77,8 @@ def test_public_names_document_their_parameters():
 
 def test_modules_of_the_core_list_their_public_names():
     core_files = [path for path in FILES if path.is_relative_to(ROOT / "core") and path.stat().st_size]
-    assert not [str(p.relative_to(ROOT)) for p in core_files if not hasattr(importlib.import_module(module_name(p)), "__all__")]
+    assert not [str(p.relative_to(ROOT)) for p in core_files
+                if not hasattr(importlib.import_module(module_name(p)), "__all__")]
 
 
 @pytest.mark.parametrize("module", [module_name(path) for path in FILES if ">>> " in path.read_text()])

@@ -12,7 +12,8 @@ def can_fail(function):
     """Return True if a function asserts, or calls what does: CHECKS, or `subprocess.run(..., check=True)`."""
     return any(isinstance(node, ast.Assert) or isinstance(node, ast.Call) and (
         CHECKS.search(ast.unparse(node.func))
-        or any(k.arg == "check" and ast.unparse(k.value) == "True" for k in node.keywords)) for node in ast.walk(function))
+        or any(k.arg == "check" and ast.unparse(k.value) == "True"
+               for k in node.keywords)) for node in ast.walk(function))
 
 
 def functions(kind):

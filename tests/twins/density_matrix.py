@@ -28,8 +28,11 @@ def branches(circuit, values=None, initial=None):
     for i in circuit:
         new = {}
         for bits, rho in found.items():
-            if i.condition is not None and sum((bits >> c & 1) << k for k,
-                                               c in enumerate(i.condition.clbits)) != i.condition.value or i.gate.name == "barrier":
+            if (
+                i.condition is not None
+                and sum((bits >> c & 1) << k for k, c in enumerate(i.condition.clbits)) != i.condition.value
+                or i.gate.name == "barrier"
+            ):
                 out = {bits: rho}
             elif i.gate.name == "measure":
                 c = i.clbits[0]

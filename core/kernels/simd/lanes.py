@@ -61,7 +61,8 @@ def shuffle2(typingctx, v, w, indices):
 def concat(typingctx, v, w):
     """Lanes of `v`, then lanes of `w`."""
     n = common("concat", v, w).n
-    return Vec(v.scalar, 2 * n)(v, w), lambda context, builder, sig, args: _pick(builder, args[0], args[1], list(range(2 * n)))
+    return Vec(v.scalar,
+               2 * n)(v, w), lambda context, builder, sig, args: _pick(builder, args[0], args[1], list(range(2 * n)))
 
 
 def _half(start, name):

@@ -67,7 +67,8 @@ def apply_tiles(like, chunk):
     psi, lam, stride = simd.pointer_like(context[0], like), simd.pointer_like(context[1], like), context[2]
     rows, starts, count = simd.pointer_to(context[3], np.int64), simd.pointer_to(context[4], np.int64), context[5]
     masks, weights, tables = simd.pointer_to(context[6],
-                                        np.int64), simd.pointer_like(context[7], like), simd.pointer_like(context[8], like)
+                                        np.int64), simd.pointer_like(context[7], like), simd.pointer_like(context[8],
+                                                                                                          like)
     size, tiles, per_chunk = context[9], context[10], context[11]
     partial, ct = simd.pointer_to(context[12], np.float64), simd.pointer_to(context[13], np.float64)
     scratch = simd.stack(like, TILE_LINES)

@@ -31,7 +31,10 @@ def pair_general(p, l, rows, c, x, fixed, value, s, g):
     w = simd.lanes_of(p)
     b = (4 + 4 * s) * w
     ar, ai, dr, di = simd.load_line(c, 0), simd.load_line(c, w), simd.load_line(c, 2 * w), simd.load_line(c, 3 * w)
-    br, bi, cr, ci = simd.load_line(c, b), simd.load_line(c, b + w), simd.load_line(c, b + 2 * w), simd.load_line(c, b + 3 * w)
+    br, bi, cr, ci = simd.load_line(c,
+                                    b), simd.load_line(c,
+                                                       b + w), simd.load_line(c, b + 2 * w), simd.load_line(c,
+                                                                                                            b + 3 * w)
     m0 = m1 = m2 = m3 = m4 = m5 = m6 = m7 = simd.splat_line(p, 0)
     j = value
     for _ in range(rows >> simd.popcount(fixed)):
@@ -72,7 +75,8 @@ def pair_half(p, l, rows, c, x, fixed, value, s, imaginary, g):
     if imaginary:
         for _ in range(rows >> simd.popcount(fixed)):
             u, v = 2 * w * j, 2 * w * (j ^ x)
-            ur, ui, vr, vi = simd.load_line(l, u), simd.load_line(l, u + w), simd.load_line(l, v), simd.load_line(l, v + w)
+            ur, ui, vr, vi = simd.load_line(l,
+                                            u), simd.load_line(l, u + w), simd.load_line(l, v), simd.load_line(l, v + w)
             pr, pi = simd.load_line(p, u), simd.load_line(p, u + w)
             m0, m2 = m0 + ur * pr + ui * pi, m2 + vr * pi - vi * pr
             pr, pi = simd.load_line(p, v), simd.load_line(p, v + w)
@@ -85,7 +89,8 @@ def pair_half(p, l, rows, c, x, fixed, value, s, imaginary, g):
     else:
         for _ in range(rows >> simd.popcount(fixed)):
             u, v = 2 * w * j, 2 * w * (j ^ x)
-            ur, ui, vr, vi = simd.load_line(l, u), simd.load_line(l, u + w), simd.load_line(l, v), simd.load_line(l, v + w)
+            ur, ui, vr, vi = simd.load_line(l,
+                                            u), simd.load_line(l, u + w), simd.load_line(l, v), simd.load_line(l, v + w)
             pr, pi = simd.load_line(p, u), simd.load_line(p, u + w)
             m0, m2 = m0 + ur * pr + ui * pi, m2 + vr * pr + vi * pi
             pr, pi = simd.load_line(p, v), simd.load_line(p, v + w)
@@ -114,9 +119,20 @@ def pair_mixed(p, l, rows, c, x, fixed, value, s, z, lanes, half, g):
             u, v = 2 * w * j, 2 * w * (j ^ x)
             odd = s ^ simd.parity(j & z)
             b = (4 + 4 * odd) * w
-            br, bi, cr, ci = simd.load_line(c, b), simd.load_line(c, b + w), simd.load_line(c, b + 2 * w), simd.load_line(c, b + 3 * w)
-            ur, ui, vr, vi = simd.load_line(l, u), simd.load_line(l, u + w), simd.load_line(l, v), simd.load_line(l, v + w)
-            qr, qi, rr, ri = simd.xor_lanes(vr, lanes), simd.xor_lanes(vi, lanes), simd.xor_lanes(ur, lanes), simd.xor_lanes(ui, lanes)
+            br, bi, cr, ci = (
+                simd.load_line(c, b),
+                simd.load_line(c, b + w),
+                simd.load_line(c, b + 2 * w),
+                simd.load_line(c, b + 3 * w),
+            )
+            ur, ui, vr, vi = simd.load_line(l,
+                                            u), simd.load_line(l, u + w), simd.load_line(l, v), simd.load_line(l, v + w)
+            qr, qi, rr, ri = (
+                simd.xor_lanes(vr, lanes),
+                simd.xor_lanes(vi, lanes),
+                simd.xor_lanes(ur, lanes),
+                simd.xor_lanes(ui, lanes),
+            )
             pr, pi = simd.load_line(p, u), simd.load_line(p, u + w)
             hr, hi = simd.xor_lanes(simd.load_line(p, v), lanes), simd.xor_lanes(simd.load_line(p, v + w), lanes)
             sign = simd.splat_line(p, 1 - 2 * odd)
@@ -136,8 +152,14 @@ def pair_mixed(p, l, rows, c, x, fixed, value, s, z, lanes, half, g):
             odd = s ^ simd.parity(j & z)
             k = (4 + 4 * odd + turn) * w
             b, e = simd.load_line(c, k), simd.load_line(c, k + 2 * w)
-            ur, ui, vr, vi = simd.load_line(l, u), simd.load_line(l, u + w), simd.load_line(l, v), simd.load_line(l, v + w)
-            qr, qi, rr, ri = simd.xor_lanes(vr, lanes), simd.xor_lanes(vi, lanes), simd.xor_lanes(ur, lanes), simd.xor_lanes(ui, lanes)
+            ur, ui, vr, vi = simd.load_line(l,
+                                            u), simd.load_line(l, u + w), simd.load_line(l, v), simd.load_line(l, v + w)
+            qr, qi, rr, ri = (
+                simd.xor_lanes(vr, lanes),
+                simd.xor_lanes(vi, lanes),
+                simd.xor_lanes(ur, lanes),
+                simd.xor_lanes(ui, lanes),
+            )
             pr, pi = simd.load_line(p, u), simd.load_line(p, u + w)
             hr, hi = simd.xor_lanes(simd.load_line(p, v), lanes), simd.xor_lanes(simd.load_line(p, v + w), lanes)
             sign = simd.splat_line(p, 1 - 2 * odd)

@@ -47,7 +47,8 @@ def apply_tile(base, size, rows, first_row, last_row, masks, weights, tables, ps
                 for k in range(first + 1, first + count):
                     c = c + simd.load_line_unaligned(weights, (2 * k + simd.parity((base | b) & masks[k])) * w)
             source, to = ((base | b) ^ x) * 2 * w, b * 2 * w
-            re, im = simd.xor_lanes(simd.load_line(psi, source + real), lane), simd.xor_lanes(simd.load_line(psi, source + w - real), lane)
+            re, im = simd.xor_lanes(simd.load_line(psi, source + real),
+                                    lane), simd.xor_lanes(simd.load_line(psi, source + w - real), lane)
             simd.store_line(out, to, simd.load_line(out, to) + c * sign * re)
             simd.store_line(out, to + w, simd.load_line(out, to + w) + c * im)
             s = (s - free) & free

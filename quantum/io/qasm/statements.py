@@ -184,7 +184,8 @@ class CircuitBuilder:
         _count(params, len(what.params), qubits, len(what.qubits), token)
         if self.depth >= _NESTED:
             fail(f"{what.name!r}: definitions must not be nested more than {_NESTED} deep", token)
-        inner = CircuitBuilder(self.num_qubits, self.num_clbits, words=self.words, depth=self.depth + 1, _steps=self._steps)
+        inner = CircuitBuilder(self.num_qubits, self.num_clbits, words=self.words, depth=self.depth + 1,
+                               _steps=self._steps)
         inner.step(token)
         what.body(inner, dict(zip(what.params, params, strict=True))
                   | {name: Qubits((q,), True) for name, q in zip(what.qubits, qubits, strict=True)})

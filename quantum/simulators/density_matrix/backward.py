@@ -84,7 +84,8 @@ def unwind_chunk(context, index):
     """Some of the blocks of a stage; `context` is made in `unwind`."""
     w = carray(context, (_CONTEXT,))
     m, blocks, chunks, count_c, work_size = w[2], w[3], w[4], w[10], w[12]
-    rows, ints = carray(simd.pointer_to(w[6], np.int64), (w[7], ROW)), carray(simd.pointer_to(w[8], np.int64), (1 << 62,))
+    rows, ints = carray(simd.pointer_to(w[6], np.int64),
+                        (w[7], ROW)), carray(simd.pointer_to(w[8], np.int64), (1 << 62,))
     coefficients, transposed = simd.pointer_to(w[9], np.float64), simd.pointer_to(w[9] + 8 * count_c, np.float64)
     out = carray(simd.pointer_to(w[11] + 8 * count_c * index, np.float64), (count_c,))
     stage = carray(simd.pointer_to(w[5], np.int64), (STAGE,))
@@ -101,7 +102,8 @@ def unwind_chunk(context, index):
         w[0], np.float64
     ), simd.pointer_to(w[1], np.float64), 1 << (2 * active), 1 << (2 * run)
     work = w[13] + 8 * work_size * index
-    r, l, kept, scratch = (simd.pointer_to(work, np.float64), simd.pointer_to(work + 8 * size, np.float64), work + 16 * size,
+    r, l, kept, scratch = (simd.pointer_to(work, np.float64), simd.pointer_to(work + 8 * size, np.float64),
+                           work + 16 * size,
                            simd.pointer_to(work + 8 * (work_size - w[14]), np.float64))
     for b in range(blocks * index // chunks, blocks * (index + 1) // chunks):
         base = block_base(b, ints, outside, m - active)

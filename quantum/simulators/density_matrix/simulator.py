@@ -106,7 +106,8 @@ def _ready(circuit: Circuit) -> PreparedProgram:
             found = [e for i in instructions if not isinstance(i.gate, ReadoutError) for e in elements(i)]
             n = circuit.num_qubits
             program = TransferProgram(found, n, names[0] + names[1], check_size(positions(found, n)))
-        kept = circuit._programs["density_matrix"] = (len(circuit), PreparedProgram(names, writes_bits(circuit), program))
+        kept = circuit._programs["density_matrix"] = (len(circuit),
+                                                      PreparedProgram(names, writes_bits(circuit), program))
     return kept[1]
 
 

@@ -261,8 +261,10 @@ def expand(code, c, out):
             chosen2 = (partner & lm) == lv
             odd2 = _odd(partner, lz)
             for i in range(2):
-                simd.store_line(o, i * w, simd.select(chosen, simd.splat_line(o, c[at + i]), simd.splat_line(o, 1.0 - i)))
-                simd.store_line(o, (2 + i) * w, simd.select(chosen2, simd.splat_line(o, c[at + 6 + i]), simd.splat_line(o, 1.0 - i)))
+                simd.store_line(o, i * w, simd.select(chosen, simd.splat_line(o, c[at + i]),
+                                                      simd.splat_line(o, 1.0 - i)))
+                simd.store_line(o, (2 + i) * w,
+                                simd.select(chosen2, simd.splat_line(o, c[at + 6 + i]), simd.splat_line(o, 1.0 - i)))
                 b, d = simd.splat_line(o, c[at + 2 + i]), simd.splat_line(o, c[at + 4 + i])
                 b = simd.select(chosen, simd.select(odd, -b, b), simd.splat_line(o, 0.0))
                 d = simd.select(chosen2, simd.select(odd2, -d, d), simd.splat_line(o, 0.0))

@@ -1,9 +1,10 @@
 """Ops on rows of vectors that lie in cache: the inner loops of every pass.
 
 A block is `rows` rows at pointer `p`. Row r holds amplitudes r W to r W + W - 1: one 64-byte vector of real parts, then
-one of imaginary parts. Coefficients are vectors, one number a lane, in which conditions and signs of bits inside a row are contained already (see `expand`).
-Each loop walks the row numbers whose bits `fixed` are `value`, two at a time: scalar work would cost more than vector
-work. `s` is 1 where bits outside the block ask for the opposite sign, `z` are the row bits that do.
+one of imaginary parts. Coefficients are vectors, one number a lane, in which conditions and signs of bits inside a row
+are contained already (see `expand`). Each loop walks the row numbers whose bits `fixed` are `value`, two at a time:
+scalar work would cost more than vector work. `s` is 1 where bits outside the block ask for the opposite sign, `z` are
+the row bits that do.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ def pair_general(p, rows, c, x, fixed, value, s):
     w = simd.lanes_of(p)
     b = (4 + 4 * s) * w
     ar, ai, dr, di = simd.load_line(c, 0), simd.load_line(c, w), simd.load_line(c, 2 * w), simd.load_line(c, 3 * w)
-    br, bi, cr, ci = simd.load_line(c, b), simd.load_line(c, b + w), simd.load_line(c, b + 2 * w), simd.load_line(c, b + 3 * w)
+    br, bi, cr, ci = simd.load_line(c,
+                                    b), simd.load_line(c,
+                                                       b + w), simd.load_line(c, b + 2 * w), simd.load_line(c,
+                                                                                                            b + 3 * w)
     extra = free_bit(rows, fixed)
     fixed |= extra
     i = 0
@@ -127,9 +131,20 @@ def pair_mixed(p, rows, c, x, fixed, value, s, z, lanes, half):
             j = i | value
             u, v = 2 * w * j, 2 * w * (j ^ x)
             b = (4 + 4 * (s ^ simd.parity(j & z))) * w
-            br, bi, cr, ci = simd.load_line(c, b), simd.load_line(c, b + w), simd.load_line(c, b + 2 * w), simd.load_line(c, b + 3 * w)
-            ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
-            qr, qi, rr, ri = simd.xor_lanes(vr, lanes), simd.xor_lanes(vi, lanes), simd.xor_lanes(ur, lanes), simd.xor_lanes(ui, lanes)
+            br, bi, cr, ci = (
+                simd.load_line(c, b),
+                simd.load_line(c, b + w),
+                simd.load_line(c, b + 2 * w),
+                simd.load_line(c, b + 3 * w),
+            )
+            ur, ui, vr, vi = simd.load_line(p,
+                                            u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
+            qr, qi, rr, ri = (
+                simd.xor_lanes(vr, lanes),
+                simd.xor_lanes(vi, lanes),
+                simd.xor_lanes(ur, lanes),
+                simd.xor_lanes(ui, lanes),
+            )
             simd.store_line(p, u, ar * ur - ai * ui + br * qr - bi * qi)
             simd.store_line(p, u + w, ar * ui + ai * ur + br * qi + bi * qr)
             simd.store_line(p, v, dr * vr - di * vi + cr * rr - ci * ri)
@@ -142,8 +157,14 @@ def pair_mixed(p, rows, c, x, fixed, value, s, z, lanes, half):
             u, v = 2 * w * j, 2 * w * (j ^ x)
             k = (4 + 4 * (s ^ simd.parity(j & z)) + turn) * w
             b, e = simd.load_line(c, k), simd.load_line(c, k + 2 * w)
-            ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
-            qr, qi, rr, ri = simd.xor_lanes(vr, lanes), simd.xor_lanes(vi, lanes), simd.xor_lanes(ur, lanes), simd.xor_lanes(ui, lanes)
+            ur, ui, vr, vi = simd.load_line(p,
+                                            u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
+            qr, qi, rr, ri = (
+                simd.xor_lanes(vr, lanes),
+                simd.xor_lanes(vi, lanes),
+                simd.xor_lanes(ur, lanes),
+                simd.xor_lanes(ui, lanes),
+            )
             if turn:
                 qr, qi, rr, ri = -qi, qr, -ri, rr
             simd.store_line(p, u, ar * ur + b * qr)
@@ -261,8 +282,10 @@ def dense2(p, rows, c, fixed, value, x, lanes):
         for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             r, s, t, u = 2 * w * j, 2 * w * (j | low), 2 * w * (j | high), 2 * w * (j | x)
-            ar, ai, br, bi = simd.load_line(p, r), simd.load_line(p, r + w), simd.load_line(p, s), simd.load_line(p, s + w)
-            cr, ci, dr, di = simd.load_line(p, t), simd.load_line(p, t + w), simd.load_line(p, u), simd.load_line(p, u + w)
+            ar, ai, br, bi = simd.load_line(p,
+                                            r), simd.load_line(p, r + w), simd.load_line(p, s), simd.load_line(p, s + w)
+            cr, ci, dr, di = simd.load_line(p,
+                                            t), simd.load_line(p, t + w), simd.load_line(p, u), simd.load_line(p, u + w)
             _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
             _four(p, w, s, c, 8 * w, ar, ai, br, bi, cr, ci, dr, di)
             _four(p, w, t, c, 16 * w, ar, ai, br, bi, cr, ci, dr, di)
@@ -272,8 +295,14 @@ def dense2(p, rows, c, fixed, value, x, lanes):
         for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             r, s = 2 * w * j, 2 * w * (j | low)
-            ar, ai, cr, ci = simd.load_line(p, r), simd.load_line(p, r + w), simd.load_line(p, s), simd.load_line(p, s + w)
-            br, bi, dr, di = simd.xor_lanes(ar, lanes), simd.xor_lanes(ai, lanes), simd.xor_lanes(cr, lanes), simd.xor_lanes(ci, lanes)
+            ar, ai, cr, ci = simd.load_line(p,
+                                            r), simd.load_line(p, r + w), simd.load_line(p, s), simd.load_line(p, s + w)
+            br, bi, dr, di = (
+                simd.xor_lanes(ar, lanes),
+                simd.xor_lanes(ai, lanes),
+                simd.xor_lanes(cr, lanes),
+                simd.xor_lanes(ci, lanes),
+            )
             _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
             _four(p, w, s, c, 8 * w, ar, ai, br, bi, cr, ci, dr, di)
             i = (i + fixed + 1) & ~fixed
@@ -282,8 +311,12 @@ def dense2(p, rows, c, fixed, value, x, lanes):
         for _ in range(rows >> simd.popcount(fixed)):
             r = 2 * w * (i | value)
             ar, ai = simd.load_line(p, r), simd.load_line(p, r + w)
-            br, bi, cr, ci = simd.xor_lanes(ar,
-                                     first), simd.xor_lanes(ai, first), simd.xor_lanes(ar, lanes ^ first), simd.xor_lanes(ai, lanes ^ first)
+            br, bi, cr, ci = (
+                simd.xor_lanes(ar, first),
+                simd.xor_lanes(ai, first),
+                simd.xor_lanes(ar, lanes ^ first),
+                simd.xor_lanes(ai, lanes ^ first),
+            )
             dr, di = simd.xor_lanes(ar, lanes), simd.xor_lanes(ai, lanes)
             _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
             i = (i + fixed + 1) & ~fixed
@@ -292,9 +325,13 @@ def dense2(p, rows, c, fixed, value, x, lanes):
 @template
 def _four(p, w, u, c, at, ar, ai, br, bi, cr, ci, dr, di):
     """Write row of a 4x4 matrix times vector, its vectors being at `c[at]`."""
-    er, ei, fr, fi = simd.load_line(c, at), simd.load_line(c, at + w), simd.load_line(c, at + 2 * w), simd.load_line(c, at + 3 * w)
+    er, ei, fr, fi = simd.load_line(c, at), simd.load_line(c, at + w), simd.load_line(
+        c, at + 2 * w
+    ), simd.load_line(c, at + 3 * w)
     re, im = er * ar - ei * ai + fr * br - fi * bi, er * ai + ei * ar + fr * bi + fi * br
-    er, ei, fr, fi = simd.load_line(c, at + 4 * w), simd.load_line(c, at + 5 * w), simd.load_line(c, at + 6 * w), simd.load_line(c, at + 7 * w)
+    er, ei, fr, fi = simd.load_line(
+        c, at + 4 * w
+    ), simd.load_line(c, at + 5 * w), simd.load_line(c, at + 6 * w), simd.load_line(c, at + 7 * w)
     simd.store_line(p, u, re + er * cr - ei * ci + fr * dr - fi * di)
     simd.store_line(p, u + w, im + er * ci + ei * cr + fr * di + fi * dr)
 

@@ -151,7 +151,8 @@ class TrajectoriesResult(Result):
     Nothing but the program is kept: what is asked for is computed, from the same random numbers.
     """
 
-    def __init__(self, program: TrajectoryProgram, values: np.ndarray, initial: np.ndarray | None, shots: int, seed: int,
+    def __init__(self, program: TrajectoryProgram, values: np.ndarray, initial: np.ndarray | None, shots: int,
+                 seed: int,
                  num_clbits: int):
         self.num_qubits, self.shots, self.seed = program.gates.num_qubits, shots, seed
         self._program, self._values, self._num_clbits = program, values, num_clbits

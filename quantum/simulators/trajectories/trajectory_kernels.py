@@ -292,14 +292,16 @@ def run_chunk(context, index):
     w = carray(context, (CONTEXT,))
     n, chunks, shots, first, draws_each, num_bits, dense = w[0], w[1], w[2], w[3], w[4], w[5], w[6]
     k0, k1 = np.uint32(w[7]), np.uint32(w[8])
-    rows, ints = carray(simd.pointer_to(w[9], np.int64), (w[10], ROW)), carray(simd.pointer_to(w[11], np.int64), (w[12],))
+    rows, ints = carray(simd.pointer_to(w[9], np.int64),
+                        (w[10], ROW)), carray(simd.pointer_to(w[11], np.int64), (w[12],))
     table, ops = (
         carray(simd.pointer_to(w[13], np.float64), (w[14],)),
         carray(simd.pointer_to(w[15], np.int64), (w[16], OP_COLUMNS)),
     )
     coefficients, initial = carray(simd.pointer_to(w[17], np.float64),
                                    (w[18],)), carray(simd.pointer_to(w[19], np.float64), (w[20],))
-    samples, values = carray(simd.pointer_to(w[21], np.int64), (shots,)), carray(simd.pointer_to(w[22], np.float64), (shots,))
+    samples, values = carray(simd.pointer_to(w[21], np.int64),
+                             (shots,)), carray(simd.pointer_to(w[22], np.float64), (shots,))
     out_bits, final = carray(simd.pointer_to(w[23], np.uint8),
                              (shots, num_bits)), carray(simd.pointer_to(w[24], np.float64), (w[25],))
     terms = w[26]

@@ -51,7 +51,8 @@ def lower(instructions: Sequence[Instruction], num_qubits: int, parameters: tupl
     for q in range(num_qubits):
         maker.apply(q)
     gates = Program.from_builder(num_qubits, parameters, data, maker.builder)
-    return TrajectoryProgram(gates, np.array(maker.rows, np.int64).reshape(-1, k.ROW), np.array([*maker.ints, 0], np.int64),
+    return TrajectoryProgram(gates, np.array(maker.rows, np.int64).reshape(-1, k.ROW),
+                             np.array([*maker.ints, 0], np.int64),
                    np.array([*maker.table, 0.0]), maker.draws + 1, maker.dense)
 
 

@@ -31,8 +31,18 @@ class FunctionEngine:
         self.kernels = _kernels(search, fingerprint(*model.functions), *functions)
         embedding, prior, value = np.zeros((rows, *shape), dtype), np.zeros((rows, actions), f32), np.zeros(rows, f32)
         self._arrays = LearnedArrays(
-            np.empty((rows, nodes, *shape), dtype), np.empty((rows, nodes), f32), embedding, prior, value,
-            embedding.copy(), np.zeros(rows, np.int64), embedding.copy(), value.copy(), value.copy(), prior.copy(), value.copy(),
+            np.empty((rows, nodes, *shape), dtype),
+            np.empty((rows, nodes), f32),
+            embedding,
+            prior,
+            value,
+            embedding.copy(),
+            np.zeros(rows, np.int64),
+            embedding.copy(),
+            value.copy(),
+            value.copy(),
+            prior.copy(),
+            value.copy(),
         )
 
     def run(self, search, tree, noise, observations, legal, params, seed):

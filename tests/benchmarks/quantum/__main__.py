@@ -94,7 +94,7 @@ NOTES = """Ratios are a peer's median (with --quick: least) time over ours; abov
 gradients those of all sweeps together. The limit is the slower of arithmetic and memory at what this machine was measured to do;
 states of one block stay in the cache and move nothing. dense_24_layers is the time of one gate of 24 that share passes, not of a
 gate on its own. In uccsd cases tools without excitation gates run the Pauli rotations that make up each excitation.
-"""
+"""  # noqa: E501
 
 
 def show(rows):

@@ -108,7 +108,7 @@ def row(name, threads, bench, times, starts):
 NOTES = """In brackets, and under "best peer": a peer's median time over ours; above 1x triskele is faster. The first call is the making of everything and
 one call, imports left out: cold with nothing compiled, warm in a new process after that. Trainings end at the mean return that the
 case asks for, each with another seed; a first call that is a training is one too.
-"""
+"""  # noqa: E501
 
 
 def show(rows):

@@ -58,7 +58,8 @@ def test_lowest_integer_over_minus_one():
 
 def test_nan_and_infinity_stay_visible():
     x = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0])
-    assert_agree(lambda x: (np.maximum(x, 0.0), np.minimum(x, 0.5), x - x, 1 / x, np.sqrt(x), np.max(x), np.min(x[1:])), x,
+    assert_agree(lambda x: (np.maximum(x, 0.0), np.minimum(x, 0.5), x - x, 1 / x, np.sqrt(x), np.max(x), np.min(x[1:])),
+                 x,
           ulp=0)
 
 
@@ -73,7 +74,8 @@ def test_reductions_over_every_subset_of_axes(shape, rng):
             assert_agree(lambda x, axes=axes: (np.sum(x * 2, axis=axes), np.prod(np.cos(x), axis=axes),
                                         np.any(x > 1, axis=axes)), x, ulp=64)
             if x.size:
-                assert_agree(lambda x, axes=axes: (np.max(x, axis=axes), np.min(-x, axis=axes, keepdims=True)), x, ulp=0)
+                assert_agree(lambda x, axes=axes: (np.max(x, axis=axes), np.min(-x, axis=axes, keepdims=True)), x,
+                             ulp=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.int32, np.uint8])
@@ -126,7 +128,8 @@ def test_products_of_transposed_operands(rng):
 
 def test_gather_and_scatter(rng):
     x, i = rng.normal(size=(6, 3)), np.array([0, -1, 2, 2])
-    assert_agree(lambda x, i: (x[i], x[i, 1], core.index_add(x, i, 1.0), core.index_update(x, i[:3], x[:3] * 2)), x, i, ulp=1)
+    assert_agree(lambda x, i: (x[i], x[i, 1], core.index_add(x, i, 1.0), core.index_update(x, i[:3], x[:3] * 2)), x, i,
+                 ulp=1)
 
 
 def test_indices_out_of_bounds_are_errors(rng):

@@ -299,7 +299,7 @@ define void @f(ptr %a, ptr %b, ptr %c) {
   call void @tsk.gemm.f64(i64 3, i64 4, i64 5, ptr %a, i64 5, i1 false, ptr %b, i64 4, i1 false, ptr %c, i64 4, i1 false)
   ret void
 }
-"""
+"""  # noqa: E501
     )
     rng = np.random.default_rng(0)
     a, b, c = rng.random((3, 5)), rng.random((5, 4)), np.empty((3, 4))

@@ -41,7 +41,7 @@ def test_slices_and_transpositions_are_read_and_written_in_place(rng):
     "f",
     [
         lambda a, b: a @ b, lambda a, b: a[:,
-                                           ::2] @ b[::2], lambda a, b: a[3:30] @ b[:, 5:25], lambda a, b: a.T[::-1].T @ b[::-1],
+                                           ::2] @ b[::2], lambda a, b: a[3:30] @ b[:, 5:25], lambda a, b: a.T[::-1].T @ b[::-1],  # noqa: E501
         lambda a, b: b.T @ a.T, lambda a, b: (2 * a).T[:10].T @ b[:10], lambda a, b: np.einsum("ik,kj->ji", a, b),
     ],
 )

@@ -50,13 +50,14 @@ BaseContext.add_dynamic_addr = add_dynamic_addr
 code = pytest.main(sys.argv[1:])
 print("addresses:", sorted(set(kept)))
 sys.exit(code)
-"""
+"""  # noqa: E501
 
 
 def check_for(cpu, tests, minutes, printed=""):
     """Run tests for the Numba CPU name `cpu`, and check that they pass and print `printed`.
 
-    Addresses are handed out when a kernel is compiled, so that only the kernels of a run that passed are kept for later runs.
+    Addresses are handed out when a kernel is compiled, so that only the kernels of a run that passed are kept for later
+    runs.
     """
     available = subprocess.run([sys.executable, "-c",
                                 "import llvmlite.binding as l; print(l.get_host_cpu_features().flatten())"],

@@ -49,7 +49,7 @@ body:
   br i1 %e, label %exit, label %body
 exit:
   ret void
-}}""")
+}}""")  # noqa: E501
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()

@@ -194,7 +194,7 @@ def test_holomorphic_functions(f, slope):
 
 @pytest.mark.parametrize("f", [lambda z: z * np.conj(z), lambda z: np.sign(z), lambda z: np.angle(z),
                                lambda z: np.real(z) + 1j * np.imag(z) ** 2, np.abs,
-                               lambda z: np.nan_to_num(z), lambda z: np.sqrt(z) ** 3, lambda z: z**2.5, lambda z: 2.0**z, lambda z: z / np.abs(z)])
+                               lambda z: np.nan_to_num(z), lambda z: np.sqrt(z) ** 3, lambda z: z**2.5, lambda z: 2.0**z, lambda z: z / np.abs(z)])  # noqa: E501
 def test_functions_of_complex_numbers(f, rng):
     z = np.array([0.6 + 0.3j, -0.7 + 0.5j, 0.4 - 0.9j, -0.5 - 0.6j])  # away from the cut along the negative axis
     assert_as_numpy(f, z)

@@ -46,7 +46,7 @@ def test_namespace_is_the_array_api():
     meshgrid min minimum moveaxis multiply nan negative newaxis nextafter nonzero not_equal ones ones_like permute_dims pi positive pow prod real
     reciprocal remainder repeat reshape result_type roll round searchsorted sign signbit sin sinh sort sqrt square squeeze stack std subtract sum take
     take_along_axis tan tanh tensordot tile tril triu trunc uint16 uint32 uint64 uint8 unique_all unique_counts unique_inverse unique_values unstack var
-    vecdot where zeros zeros_like linalg fft __array_namespace_info__ __array_api_version__""".split()
+    vecdot where zeros zeros_like linalg fft __array_namespace_info__ __array_api_version__""".split()  # noqa: E501
     assert not [name for name in names if not hasattr(cnp, name)]
 
 

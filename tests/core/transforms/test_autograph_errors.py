@@ -93,7 +93,8 @@ def test_loop_variables_that_change_type():
             x = x - 1
         return mode
 
-    assert "mode is not an array and must stay the same in a traced loop, it was 'a' and became 'b'" in message(static, 1.0)
+    assert "mode is not an array and must stay the same in a traced loop, it was 'a' and became 'b'" in message(static,
+                                                                                                                1.0)
 
 
 def test_conditions_that_are_no_scalars():

@@ -361,7 +361,7 @@ def looked_up(x):
 
 
 @pytest.mark.parametrize("f", [known_by_two_names, list_in_place, handled, told_apart, told_apart_elsewhere, looked_up,
-                               powers, large_power, products, a_list, names, slices, counted, collected, remembered, sometimes, drawn, consumed, shared, rebound,
+                               powers, large_power, products, a_list, names, slices, counted, collected, remembered, sometimes, drawn, consumed, shared, rebound,  # noqa: E501
                                attribute, popped, random, growing])
 def test_copies_where_a_loop_might_mean_something_else(f):
     x = np.linspace(0.1, 0.7, 3)

@@ -36,7 +36,7 @@ def weights(rng):
 
 @pytest.mark.parametrize("transform", [
     grad, lambda f: lambda p: jvp(f, (p,),
-                                  (p,))[1], lambda f: grad(lambda p: np.sum(grad(f)(p)["w"] ** 2)), lambda f: lambda p: hessian(f)(p)["w"],
+                                  (p,))[1], lambda f: grad(lambda p: np.sum(grad(f)(p)["w"] ** 2)), lambda f: lambda p: hessian(f)(p)["w"],  # noqa: E501
     lambda f: lambda p: vmap(grad(f))({k: np.stack([v, 2 * v]) for k, v in p.items()})["b"],
 ], ids=["grad", "jvp", "grad of grad", "hessian", "vmap of grad"])
 def test_every_transform_gives_the_same_numbers(weights, rng, transform):

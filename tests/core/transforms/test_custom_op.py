@@ -211,7 +211,7 @@ void scaled(const double *x, const int64_t *shape, const double *factor, const i
 }
 void shifted(int n, double shift, const double *x, double *out) { for (int i = 0; i < n; i++) out[i] = x[i] + shift; }
 double cube(double x) { return x * x * x; }
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")

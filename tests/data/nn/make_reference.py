@@ -1,7 +1,7 @@
 """Writes torch_reference.npz: layers and optimisers as PyTorch computes them, float64 (run with PyTorch 2.13 installed).
 
 The numbers are PyTorch's output on random inputs made here; no data of others is involved.
-"""
+"""  # noqa: E501
 
 from pathlib import Path
 

@@ -6,7 +6,7 @@ all runs at all temperatures (cold runs on the one side begin there), and are jo
     ln(p / q) at 300 K = ln(p / q) at T + ln Z_p(300) / Z_p(T) - ln Z_q(300) / Z_q(T)
 
     python tests/data/sponge/ala2_vacuum/make_populations.py FOLDER [--ns 16]      some hours; FOLDER keeps the runs
-"""
+"""  # noqa: E501
 
 import argparse
 import json
@@ -20,8 +20,17 @@ from triskele.sponge import analysis, cv, units
 HERE = Path(__file__).parent
 TARGET, HOT = 300.0, (500.0, 600.0, 710.0)
 #       temperature, seeds, whether the run begins at phi > 0
-RUNS = [(300.0, (1,), False), (360.0, (1,), False), (420.0, (1, 2, 3), False), (450.0, (1, 2), False), (300.0, (5,), True),
-        (360.0, (5,), True), (500.0, (1, 2, 3, 4), False), (600.0, range(6), False), (710.0, range(8), False)]
+RUNS = [
+    (300.0, (1,), False),
+    (360.0, (1,), False),
+    (420.0, (1, 2, 3), False),
+    (450.0, (1, 2), False),
+    (300.0, (5,), True),
+    (360.0, (5,), True),
+    (500.0, (1, 2, 3, 4), False),
+    (600.0, range(6), False),
+    (710.0, range(8), False),
+]
 EDGES = {"C5": (120, -112), "C7eq": (-112, 0), "C7ax": (0, 120)}
 REGIONS = {name: analysis.Rectangle(phi=tuple(np.radians(ends))) for name, ends in EDGES.items()}
 PIECE = 4.0  # ns: pieces of runs are what the bootstrap draws
@@ -50,7 +59,7 @@ def simulate(temperature, seed, right, ns, path):
 
 
 def log_partition(parts):
-    """ln Z(T) up to a constant, as a function of T, from energies [(T, energies), ...]; and weights of samples at 300 K."""
+    """ln Z(T) up to a constant, as a function of T, from energies [(T, energies), ...]; and weights of samples at 300 K."""  # noqa: E501
     temperatures = np.unique([t for t, _ in parts])
     counts = np.array([sum(len(e) for t, e in parts if t == k) for k in temperatures])
     temperatures, counts = temperatures[counts > 50], counts[counts > 50]

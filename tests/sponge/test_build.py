@@ -1,6 +1,6 @@
 """Building: water boxes, virtual sites, hydrogens, solvent and ions."""
 
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -241,14 +241,8 @@ def test_bad_requests_for_solvent(heavy, options, message):
 
 
 def test_without_openmm_the_error_names_the_extra(heavy, monkeypatch):
-    true_import = builtins.__import__
-
-    def no_openmm(name, *args, **kwargs):
-        if name.split(".")[0] in ("openmm", "pdbfixer"):
-            raise ImportError(name)
-        return true_import(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", no_openmm)
+    for name in ("openmm", "openmm.app", "pdbfixer"):
+        monkeypatch.setitem(sys.modules, name, None)
     for call in (lambda: build.add_hydrogens(heavy), lambda: build.solvate(heavy, PROTEIN, padding=1)):
         with pytest.raises(ImportError, match=r"pip install triskele\[md\]"):
             call()

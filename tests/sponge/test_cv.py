@@ -168,7 +168,7 @@ def test_periodic_differences():
     (lambda: cv.rmsd([0, 1, 2], np.outer(np.arange(3.0), [1, 2, 3])), "must not lie on a line"),
     (lambda: cv.rmsd([0, 1, 2], chain(0, 3), weights=[1, -1, 1]), "weights must be 3 numbers >= 0"),
     (lambda: cv.coordination([0], [0], r0=0.3), "must hold different atoms"),
-    (lambda: cv.coordination([0], [1], r0=0.0), "r0 must be a positive distance"),
+    (lambda: cv.coordination([0], [1], r0=0.0), "r0 must be a positive number"),
     (lambda: cv.coordination([0], [1], r0=0.3, n=12, m=6), "0 < n < m"),
     (lambda: cv.radius_of_gyration([3, 4], masses=[0.0, 0.0]), "masses must be 2 numbers"),
     (lambda: cv.function(3.0, [0]), "must be a function"),

@@ -9,7 +9,7 @@ from triskele.sponge.engine.engine import Engine
 from triskele.sponge.errors import BrokenSimulationError, ConstraintError
 from triskele.sponge.run.minimize import minimize
 from triskele.sponge.system import System
-from triskele.sponge.testing import example_system
+from triskele.sponge.testing import spring_system
 from triskele.sponge.topology import Topology
 from triskele.sponge.virtual_sites import place_all
 
@@ -108,7 +108,7 @@ def test_energies_that_stay_infinite_name_the_atoms():
 
 
 def test_massless_atoms_stay_and_sites_follow():
-    system = example_system(units=1)
+    system = spring_system(units=1)
     frozen = system.copy()
     frozen.masses[11] = 0
     frozen.positions[11] += 0.05

@@ -60,7 +60,7 @@ def check_qubits(qubits: int | Iterable[int] | None, n: int, where: str) -> tupl
         return tuple(range(n))
     chosen = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
     for q in chosen:
-        check.integer(q, f"{where}: qubits", 0, n - 1, error=CircuitError)
+        check.integer(q, f"{where}: each of the qubits", 0, n - 1, error=CircuitError)
     if len(set(chosen)) != len(chosen):
         raise CircuitError(f"{where}: qubits must differ, got {list(map(int, chosen))}")
     return tuple(map(int, chosen))

@@ -87,7 +87,7 @@ def lower_gate(builder: Builder, instruction: Instruction, index: dict[str, int]
     Raises
     ------
     SimulatorError
-        If it is no gate, or has a classical condition.
+        If it is not a gate, or has a classical condition.
     """
     gate, qubits, params, controls, _, condition = instruction
     if condition is not None or not isinstance(gate, Gate):

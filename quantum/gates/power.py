@@ -19,7 +19,7 @@ def power(instruction: Instruction, exponent: float) -> Instruction:
     Raises
     ------
     CircuitError
-        If it is no gate, or has parameters that are not numbers.
+        If it is not a gate, or has parameters that are not numbers.
 
     Examples
     --------

@@ -140,7 +140,7 @@ def test_results_are_states_too():
 
 
 def test_qubits_that_are_none():
-    with pytest.raises(CircuitError, match="partial_trace: qubits must be integers from 0 to 1, got 2"):
+    with pytest.raises(CircuitError, match="partial_trace: each of the qubits must be an integer from 0 to 1, got 2"):
         states.partial_trace(BELL, [2])
     with pytest.raises(CircuitError, match="differ"):
         states.probabilities(BELL, [0, 0])

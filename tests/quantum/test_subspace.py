@@ -226,7 +226,7 @@ def test_samples_and_shots_are_those_of_the_state_vector():
     (quantum.Circuit(2).xx_minus_yy("a", 0.0, 0, 1), r"gate xx_minus_yy \(instruction 0\)"),
     (quantum.Circuit(2).ecr(0, 1), r"gate ecr \(instruction 0\)"),
     (quantum.Circuit(2).x(0).reset(0), "reset"),
-    (quantum.Circuit(2).depolarizing(0.1, 0), "no gate"),
+    (quantum.Circuit(2).depolarizing(0.1, 0), "is not a gate"),
     (quantum.Circuit(63), "at most 62 qubits"),
 ])
 def test_says_which_gate_does_not_conserve_particles(circuit, message):

@@ -194,7 +194,8 @@ def raising(observations):
 
 
 @pytest.mark.parametrize(("result", "message"), [
-    (raising, r"TicTacToe: evaluator, called with 1 positions? .* \(\d,\) .* raised ZeroDivisionError: no weights"),
+    (raising, r"TicTacToe: evaluator, called with 1 position, the first of which is \(\d,\) from the root: raised "
+              r"ZeroDivisionError: no weights"),
     (lambda o: (np.zeros((len(o), 8)), np.zeros(len(o))),
      r"TicTacToe: .* logits must have shape \(1, 9\), got \(1, 8\)"),
     (lambda o: (np.zeros((len(o), 9)), np.zeros((len(o), 3))),

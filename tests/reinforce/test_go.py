@@ -234,5 +234,5 @@ def test_impossible_boards(size):
 
 @pytest.mark.parametrize("komi", [np.nan, "6.5"])
 def test_impossible_komi(komi):
-    with pytest.raises(rl.GameError, match="Go: komi must be a number"):
+    with pytest.raises(rl.GameError, match="Go: komi must be a finite number"):
         rl.games.Go(9, komi)

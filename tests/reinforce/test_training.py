@@ -87,7 +87,7 @@ class TestLoop:
             agent.train(wrong, progress=False)
 
     def test_nothing_left_to_do(self, agent):
-        with pytest.raises(ValueError, match="no training is left unfinished"):
+        with pytest.raises(ValueError, match="there is no unfinished training"):
             agent.train(progress=False)
 
     def test_a_report_that_is_no_function_is_refused_before_the_first_step(self, agent):
@@ -254,7 +254,7 @@ class TestReports:
         path = tmp_path / "curve.csv"
         agent.train(10, progress=False)
         path.write_text("my notes\n")
-        with pytest.raises(rl.ReinforceError, match="must be a table of a training"):
+        with pytest.raises(rl.ReinforceError, match="must be the table of a training"):
             agent.train(10, report=rl.CSV(path), progress=False)
         assert path.read_text() == "my notes\n"
 

@@ -190,7 +190,7 @@ class _Part:
         """Have the Python evaluator value the first `used` rows; returns how many values it gives for each."""
         t, node = self.leaves[0]
         where = (
-            f"{self.engine.game.name}: evaluator, called with {used} positions, the first of which is "
+            f"{self.engine.game.name}: evaluator, called with {used} position{'s' * (used > 1)}, the first of which is "
             f"{moves_to(tree, t, node)} from the root"
         )
         priors, values = self.engine.evaluator.evaluate(where, self.engine.game, self.observations[:used].copy(),

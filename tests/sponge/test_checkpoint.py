@@ -63,7 +63,7 @@ from triskele import sponge
 
 folder = Path({root!r}) / "tests/data/sponge/ala2_explicit_pme"
 files = folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz"
-    system = sponge.load.load(*files, constraints="h-bonds")
+system = sponge.load(*files, constraints="h-bonds")
 system.nonbonded.update(tolerance=1e-4)
 sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=3,
                         barostat=sponge.MonteCarloBarostat(pressure=1.0, every=5))
@@ -120,8 +120,8 @@ def test_neighbour_lists_do_not_remember_in_which_box_a_run_was_resumed(tmp_path
     folder = ROOT / "tests/data/sponge/ala2_explicit_pme"
 
     def make():
-        system = sponge.load.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
-                                  constraints="h-bonds")
+        system = sponge.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
+                             constraints="h-bonds")
         return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
                                  barostat=barostat)
 

@@ -78,8 +78,8 @@ resume = true
 
 def test_a_file_makes_the_run_that_python_makes(folder):
     sim = run_config(write(folder, FULL.replace("{run}", "steps = 50")))
-    system = sponge.load.load(folder / "alanine-dipeptide.prmtop", folder / "alanine-dipeptide.crd",
-                              constraints="h-bonds")
+    system = sponge.load(folder / "alanine-dipeptide.prmtop", folder / "alanine-dipeptide.crd",
+                         constraints="h-bonds")
     system.nonbonded.update(method="none")
     other = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=4,
                               precision="double")

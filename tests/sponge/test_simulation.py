@@ -39,8 +39,8 @@ def springs(integrator=None, n=10, box=None, **options):
 def peptide():
     """Alanine dipeptide in 749 rigid waters."""
     folder = DATA / "ala2_explicit_pme"
-    return sponge.load.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
-                            constraints="h-bonds")
+    return sponge.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
+                       constraints="h-bonds")
 
 
 def solvated(peptide, **options):

@@ -64,7 +64,7 @@ def source_stamp(path: str) -> bytes:
 
 
 _IMPORT = re.compile(r"^\s*(?:from\s+(\.*)([\w.]*)\s+import\s+(\([^)]*\)|.*)|import triskele([\w.]*))", re.MULTILINE)
-_NAME = re.compile(r"\w+(?=\s*(?:,|\)|#|$|\s+as\s))", re.MULTILINE)
+_NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?\s*(?=,|\)|#|$)", re.MULTILINE)
 _TYPES_ONLY = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", re.MULTILINE)
 _SUITE = Path(__file__).parents[2]  # .../triskele
 
@@ -116,23 +116,28 @@ def _package(place: Path) -> set[Path]:
 
 @cache
 def _face(path: Path) -> dict[str, tuple[Path, str]]:
-    """Return the origins of the names that `path` re-exports; empty for a file that does more than import.
+    """Return the home of each name that `path`, or the stub beside it, only passes on; empty if the file does more.
 
     A kernel that takes `simd` from `core.extend` depends on `simd`, not on the whole core.
     """
-    if not path.exists():
+    stub = path.with_suffix(".pyi")
+    source = stub if stub.exists() else path
+    text = source.read_text() if source.exists() else "def"
+    if _DOES_MORE.search(text):
         return {}
     bound = {}
-    for node in ast.parse(path.read_text()).body:
+    for node in ast.parse(text).body:
         if isinstance(node, ast.ImportFrom):
             place = _place(path, "." * node.level, node.module or "")
             if node.names[0].name == "*":
                 return {}
             bound.update({a.asname or a.name: (place, a.name) for a in node.names if place is not None})
-        elif not (isinstance(node, ast.Expr)
-                  and isinstance(node.value, ast.Constant)) and "__all__" not in ast.unparse(node):
+        elif not isinstance(node, ast.Expr) and "__all__" not in ast.unparse(node):
             return {}
     return bound
+
+
+_DOES_MORE = re.compile(r"^(?:def|class|async|if|for|while|with|try|@)", re.MULTILINE)  # spares parsing most files
 
 
 _DIGEST = 16

@@ -62,16 +62,23 @@ def test_second_process_hits_and_an_edited_callee_misses(suite):
 FACE = "'''A door.'''\nfrom .callee import scale as scale\nfrom .other import add\n__all__ = [\"add\", \"scale\"]\n"
 
 
-@pytest.mark.parametrize("home", [".callee", ".door", "..core.callee", "..core.door", "triskele.core.door"])
-def test_edits_are_seen_through_relative_imports_and_doors(suite, home):
+LAZY = "import importlib\ndef __getattr__(name):\n    return getattr(importlib.import_module('triskele.core.callee'), name)\n"
+
+
+@pytest.mark.parametrize("home, stub", [(".callee", False), (".door", False), ("..core.callee", False),
+                                        ("..core.door", True), ("triskele.core.door", True)])
+def test_edits_are_seen_through_relative_imports_and_doors(suite, home, stub):
     """A door, which only passes names on, is seen through: what else it passes on does not matter."""
     core = suite / "triskele" / "core"
     callee, caller, other = core / "callee.py", core / "caller.py", core / "other.py"
     callee.write_text(callee.read_text().replace("from triskele.core.kernels", "from .kernels"))
     other.write_text("def add(x):\n    return x\n")
     (core / "door.py").write_text(FACE)
-    caller.write_text(caller.read_text().replace("from triskele.core.callee",
-                                                 f"from {home}").replace("from triskele.core.k", "from .k"))
+    if stub:  # a lazy face: only its stub says where the names come from
+        (core / "door.pyi").write_text(FACE)
+        (core / "door.py").write_text(LAZY)
+    text = caller.read_text().replace("from triskele.core.callee import scale", f"from {home} import scale as scale")
+    caller.write_text(text.replace("from triskele.core.k", "from .k"))
     assert run(suite) == (12.0, 0, 1)
     other.write_text("def add(x):\n    return -x\n")
     assert run(suite) == (12.0, 1, 0)
@@ -104,6 +111,16 @@ def test_edits_are_seen_in_a_package_of_the_users(suite):
     assert run(suite, code) == (12.0, 0, 1)
     (package / "callee.py").write_text((package / "callee.py").read_text().replace("2.0", "3.0"))
     assert run(suite, code) == (18.0, 0, 1)
+
+
+def test_kernels_behind_the_door_of_the_core_are_followed():
+    """What `core.extend` offers is part of a kernel's stamp; the rest of the core, and a renamed import, are not."""
+    found, waiting = set(), {SOURCES.parents[2] / "sponge/potentials/term_kernels.py"}
+    while waiting:
+        found |= waiting
+        waiting = set().union(*(njit._source(p)[1] for p in waiting)) - found
+    names = {"/".join(p.parts[-2:]) for p in found}
+    assert {"simd/lanes.py", "simd/memory.py"} <= names and "compile/jit.py" not in names
 
 
 def test_damaged_cache_files_only_cost_time(suite):

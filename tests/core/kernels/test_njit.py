@@ -60,9 +60,10 @@ def test_second_process_hits_and_an_edited_callee_misses(suite):
 
 
 FACE = "'''A door.'''\nfrom .callee import scale as scale\nfrom .other import add\n__all__ = [\"add\", \"scale\"]\n"
-
-
-LAZY = "import importlib\ndef __getattr__(name):\n    return getattr(importlib.import_module('triskele.core.callee'), name)\n"
+LAZY = """import importlib
+def __getattr__(name):
+    return getattr(importlib.import_module('triskele.core.callee'), name)
+"""
 
 
 @pytest.mark.parametrize("home, stub", [(".callee", False), (".door", False), ("..core.callee", False),

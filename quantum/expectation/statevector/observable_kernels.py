@@ -6,6 +6,8 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd, template
 
+from ...simulators.statevector.rows import exchanged, store
+
 __all__ = ["TILE", "TILE_LINES", "apply_tile", "fill_tables"]
 
 TILE = 64  # blocks: 8 KB, which stay in the L1 cache while all rows are added
@@ -47,10 +49,8 @@ def apply_tile(base, size, rows, first_row, last_row, masks, weights, tables, ps
                 for k in range(first + 1, first + count):
                     c = c + simd.load_line_unaligned(weights, (2 * k + simd.parity((base | b) & masks[k])) * w)
             source, to = ((base | b) ^ x) * 2 * w, b * 2 * w
-            re, im = simd.xor_lanes(simd.load_line(psi, source + real),
-                                    lane), simd.xor_lanes(simd.load_line(psi, source + w - real), lane)
-            simd.store_line(out, to, simd.load_line(out, to) + c * sign * re)
-            simd.store_line(out, to + w, simd.load_line(out, to + w) + c * im)
+            re, im = exchanged(simd.load_line(psi, source + real), simd.load_line(psi, source + w - real), lane)
+            store(out, to, simd.load_line(out, to) + c * sign * re, simd.load_line(out, to + w) + c * im)
             s = (s - free) & free
             if s == 0:
                 break

@@ -15,6 +15,7 @@ from ...compile.schedule import CODE_COLUMNS, PASS_COLUMNS, PassColumn, Schedule
 from ...errors import SimulatorError
 from .coefficients import expand, fill_coefficients
 from .passes import BUFFER_ROWS, CONTEXT_WORDS, chunk
+from .rows import store
 
 __all__ = ["Block", "Packed", "align", "default_block", "make_coefficients", "pack", "run_passes", "simulate"]
 
@@ -169,8 +170,7 @@ def _split(state, start):
     w = simd.lanes_of(p)
     for u in range(0, (state.size - start) // (2 * w) * 2 * w, 2 * w):
         re, im = simd.unzip_lanes(simd.load_line(p, u), simd.load_line(p, u + w))
-        simd.store_line(p, u, re)
-        simd.store_line(p, u + w, im)
+        store(p, u, re, im)
 
 
 def simulate(program: Program, values: np.ndarray, dtype: Any = np.complex128, initial: np.ndarray | None = None,

@@ -8,6 +8,7 @@ from triskele.core.extend import kernel, simd, template
 
 from ...compile.schedule import CODE_COLUMNS
 from . import rows as loops
+from .rows import load, store
 
 __all__ = ["BUFFER_LINES", "BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk", "deposit", "interleave"]
 
@@ -88,10 +89,9 @@ def interleave(p, rows, outside, own):
     for _ in range(rows >> simd.popcount(outside)):
         u = 2 * w * (i | own)
         i = (i + outside + 1) & ~outside
-        re, im = simd.load_line(p, u), simd.load_line(p, u + w)
+        re, im = load(p, u)
         low, high = simd.zip_lanes(re, im)
-        simd.store_line(p, u, low)
-        simd.store_line(p, u + w, high)
+        store(p, u, low, high)
 
 
 @template

@@ -11,8 +11,28 @@ from __future__ import annotations
 
 from triskele.core.extend import simd, template
 
-__all__ = ["dense", "dense2", "diagonal", "lanes_general", "lanes_half", "pair_general", "pair_half", "pair_mixed",
-           "pair_swap"]
+__all__ = ["dense", "dense2", "diagonal", "exchanged", "lanes_general", "lanes_half", "load", "mix_exchanged",
+           "mix_general", "mix_imaginary", "mix_inside", "mix_inside_half", "mix_real", "pair_general", "pair_half",
+           "pair_mixed", "pair_swap", "scale", "store"]
+
+
+@template
+def load(p, u):
+    """Real and imaginary parts of the row at `p[u]`."""
+    return simd.load_line(p, u), simd.load_line(p, u + simd.lanes_of(p))
+
+
+@template
+def store(p, u, re, im):
+    """Write real and imaginary parts to the row at `p[u]`."""
+    simd.store_line(p, u, re)
+    simd.store_line(p, u + simd.lanes_of(p), im)
+
+
+@template
+def exchanged(re, im, lanes):
+    """A row with lane l ^ `lanes` in lane l."""
+    return simd.xor_lanes(re, lanes), simd.xor_lanes(im, lanes)
 
 
 @template
@@ -27,31 +47,8 @@ def pair_general(p, rows, c, x, fixed, value, s):
     """A PAIR of rows. Vectors of every PAIR: a, d, then b, c, then -b, -c; real and imaginary part of each."""
     w = simd.lanes_of(p)
     b = (4 + 4 * s) * w
-    ar, ai, dr, di = simd.load_line(c, 0), simd.load_line(c, w), simd.load_line(c, 2 * w), simd.load_line(c, 3 * w)
-    br, bi, cr, ci = simd.load_line(c,
-                                    b), simd.load_line(c,
-                                                       b + w), simd.load_line(c, b + 2 * w), simd.load_line(c,
-                                                                                                            b + 3 * w)
-    extra = free_bit(rows, fixed)
-    fixed |= extra
-    i = 0
-    for _ in range(rows >> simd.popcount(fixed)):
-        j = i | value
-        _general(p, w, j, j ^ x, ar, ai, br, bi, cr, ci, dr, di)
-        if extra:
-            j |= extra
-            _general(p, w, j, j ^ x, ar, ai, br, bi, cr, ci, dr, di)
-        i = (i + fixed + 1) & ~fixed
-
-
-@template
-def _general(p, w, j, k, ar, ai, br, bi, cr, ci, dr, di):
-    u, v = 2 * w * j, 2 * w * k
-    ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
-    simd.store_line(p, u, ar * ur - ai * ui + br * vr - bi * vi)
-    simd.store_line(p, u + w, ar * ui + ai * ur + br * vi + bi * vr)
-    simd.store_line(p, v, dr * vr - di * vi + cr * ur - ci * ui)
-    simd.store_line(p, v + w, dr * vi + di * vr + cr * ui + ci * ur)
+    numbers = load(c, 0) + load(c, b) + load(c, b + 2 * w) + load(c, 2 * w)
+    _each_pair(p, rows, x, fixed, value, mix_general, numbers)
 
 
 @template
@@ -59,46 +56,53 @@ def pair_half(p, rows, c, x, fixed, value, s, imaginary):
     """A PAIR of rows with real a and d; b and c are real, or with `imaginary` = 1 imaginary."""
     w = simd.lanes_of(p)
     b = (4 + 4 * s + imaginary) * w
-    a, d, b, e = simd.load_line(c, 0), simd.load_line(c, 2 * w), simd.load_line(c, b), simd.load_line(c, b + 2 * w)
+    numbers = simd.load_line(c, 0), simd.load_line(c, b), simd.load_line(c, b + 2 * w), simd.load_line(c, 2 * w)
+    if imaginary:
+        _each_pair(p, rows, x, fixed, value, mix_imaginary, numbers)
+    else:
+        _each_pair(p, rows, x, fixed, value, mix_real, numbers)
+
+
+@template
+def _each_pair(p, rows, x, fixed, value, mix, numbers):
+    w = simd.lanes_of(p)
     extra = free_bit(rows, fixed)
     fixed |= extra
     i = 0
-    if imaginary:
-        for _ in range(rows >> simd.popcount(fixed)):
-            j = i | value
-            _imaginary(p, w, j, j ^ x, a, b, e, d)
-            if extra:
-                j |= extra
-                _imaginary(p, w, j, j ^ x, a, b, e, d)
-            i = (i + fixed + 1) & ~fixed
-    else:
-        for _ in range(rows >> simd.popcount(fixed)):
-            j = i | value
-            _real(p, w, j, j ^ x, a, b, e, d)
-            if extra:
-                j |= extra
-                _real(p, w, j, j ^ x, a, b, e, d)
-            i = (i + fixed + 1) & ~fixed
+    for _ in range(rows >> simd.popcount(fixed)):
+        j = i | value
+        mix(p, 2 * w * j, 2 * w * (j ^ x), *numbers)
+        if extra:
+            j |= extra
+            mix(p, 2 * w * j, 2 * w * (j ^ x), *numbers)
+        i = (i + fixed + 1) & ~fixed
 
 
 @template
-def _imaginary(p, w, j, k, a, b, c, d):
-    u, v = 2 * w * j, 2 * w * k
-    ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
-    simd.store_line(p, u, a * ur - b * vi)
-    simd.store_line(p, u + w, a * ui + b * vr)
-    simd.store_line(p, v, d * vr - c * ui)
-    simd.store_line(p, v + w, d * vi + c * ur)
+def mix_general(p, u, v, ar, ai, br, bi, cr, ci, dr, di):
+    """[[a, b], [c, d]] on the rows at `p[u]` and `p[v]`."""
+    ur, ui = load(p, u)
+    vr, vi = load(p, v)
+    store(p, u, ar * ur - ai * ui + br * vr - bi * vi, ar * ui + ai * ur + br * vi + bi * vr)
+    store(p, v, dr * vr - di * vi + cr * ur - ci * ui, dr * vi + di * vr + cr * ui + ci * ur)
 
 
 @template
-def _real(p, w, j, k, a, b, c, d):
-    u, v = 2 * w * j, 2 * w * k
-    ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
-    simd.store_line(p, u, a * ur + b * vr)
-    simd.store_line(p, u + w, a * ui + b * vi)
-    simd.store_line(p, v, d * vr + c * ur)
-    simd.store_line(p, v + w, d * vi + c * ui)
+def mix_imaginary(p, u, v, a, b, c, d):
+    """[[a, i b], [i c, d]] on the rows at `p[u]` and `p[v]`."""
+    ur, ui = load(p, u)
+    vr, vi = load(p, v)
+    store(p, u, a * ur - b * vi, a * ui + b * vr)
+    store(p, v, d * vr - c * ui, d * vi + c * ur)
+
+
+@template
+def mix_real(p, u, v, a, b, c, d):
+    """[[a, b], [c, d]] on the rows at `p[u]` and `p[v]`."""
+    ur, ui = load(p, u)
+    vr, vi = load(p, v)
+    store(p, u, a * ur + b * vr, a * ui + b * vi)
+    store(p, v, d * vr + c * ur, d * vi + c * ui)
 
 
 @template
@@ -109,11 +113,10 @@ def pair_swap(p, rows, x, fixed, value):
     for _ in range(rows >> simd.popcount(fixed)):
         j = i | value
         u, v = 2 * w * j, 2 * w * (j ^ x)
-        ur, ui, vr, vi = simd.load_line(p, u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
-        simd.store_line(p, u, vr)
-        simd.store_line(p, u + w, vi)
-        simd.store_line(p, v, ur)
-        simd.store_line(p, v + w, ui)
+        ur, ui = load(p, u)
+        vr, vi = load(p, v)
+        store(p, u, vr, vi)
+        store(p, v, ur, ui)
         i = (i + fixed + 1) & ~fixed
 
 
@@ -124,54 +127,35 @@ def pair_mixed(p, rows, c, x, fixed, value, s, z, lanes, half):
     With `half` = 1 everything is real, with 2 b and c are imaginary and a and d real, with 0 it is complex.
     """
     w = simd.lanes_of(p)
-    ar, ai, dr, di = simd.load_line(c, 0), simd.load_line(c, w), simd.load_line(c, 2 * w), simd.load_line(c, 3 * w)
+    corners = load(c, 0) + load(c, 2 * w)
     i = 0
+    for _ in range(rows >> simd.popcount(fixed)):
+        j = i | value
+        mix_exchanged(p, 2 * w * j, 2 * w * (j ^ x), *corners, c, s ^ simd.parity(j & z), lanes, half)
+        i = (i + fixed + 1) & ~fixed
+
+
+@template
+def mix_exchanged(p, u, v, ar, ai, dr, di, c, odd, lanes, half):
+    """`pair_mixed` on the rows at `p[u]` and `p[v]`, with the opposite sign if `odd`."""
+    w = simd.lanes_of(p)
+    ur, ui = load(p, u)
+    vr, vi = load(p, v)
+    qr, qi = exchanged(vr, vi, lanes)
+    rr, ri = exchanged(ur, ui, lanes)
+    b = (4 + 4 * odd) * w
     if half == 0:
-        for _ in range(rows >> simd.popcount(fixed)):
-            j = i | value
-            u, v = 2 * w * j, 2 * w * (j ^ x)
-            b = (4 + 4 * (s ^ simd.parity(j & z))) * w
-            br, bi, cr, ci = (
-                simd.load_line(c, b),
-                simd.load_line(c, b + w),
-                simd.load_line(c, b + 2 * w),
-                simd.load_line(c, b + 3 * w),
-            )
-            ur, ui, vr, vi = simd.load_line(p,
-                                            u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
-            qr, qi, rr, ri = (
-                simd.xor_lanes(vr, lanes),
-                simd.xor_lanes(vi, lanes),
-                simd.xor_lanes(ur, lanes),
-                simd.xor_lanes(ui, lanes),
-            )
-            simd.store_line(p, u, ar * ur - ai * ui + br * qr - bi * qi)
-            simd.store_line(p, u + w, ar * ui + ai * ur + br * qi + bi * qr)
-            simd.store_line(p, v, dr * vr - di * vi + cr * rr - ci * ri)
-            simd.store_line(p, v + w, dr * vi + di * vr + cr * ri + ci * rr)
-            i = (i + fixed + 1) & ~fixed
+        br, bi = load(c, b)
+        cr, ci = load(c, b + 2 * w)
+        store(p, u, ar * ur - ai * ui + br * qr - bi * qi, ar * ui + ai * ur + br * qi + bi * qr)
+        store(p, v, dr * vr - di * vi + cr * rr - ci * ri, dr * vi + di * vr + cr * ri + ci * rr)
     else:
-        turn = half - 1
-        for _ in range(rows >> simd.popcount(fixed)):
-            j = i | value
-            u, v = 2 * w * j, 2 * w * (j ^ x)
-            k = (4 + 4 * (s ^ simd.parity(j & z)) + turn) * w
-            b, e = simd.load_line(c, k), simd.load_line(c, k + 2 * w)
-            ur, ui, vr, vi = simd.load_line(p,
-                                            u), simd.load_line(p, u + w), simd.load_line(p, v), simd.load_line(p, v + w)
-            qr, qi, rr, ri = (
-                simd.xor_lanes(vr, lanes),
-                simd.xor_lanes(vi, lanes),
-                simd.xor_lanes(ur, lanes),
-                simd.xor_lanes(ui, lanes),
-            )
-            if turn:
-                qr, qi, rr, ri = -qi, qr, -ri, rr
-            simd.store_line(p, u, ar * ur + b * qr)
-            simd.store_line(p, u + w, ar * ui + b * qi)
-            simd.store_line(p, v, dr * vr + e * rr)
-            simd.store_line(p, v + w, dr * vi + e * ri)
-            i = (i + fixed + 1) & ~fixed
+        b += (half - 1) * w
+        br, cr = simd.load_line(c, b), simd.load_line(c, b + 2 * w)
+        if half == 2:
+            qr, qi, rr, ri = -qi, qr, -ri, rr
+        store(p, u, ar * ur + br * qr, ar * ui + br * qi)
+        store(p, v, dr * vr + cr * rr, dr * vi + cr * ri)
 
 
 @template
@@ -181,27 +165,26 @@ def lanes_general(p, rows, c, fixed, value, s, z, lanes):
     Vectors: a (d where the highest bit of x is 1), -, then b (or c), -, then -b, -.
     """
     w = simd.lanes_of(p)
-    ar, ai = simd.load_line(c, 0), simd.load_line(c, w)
+    ar, ai = load(c, 0)
     extra = z & -z if z else free_bit(rows, fixed)
     fixed |= extra
     i = 0
     for _ in range(rows >> simd.popcount(fixed)):
         j = i | value
         b = (4 + 4 * (s ^ simd.parity(j & z))) * w
-        _inside(p, w, j, ar, ai, simd.load_line(c, b), simd.load_line(c, b + w), lanes)
+        mix_inside(p, 2 * w * j, ar, ai, *load(c, b), lanes)
         if extra:
             b = 12 * w - b if z else b
-            _inside(p, w, j | extra, ar, ai, simd.load_line(c, b), simd.load_line(c, b + w), lanes)
+            mix_inside(p, 2 * w * (j | extra), ar, ai, *load(c, b), lanes)
         i = (i + fixed + 1) & ~fixed
 
 
 @template
-def _inside(p, w, j, ar, ai, br, bi, lanes):
-    u = 2 * w * j
-    ur, ui = simd.load_line(p, u), simd.load_line(p, u + w)
-    vr, vi = simd.xor_lanes(ur, lanes), simd.xor_lanes(ui, lanes)
-    simd.store_line(p, u, ar * ur - ai * ui + br * vr - bi * vi)
-    simd.store_line(p, u + w, ar * ui + ai * ur + br * vi + bi * vr)
+def mix_inside(p, u, ar, ai, br, bi, lanes):
+    """`lanes_general` on the row at `p[u]`."""
+    ur, ui = load(p, u)
+    vr, vi = exchanged(ur, ui, lanes)
+    store(p, u, ar * ur - ai * ui + br * vr - bi * vi, ar * ui + ai * ur + br * vi + bi * vr)
 
 
 @template
@@ -216,24 +199,22 @@ def lanes_half(p, rows, c, fixed, value, s, z, lanes, imaginary):
         j = i | value
         k = 4 + 4 * (s ^ simd.parity(j & z))
         b = simd.load_line(c, (k + imaginary) * w)
-        _inside_half(p, w, j, a, b, lanes, imaginary)
+        mix_inside_half(p, 2 * w * j, a, b, lanes, imaginary)
         if extra:
             b = simd.load_line(c, (12 - k + imaginary) * w) if z else b
-            _inside_half(p, w, j | extra, a, b, lanes, imaginary)
+            mix_inside_half(p, 2 * w * (j | extra), a, b, lanes, imaginary)
         i = (i + fixed + 1) & ~fixed
 
 
 @template
-def _inside_half(p, w, j, a, b, lanes, imaginary):
-    u = 2 * w * j
-    ur, ui = simd.load_line(p, u), simd.load_line(p, u + w)
-    vr, vi = simd.xor_lanes(ur, lanes), simd.xor_lanes(ui, lanes)
+def mix_inside_half(p, u, a, b, lanes, imaginary):
+    """`lanes_half` on the row at `p[u]`."""
+    ur, ui = load(p, u)
+    vr, vi = exchanged(ur, ui, lanes)
     if imaginary:
-        simd.store_line(p, u, a * ur - b * vi)
-        simd.store_line(p, u + w, a * ui + b * vr)
+        store(p, u, a * ur - b * vi, a * ui + b * vr)
     else:
-        simd.store_line(p, u, a * ur + b * vr)
-        simd.store_line(p, u + w, a * ui + b * vi)
+        store(p, u, a * ur + b * vr, a * ui + b * vi)
 
 
 @template
@@ -247,29 +228,28 @@ def diagonal(p, rows, c, fixed, value, s, z):
         for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             d = 2 * (s ^ simd.parity(j & z)) * w
-            _times(p, w, j, simd.load_line(c, d), simd.load_line(c, d + w))
+            scale(p, 2 * w * j, *load(c, d))
             d = 2 * w - d
-            _times(p, w, j | extra, simd.load_line(c, d), simd.load_line(c, d + w))
+            scale(p, 2 * w * (j | extra), *load(c, d))
             i = (i + fixed + 1) & ~fixed
     else:
         d = 2 * s * w
-        dr, di = simd.load_line(c, d), simd.load_line(c, d + w)
+        dr, di = load(c, d)
         extra = free_bit(rows, fixed)
         fixed |= extra
         for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
-            _times(p, w, j, dr, di)
+            scale(p, 2 * w * j, dr, di)
             if extra:
-                _times(p, w, j | extra, dr, di)
+                scale(p, 2 * w * (j | extra), dr, di)
             i = (i + fixed + 1) & ~fixed
 
 
 @template
-def _times(p, w, j, dr, di):
-    u = 2 * w * j
-    ur, ui = simd.load_line(p, u), simd.load_line(p, u + w)
-    simd.store_line(p, u, dr * ur - di * ui)
-    simd.store_line(p, u + w, dr * ui + di * ur)
+def scale(p, u, dr, di):
+    """The row at `p[u]` times d."""
+    ur, ui = load(p, u)
+    store(p, u, dr * ur - di * ui, dr * ui + di * ur)
 
 
 @template
@@ -282,10 +262,10 @@ def dense2(p, rows, c, fixed, value, x, lanes):
         for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             r, s, t, u = 2 * w * j, 2 * w * (j | low), 2 * w * (j | high), 2 * w * (j | x)
-            ar, ai, br, bi = simd.load_line(p,
-                                            r), simd.load_line(p, r + w), simd.load_line(p, s), simd.load_line(p, s + w)
-            cr, ci, dr, di = simd.load_line(p,
-                                            t), simd.load_line(p, t + w), simd.load_line(p, u), simd.load_line(p, u + w)
+            ar, ai = load(p, r)
+            br, bi = load(p, s)
+            cr, ci = load(p, t)
+            dr, di = load(p, u)
             _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
             _four(p, w, s, c, 8 * w, ar, ai, br, bi, cr, ci, dr, di)
             _four(p, w, t, c, 16 * w, ar, ai, br, bi, cr, ci, dr, di)
@@ -295,14 +275,10 @@ def dense2(p, rows, c, fixed, value, x, lanes):
         for _ in range(rows >> simd.popcount(fixed)):
             j = i | value
             r, s = 2 * w * j, 2 * w * (j | low)
-            ar, ai, cr, ci = simd.load_line(p,
-                                            r), simd.load_line(p, r + w), simd.load_line(p, s), simd.load_line(p, s + w)
-            br, bi, dr, di = (
-                simd.xor_lanes(ar, lanes),
-                simd.xor_lanes(ai, lanes),
-                simd.xor_lanes(cr, lanes),
-                simd.xor_lanes(ci, lanes),
-            )
+            ar, ai = load(p, r)
+            cr, ci = load(p, s)
+            br, bi = exchanged(ar, ai, lanes)
+            dr, di = exchanged(cr, ci, lanes)
             _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
             _four(p, w, s, c, 8 * w, ar, ai, br, bi, cr, ci, dr, di)
             i = (i + fixed + 1) & ~fixed
@@ -310,14 +286,10 @@ def dense2(p, rows, c, fixed, value, x, lanes):
         first = lanes & -lanes
         for _ in range(rows >> simd.popcount(fixed)):
             r = 2 * w * (i | value)
-            ar, ai = simd.load_line(p, r), simd.load_line(p, r + w)
-            br, bi, cr, ci = (
-                simd.xor_lanes(ar, first),
-                simd.xor_lanes(ai, first),
-                simd.xor_lanes(ar, lanes ^ first),
-                simd.xor_lanes(ai, lanes ^ first),
-            )
-            dr, di = simd.xor_lanes(ar, lanes), simd.xor_lanes(ai, lanes)
+            ar, ai = load(p, r)
+            br, bi = exchanged(ar, ai, first)
+            cr, ci = exchanged(ar, ai, lanes ^ first)
+            dr, di = exchanged(ar, ai, lanes)
             _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
             i = (i + fixed + 1) & ~fixed
 
@@ -325,15 +297,12 @@ def dense2(p, rows, c, fixed, value, x, lanes):
 @template
 def _four(p, w, u, c, at, ar, ai, br, bi, cr, ci, dr, di):
     """Write row of a 4x4 matrix times vector, its vectors being at `c[at]`."""
-    er, ei, fr, fi = simd.load_line(c, at), simd.load_line(c, at + w), simd.load_line(
-        c, at + 2 * w
-    ), simd.load_line(c, at + 3 * w)
+    er, ei = load(c, at)
+    fr, fi = load(c, at + 2 * w)
     re, im = er * ar - ei * ai + fr * br - fi * bi, er * ai + ei * ar + fr * bi + fi * br
-    er, ei, fr, fi = simd.load_line(
-        c, at + 4 * w
-    ), simd.load_line(c, at + 5 * w), simd.load_line(c, at + 6 * w), simd.load_line(c, at + 7 * w)
-    simd.store_line(p, u, re + er * cr - ei * ci + fr * dr - fi * di)
-    simd.store_line(p, u + w, im + er * ci + ei * cr + fr * di + fi * dr)
+    er, ei = load(c, at + 4 * w)
+    fr, fi = load(c, at + 6 * w)
+    store(p, u, re + er * cr - ei * ci + fr * dr - fi * di, im + er * ci + ei * cr + fr * di + fi * dr)
 
 
 @template
@@ -353,11 +322,10 @@ def dense(p, rows, c, fixed, value, x, lanes, scratch):
         k, t = 0, 0
         for _ in range(R):
             u = 2 * w * (j ^ k)
-            ur, ui = simd.load_line(p, u), simd.load_line(p, u + w)
+            ur, ui = load(p, u)
             q = 0
             for _ in range(L):
-                simd.store_line(scratch, 2 * w * t, simd.xor_lanes(ur, q))
-                simd.store_line(scratch, 2 * w * t + w, simd.xor_lanes(ui, q))
+                store(scratch, 2 * w * t, simd.xor_lanes(ur, q), simd.xor_lanes(ui, q))
                 t += 1
                 q = ((q | ~lanes) + 1) & lanes
             k = ((k | ~x) + 1) & x
@@ -366,34 +334,31 @@ def dense(p, rows, c, fixed, value, x, lanes, scratch):
             for _ in range(R >> 1):
                 r0 = i0 = r1 = i1 = r2 = i2 = r3 = i3 = simd.splat_line(p, 0)
                 for t in range(0, terms, 2):  # R L is even
-                    ur, ui = simd.load_line(scratch, 2 * w * t), simd.load_line(scratch, 2 * w * t + w)
-                    vr, vi = simd.load_line(scratch, 2 * w * t + 2 * w), simd.load_line(scratch, 2 * w * t + 3 * w)
-                    mr, mi = simd.load_line(c, a), simd.load_line(c, a + w)
+                    ur, ui = load(scratch, 2 * w * t)
+                    vr, vi = load(scratch, 2 * w * t + 2 * w)
+                    mr, mi = load(c, a)
                     r0, i0 = r0 + mr * ur - mi * ui, i0 + mr * ui + mi * ur
-                    mr, mi = simd.load_line(c, a + step), simd.load_line(c, a + step + w)
+                    mr, mi = load(c, a + step)
                     r1, i1 = r1 + mr * ur - mi * ui, i1 + mr * ui + mi * ur
-                    mr, mi = simd.load_line(c, a + 2 * w), simd.load_line(c, a + 3 * w)
+                    mr, mi = load(c, a + 2 * w)
                     r2, i2 = r2 + mr * vr - mi * vi, i2 + mr * vi + mi * vr
-                    mr, mi = simd.load_line(c, a + step + 2 * w), simd.load_line(c, a + step + 3 * w)
+                    mr, mi = load(c, a + step + 2 * w)
                     r3, i3 = r3 + mr * vr - mi * vi, i3 + mr * vi + mi * vr
                     a += 4 * w
                 a += step
-                simd.store_line(p, 2 * w * (j ^ k), r0 + r2)
-                simd.store_line(p, 2 * w * (j ^ k) + w, i0 + i2)
+                store(p, 2 * w * (j ^ k), r0 + r2, i0 + i2)
                 k = ((k | ~x) + 1) & x
-                simd.store_line(p, 2 * w * (j ^ k), r1 + r3)
-                simd.store_line(p, 2 * w * (j ^ k) + w, i1 + i3)
+                store(p, 2 * w * (j ^ k), r1 + r3, i1 + i3)
                 k = ((k | ~x) + 1) & x
         else:
             r0 = i0 = r1 = i1 = simd.splat_line(p, 0)
             for t in range(0, terms, 2):
-                ur, ui = simd.load_line(scratch, 2 * w * t), simd.load_line(scratch, 2 * w * t + w)
-                mr, mi = simd.load_line(c, a), simd.load_line(c, a + w)
+                ur, ui = load(scratch, 2 * w * t)
+                mr, mi = load(c, a)
                 r0, i0 = r0 + mr * ur - mi * ui, i0 + mr * ui + mi * ur
-                ur, ui = simd.load_line(scratch, 2 * w * t + 2 * w), simd.load_line(scratch, 2 * w * t + 3 * w)
-                mr, mi = simd.load_line(c, a + 2 * w), simd.load_line(c, a + 3 * w)
+                ur, ui = load(scratch, 2 * w * t + 2 * w)
+                mr, mi = load(c, a + 2 * w)
                 r1, i1 = r1 + mr * ur - mi * ui, i1 + mr * ui + mi * ur
                 a += 4 * w
-            simd.store_line(p, 2 * w * j, r0 + r1)
-            simd.store_line(p, 2 * w * j + w, i0 + i1)
+            store(p, 2 * w * j, r0 + r1, i0 + i1)
         i = (i + fixed + 1) & ~fixed

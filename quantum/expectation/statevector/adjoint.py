@@ -13,7 +13,6 @@ from ...simulators.statevector.engine import Block, pack
 from ...simulators.statevector.passes import chunk
 from ...simulators.statevector.simulator import check_memory
 from . import adjoint_kernels as kernels
-from .adjoint_kernels import Word
 from .backward_passes import unwind_chunk
 from .functions import pull_functions
 from .observable import Observable, join
@@ -55,21 +54,19 @@ class AdjointMethod:
         self._wanted = np.append(wanted(program), False).astype(np.uint8)
         # what the addresses point to must live as long as they do
         self._kept = (packed.words, packed.numbers, self._wanted, together, starts)
-        fixed = np.zeros(len(Word), np.int64)
-        for word, array in (
-            (Word.WORDS, packed.words), (Word.NUMBERS, packed.numbers), (Word.WANTED, self._wanted),
-            (Word.ROWS, together.rows), (Word.ROW_STARTS, starts), (Word.MASKS, together.masks),
-            (Word.WEIGHTS, together.weights), (Word.TABLES, together.tables),
-        ):
-            fixed[word] = array.ctypes.data
-        fixed[Word.WORDS_LENGTH], fixed[Word.NUMBERS_LENGTH] = len(packed.words), len(packed.numbers)
-        fixed[Word.OBSERVABLES] = self.size = len(observables)
-        kernel_of = {Word.FORWARD: chunk, Word.BACKWARD: unwind_chunk, Word.TILES: kernels.apply_tiles,
-                     Word.EXAMPLES: kernels.example}
-        for word, function in kernel_of.items():
-            fixed[word] = threads.body(function, "float32" if single else "float64")
-        self.num_values = fixed[Word.NUM_VALUES] = len(program.parameters) + len(program.data)
-        fixed[Word.COUNT] = 1 << program.num_qubits
+        fixed = np.zeros(1, kernels.CALL_CONTEXT)
+        arrays = {"words": packed.words, "numbers": packed.numbers, "wanted": self._wanted, "rows": together.rows,
+                  "row_starts": starts, "masks": together.masks, "weights": together.weights, "tables": together.tables}
+        for name, array in arrays.items():
+            fixed[name] = array.ctypes.data
+        chunks = {"forward": chunk, "backward": unwind_chunk, "tiles": kernels.apply_tiles, "examples": kernels.example}
+        for name, function in chunks.items():
+            fixed[name] = threads.body(function, "float32" if single else "float64")
+        self.size, self.num_values = len(observables), len(program.parameters) + len(program.data)
+        numbers = {"words_length": len(packed.words), "numbers_length": len(packed.numbers), "observables": self.size,
+                   "num_values": self.num_values, "count": 1 << program.num_qubits}
+        for name, number in numbers.items():
+            fixed[name] = number
         self._fixed = fixed
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -111,7 +108,7 @@ class AdjointMethod:
             return
         # gates that are Python functions: their matrices are found, and differentiated, example by example
         fixed, numbers = self._fixed.copy(), self._numbers.copy()
-        fixed[Word.NUMBERS] = numbers.ctypes.data
+        fixed["numbers"] = numbers.ctypes.data
         matrices = numbers[len(numbers) - len(self.program.coefficients) :]
         cotangents = np.zeros((1, gradients.shape[1] if gradients.size else 0, len(matrices)))
         for k in range(len(values)):

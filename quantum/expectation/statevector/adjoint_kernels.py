@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import numpy as np
 from numba import carray
 
@@ -11,79 +9,89 @@ from triskele.core.extend import kernel, simd, threads
 
 from ...compile.ops import RECIPE_COLUMNS
 from ...compile.schedule import PASS_COLUMNS
+from ...simulators.context import context_type, read_context
 from ...simulators.statevector.engine import align, make_coefficients, run_passes
 from .backward import backward
 from .observable_kernels import TILE, TILE_LINES, apply_tile
 from .recipes import pull_angles, pull_recipes
 
-__all__ = ["Word", "apply_tiles", "evaluate", "example"]
+__all__ = ["CALL_CONTEXT", "apply_tiles", "evaluate", "example"]
 
 _parallel_for = threads.for_numba()
 _PARALLEL_ADDS = 1 << 15  # rows of observables times blocks, below which one thread applies them
 _CHUNKS = 16  # of tiles
 
 
-class Word(IntEnum):
-    """Words of the context of a call; addresses unless said otherwise, 0 where there is nothing."""
-
-    WORDS = 0  # of `engine.Packed`
-    WORDS_LENGTH = 1  # a number
-    NUMBERS = 2
-    NUMBERS_LENGTH = 3  # a number
-    WANTED = 4  # (K,) uint8
-    ROWS = 5  # of the observables
-    ROW_STARTS = 6  # (m + 1,) int64
-    OBSERVABLES = 7  # m, a number
-    MASKS = 8
-    WEIGHTS = 9
-    TABLES = 10
-    FORWARD = 11  # chunk functions
-    BACKWARD = 12
-    TILES = 13
-    EXAMPLES = 14
-    NUM_VALUES = 15  # V, a number
-    VALUES = 16  # (B, V)
-    BATCH = 17  # B, a number
-    CT = 18  # (B, m): gradients are those of sums with these weights, else there is one for each observable
-    OUT_VALUES = 19  # (B, m)
-    OUT_GRADIENTS = 20  # (B, 1 or m, V)
-    INITIAL = 21  # (B or 1, N) complex128
-    INITIAL_STEP = 22  # numbers from one example to the next
-    OUT_INITIAL = 23  # (B, N) complex128, with CT
-    OUT_COEFFICIENTS = 24  # (B, 1 or m, C): cotangents of coefficients, for gates that are functions
-    COUNT = 25
+# Addresses unless said otherwise, 0 where there is nothing
+CALL_CONTEXT = context_type(
+    "words",  # of `engine.Packed`
+    "words_length",  # a number
+    "numbers",
+    "numbers_length",  # a number
+    "wanted",  # (K,) uint8
+    "rows",  # of the observables
+    "row_starts",  # (m + 1,) int64
+    "observables",  # m, a number
+    "masks",
+    "weights",
+    "tables",
+    "forward",  # chunk functions
+    "backward",
+    "tiles",
+    "examples",
+    "num_values",  # V, a number
+    "values",  # (B, V)
+    "ct",  # (B, m): gradients are those of sums with these weights, else there is one for each observable
+    "out_values",  # (B, m)
+    "out_gradients",  # (B, 1 or m, V)
+    "initial",  # (B or 1, N) complex128
+    "initial_step",  # numbers from one example to the next
+    "out_initial",  # (B, N) complex128, with `ct`
+    "out_coefficients",  # (B, 1 or m, C): cotangents of coefficients, for gates that are functions
+    "count",  # N, a number
+)
+_TILE_CONTEXT = context_type(
+    "psi",
+    "lambdas",  # 0: only values
+    "stride",  # numbers from one lambda to the next
+    "rows",
+    "row_starts",
+    "observables",  # a number
+    "masks",
+    "weights",
+    "tables",
+    "size",  # blocks in a tile
+    "number",  # of tiles
+    "per_chunk",  # tiles in a chunk
+    "partial",  # (m, number) values
+    "ct",  # weights of observables; 0: a lambda for each
+)
 
 
 @kernel(nogil=True)
 def apply_tiles(like, chunk):
-    """Some tiles of H|psi>.
-
-    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 psi, 1 lambdas (0:
-    only values), 2 numbers from one to the next, 3 rows, 4 row starts, 5 observables, 6 masks, 7 weights, 8 tables, 9
-    blocks in a tile, 10 tiles, 11 tiles in a chunk, 12 (m, tiles) partial values, 13 weights of observables (0: a
-    lambda for each).
-    """
-    context, w = simd.pointer_to(simd.address_of(like), np.int64), simd.lanes_of(like)
-    psi, lam, stride = simd.pointer_like(context[0], like), simd.pointer_like(context[1], like), context[2]
-    rows, starts, count = simd.pointer_to(context[3], np.int64), simd.pointer_to(context[4], np.int64), context[5]
-    masks, weights, tables = simd.pointer_to(context[6],
-                                        np.int64), simd.pointer_like(context[7], like), simd.pointer_like(context[8],
-                                                                                                          like)
-    size, tiles, per_chunk = context[9], context[10], context[11]
-    partial, ct = simd.pointer_to(context[12], np.float64), simd.pointer_to(context[13], np.float64)
+    """Some tiles of H|psi>; `like` is a pointer to a `_TILE_CONTEXT`, typed as the state's numbers."""
+    context, w = read_context(like, _TILE_CONTEXT), simd.lanes_of(like)
+    psi, lam, stride = simd.pointer_like(context.psi, like), simd.pointer_like(context.lambdas, like), context.stride
+    rows, starts = simd.pointer_to(context.rows, np.int64), simd.pointer_to(context.row_starts, np.int64)
+    masks, weights = simd.pointer_to(context.masks, np.int64), simd.pointer_like(context.weights, like)
+    tables, ct = simd.pointer_like(context.tables, like), simd.pointer_to(context.ct, np.float64)
+    partial = simd.pointer_to(context.partial, np.float64)
+    count, size, tiles, per_chunk = context.observables, context.size, context.number, context.per_chunk
+    gradient, weighted = context.lambdas != 0, context.ct != 0
     scratch = simd.stack(like, TILE_LINES)
     for tile in range(chunk * per_chunk, min(tiles, (chunk + 1) * per_chunk)):
         at = 2 * tile * size * w
         for i in range(count):
-            if context[1] == 0 or (context[13] != 0 and count > 1):
+            if not gradient or (weighted and count > 1):
                 out = scratch
-            elif context[13] != 0:
+            elif weighted:
                 out = simd.address(lam, at)
             else:
                 out = simd.address(lam, i * stride + at)
             partial[i * tiles + tile] = apply_tile(tile * size, size, rows, starts[i], starts[i + 1], masks, weights,
                                                    tables, psi, out)
-            if context[1] != 0 and context[13] != 0:
+            if gradient and weighted:
                 scale = simd.splat_line(like, ct[i])
                 to = simd.address(lam, at)
                 if i == 0:
@@ -96,19 +104,17 @@ def apply_tiles(like, chunk):
 
 @kernel(nogil=True)
 def example(like, k):
-    """Value and gradient of one example; `like` is a pointer to the context (`Word`), of the type of the state's
-    numbers.
-    """
-    context, w = simd.pointer_to(simd.address_of(like), np.int64), simd.lanes_of(like)
-    words = carray(simd.pointer_to(context[0], np.int64), (context[1],))
-    numbers = carray(simd.pointer_to(context[2], np.float64), (context[3],))
-    size, observables = context[15], context[7]
-    values = carray(simd.pointer_to(context[16] + 8 * k * size, np.float64), (size,))
+    """Value and gradient of one example; `like` is a pointer to a `CALL_CONTEXT`, typed as the state's numbers."""
+    context, w = read_context(like, CALL_CONTEXT), simd.lanes_of(like)
+    words = carray(simd.pointer_to(context.words, np.int64), (context.words_length,))
+    numbers = carray(simd.pointer_to(context.numbers, np.float64), (context.numbers_length,))
+    size, observables = context.num_values, context.observables
+    values = carray(simd.pointer_to(context.values + 8 * k * size, np.float64), (size,))
     coefficients = make_coefficients(values, words, numbers)
     n, angles, recipes, terms = words[0], words[1], words[2], words[4]
     length = 2 << n
-    gradient = context[20] != 0
-    count = 0 if not gradient else 1 if context[18] != 0 else observables
+    gradient = context.out_gradients != 0
+    count = 0 if not gradient else 1 if context.ct != 0 else observables
     # with blocks that are copied, lambdas go back one by one, each with a psi of its own
     copied = words[len(words) - PASS_COLUMNS + 2] < n
     sweeps = count if copied else min(count, 1)
@@ -118,30 +124,32 @@ def example(like, k):
     lam = simd.address(psi, length)
     for b in range(0, length, w):
         simd.store_line(psi, b, simd.splat_line(psi, 0))
-    if context[21] == 0:
+    if context.initial == 0:
         psi[0] = 1.0
     else:
-        initial = simd.pointer_to(context[21] + 16 * k * context[22], np.float64)
-        for j in range(context[25]):
+        initial = simd.pointer_to(context.initial + 16 * k * context.initial_step, np.float64)
+        for j in range(context.count):
             at = j // w * 2 * w + j % w
             psi[at], psi[at + w] = initial[2 * j], initial[2 * j + 1]
-    run_passes(words, coefficients, carray(psi, (length,)), 0, context[11], context[21] == 0, False)
+    run_passes(words, coefficients, carray(psi, (length,)), 0, context.forward, context.initial == 0, False)
 
     lane_bits = 3 if w == 8 else 4
     blocks = 1 << (n - lane_bits)
     tile = min(blocks, TILE)
     tiles = blocks // tile
     partial = np.empty(observables * tiles)
-    inner = np.empty(16, np.int64)
-    inner[0], inner[1], inner[2] = simd.address_of(psi), simd.address_of(lam) if gradient else 0, length
-    inner[3], inner[4], inner[5] = context[5], context[6], observables
-    inner[6], inner[7], inner[8] = context[8], context[9], context[10]
-    starts = simd.pointer_to(context[6], np.int64)
+    starts = simd.pointer_to(context.row_starts, np.int64)
     chunks = min(tiles, _CHUNKS) if starts[observables] * blocks >= _PARALLEL_ADDS else 1
-    inner[9], inner[10], inner[11] = tile, tiles, -(-tiles // chunks)
-    inner[12], inner[13] = simd.address_of(partial), context[18] + 8 * k * observables if context[18] != 0 else 0
-    _parallel_for(context[13], simd.address_of(inner), chunks)
-    out_values = simd.pointer_to(context[19] + 8 * k * observables, np.float64)
+    contexts = np.empty(1, _TILE_CONTEXT)
+    inner = contexts[0]
+    inner.psi, inner.lambdas, inner.stride = simd.address_of(psi), simd.address_of(lam) if gradient else 0, length
+    inner.rows, inner.row_starts, inner.observables = context.rows, context.row_starts, observables
+    inner.masks, inner.weights, inner.tables = context.masks, context.weights, context.tables
+    inner.size, inner.number, inner.per_chunk = tile, tiles, -(-tiles // chunks)
+    inner.partial = simd.address_of(partial)
+    inner.ct = context.ct + 8 * k * observables if context.ct != 0 else 0
+    _parallel_for(context.tiles, simd.address_of(contexts), chunks)
+    out_values = simd.pointer_to(context.out_values + 8 * k * observables, np.float64)
     for i in range(observables):
         total = 0.0
         for t in range(i * tiles, (i + 1) * tiles):
@@ -150,7 +158,7 @@ def example(like, k):
 
     if gradient:
         g = np.zeros((count, len(coefficients)))
-        wanted = carray(simd.pointer_to(context[4], np.uint8), (max(1, words[5]),))
+        wanted = carray(simd.pointer_to(context.wanted, np.uint8), (max(1, words[5]),))
         for i in range(sweeps):
             here = psi
             if i < sweeps - 1:
@@ -158,11 +166,11 @@ def example(like, k):
                 for b in range(0, length, w):
                     simd.store_line(here, b, simd.load_line(psi, b))
             each = count // sweeps
-            backward(words, coefficients, here, simd.address(lam, i * length), each, length, wanted, context[12],
-                     context[21] == 0, g[i : i + each])
+            backward(words, coefficients, here, simd.address(lam, i * length), each, length, wanted, context.backward,
+                     context.initial == 0, g[i : i + each])
         table = words[9 + angles + terms : 9 + angles + terms + recipes
                       * RECIPE_COLUMNS].reshape((recipes, RECIPE_COLUMNS))
-        gradients = carray(simd.pointer_to(context[20] + 8 * k * count * size, np.float64), (count, size))
+        gradients = carray(simd.pointer_to(context.out_gradients + 8 * k * count * size, np.float64), (count, size))
         for i in range(count):
             g_angles = np.zeros(angles)
             pull_recipes(table, coefficients, g[i], g_angles)
@@ -170,18 +178,19 @@ def example(like, k):
                 gradients[i, j] = 0.0
             pull_angles(words[8 : 9 + angles], words[9 + angles : 9 + angles + terms], numbers[:terms], g_angles,
                         gradients[i])
-        if context[24] != 0:  # what recipes made was used up
-            out = simd.pointer_to(context[24] + 8 * k * g.size, np.float64)
+        if context.out_coefficients != 0:  # what recipes made was used up
+            out = simd.pointer_to(context.out_coefficients + 8 * k * g.size, np.float64)
             for i in range(count):
                 for j in range(len(coefficients)):
                     out[i * len(coefficients) + j] = g[i, j]
-        if context[23] != 0:
-            out = simd.pointer_to(context[23] + 16 * k * context[25], np.float64)
-            for j in range(context[25]):
+        if context.out_initial != 0:
+            out = simd.pointer_to(context.out_initial + 16 * k * context.count, np.float64)
+            for j in range(context.count):
                 at = j // w * 2 * w + j % w
                 out[2 * j], out[2 * j + 1] = 2 * lam[at], -2 * lam[at + w]
-    memory[0] = partial[0] = 0.0  # they and `inner` must live till here
-    inner[0] = 0
+    memory[0] = partial[0] = 0.0  # they and `contexts` must live till here
+    contexts[0].psi = 0
+
 
 @kernel(nogil=True)
 def evaluate(fixed, values, ct, initial, out_values, out_gradients, out_initial, out_coefficients):
@@ -189,14 +198,14 @@ def evaluate(fixed, values, ct, initial, out_values, out_gradients, out_initial,
 
     Arrays of size 0: not given, not wanted.
     """
-    context = fixed.copy()
-    context[16], context[17] = simd.address_of(values), values.shape[0]
-    context[18] = simd.address_of(ct) if ct.size else 0
-    context[19] = simd.address_of(out_values)
-    context[20] = simd.address_of(out_gradients) if out_gradients.size else 0
-    context[21] = initial.ctypes.data if initial.size else 0
-    context[22] = initial.shape[1] if initial.shape[0] > 1 else 0
-    context[23] = out_initial.ctypes.data if out_initial.size else 0
-    context[24] = simd.address_of(out_coefficients) if out_coefficients.size else 0
-    _parallel_for(context[14], simd.address_of(context), values.shape[0])
-    return context[0]  # it must live till here
+    contexts = fixed.copy()
+    context = contexts[0]
+    context.values, context.out_values = simd.address_of(values), simd.address_of(out_values)
+    context.ct = simd.address_of(ct) if ct.size else 0
+    context.out_gradients = simd.address_of(out_gradients) if out_gradients.size else 0
+    context.initial = initial.ctypes.data if initial.size else 0
+    context.initial_step = initial.shape[1] if initial.shape[0] > 1 else 0
+    context.out_initial = out_initial.ctypes.data if out_initial.size else 0
+    context.out_coefficients = simd.address_of(out_coefficients) if out_coefficients.size else 0
+    _parallel_for(context.examples, simd.address_of(contexts), values.shape[0])
+    return contexts[0].words  # it must live till here

@@ -10,13 +10,13 @@ from ...compile.ops import RECIPE_COLUMNS
 from ...compile.schedule import CODE_COLUMNS, PASS_COLUMNS
 from ...simulators.statevector.coefficients import expand
 from ...simulators.statevector.engine import align
+from .backward_passes import UNWIND_CONTEXT
 
 __all__ = ["backward"]
 
 _parallel_for = threads.for_numba()
 _PARALLEL_WORK = 1 << 16  # a pass of fewer amplitudes times ops is not worth waking a thread for
 _CHUNKS = 16  # of a pass: fixed, so that sums do not depend on threads
-_CONTEXT_WORDS = 16
 
 
 @template
@@ -58,28 +58,31 @@ def backward(words, coefficients, psi, lam, count, stride, wanted, chunk, from_z
     gathered = simd.address(vectors, words[7] * w)
     for i in range(ops):
         expand(code[i], inverse, vectors)
-    context = np.empty(_CONTEXT_WORDS, np.int64)
-    context[0], context[1] = simd.address_of(psi), n
-    context[2], context[4] = simd.address_of(simd.address(words, code_start)), simd.address_of(vectors)
-    context[8], context[9], context[10] = simd.address_of(lam), stride, count
-    context[11], context[12] = simd.address_of(wanted), simd.address_of(gathered)
+    contexts = np.empty(1, UNWIND_CONTEXT)
+    context = contexts[0]
+    context.psi, context.lambdas = simd.address_of(psi), simd.address_of(lam)
+    context.stride, context.count = stride, count
+    context.bits, context.code = n, simd.address_of(simd.address(words, code_start))
+    context.vectors, context.moments = simd.address_of(vectors), simd.address_of(gathered)
+    context.wanted = simd.address_of(wanted)
     for i in range(passes - 1, -1, -1):
         chunks = chunks_of(plan[i], n)
         begin, end = span(code, plan[i], words[7])
         for k in range((end - begin) * chunks * count):
             simd.store_line(gathered, k * w, simd.splat_line(gathered, 0))
         blocks = 1 << (n - plan[i, 2])
-        context[3] = simd.address_of(simd.address(words, pass_start + i * PASS_COLUMNS))
-        context[5], context[6], context[7] = blocks // chunks, blocks, plan[i, 5] if from_zero else 0
-        context[13], context[14] = end - begin, begin
-        _parallel_for(chunk, simd.address_of(context), chunks)
+        context.row = simd.address_of(simd.address(words, pass_start + i * PASS_COLUMNS))
+        context.per_chunk, context.blocks = blocks // chunks, blocks
+        context.zero = plan[i, 5] if from_zero else 0
+        context.length, context.before = end - begin, begin
+        _parallel_for(chunk, simd.address_of(contexts), chunks)
         for op in range(plan[i, 0], plan[i, 1]):
             if wanted[code[op, 1]]:
                 for k in range(count):
                     for part in range(chunks):
                         at = ((part * count + k) * (end - begin) + code[op, 3] - begin) * w
                         reduce(code[op], simd.address(gathered, at), w, g[k])
-    return memory[0] + context[0]  # both must live till here
+    return memory[0] + contexts[0].bits  # both must live till here
 
 
 @template

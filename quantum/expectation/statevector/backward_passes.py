@@ -6,6 +6,7 @@ import numpy as np
 
 from triskele.core.extend import kernel, simd, template
 
+from ...simulators.context import context_type, read_context
 from ...simulators.statevector.passes import (
     BUFFER_LINES,
     CODE_BYTES,
@@ -16,8 +17,25 @@ from ...simulators.statevector.passes import (
 )
 from . import moment_rows as moments
 
-__all__ = ["undo_and_collect", "unwind_chunk"]
+__all__ = ["UNWIND_CONTEXT", "undo_and_collect", "unwind_chunk"]
 
+UNWIND_CONTEXT = context_type(
+    "psi",  # address
+    "bits",  # of an index
+    "code",  # address
+    "row",  # address of a row of `Schedule.passes`
+    "vectors",  # address: those of the inverse ops
+    "per_chunk",  # blocks in a chunk
+    "blocks",
+    "zero",  # mask of the bits of a block's number that say that psi is zero
+    "lambdas",  # address
+    "stride",  # numbers from one lambda to the next
+    "count",  # lambdas (one where blocks are copied)
+    "wanted",  # address: a byte for each op
+    "moments",  # address
+    "length",  # vectors of moments of one chunk and lambda
+    "before",  # vectors of the ops before this pass
+)
 
 
 @template
@@ -66,32 +84,23 @@ def copy(source, to, rows, run, high, scattered):
 
 @kernel(nogil=True)
 def unwind_chunk(like, index):
-    """Some blocks of one pass, backwards.
-
-    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 address of psi; 1
-    bits of an index; 2 code, 3 the pass, 4 vectors of the inverse ops: addresses; 5 blocks in a chunk, 6 blocks; 7 mask
-    of a block's number that says that psi is zero; 8 address of the lambdas, 9 numbers from one to the next, 10 how
-    many (one where blocks are copied); 11 address of `wanted` (bytes, by op); 12 address of moments, 13 vectors of
-    moments of one chunk and lambda, 14 vectors of ops before this pass.
-    """
-    context, w = simd.pointer_to(simd.address_of(like), np.int64), simd.lanes_of(like)
+    """Some blocks of one pass, backwards; `like` is a pointer to an `UNWIND_CONTEXT`, typed as the state's numbers."""
+    context, w = read_context(like, UNWIND_CONTEXT), simd.lanes_of(like)
     lane_bits = 3 if w == 8 else 4
-    n, per_chunk, blocks, zero = code_at(context, 1), code_at(context, 5), code_at(context, 6), code_at(context, 7)
-    psi, lam = simd.pointer_like(code_at(context, 0), like), simd.pointer_like(code_at(context, 8), like)
-    stride, count = code_at(context, 9), code_at(context, 10)
-    vectors = simd.pointer_like(code_at(context, 4), like)
-    wanted = simd.pointer_to(code_at(context, 11), np.uint8)
-    plan = simd.pointer_to(code_at(context, 3), np.int64)
-    first, last, size, low, local = code_at(plan,
-                                            0), code_at(plan, 1), code_at(plan, 2), code_at(plan, 3), code_at(plan, 4)
+    n, per_chunk, blocks, zero = context.bits, context.per_chunk, context.blocks, context.zero
+    psi, lam = simd.pointer_like(context.psi, like), simd.pointer_like(context.lambdas, like)
+    stride, count = context.stride, context.count
+    vectors = simd.pointer_like(context.vectors, like)
+    wanted = simd.pointer_to(context.wanted, np.uint8)
+    row = simd.pointer_to(context.row, np.int64)
+    first, last, size, low, local = row[0], row[1], row[2], row[3], row[4]
     rows, run = 1 << (size - lane_bits), 1 << (low - lane_bits)
     high = local >> low << low
     outer = ((1 << n) - 1) & ~local
     buffer = simd.stack(like, BUFFER_LINES)  # blocks of psi and of a lambda
     scratch = simd.stack(like, SCRATCH_LINES)
-    length = code_at(context, 13) * w
-    gathered = simd.pointer_like(code_at(context, 12), like)
-    gathered = simd.address(gathered, index * count * length)
+    length = context.length * w
+    gathered = simd.address(simd.pointer_like(context.moments, like), index * count * length)
     for block in range(index * per_chunk, min(blocks, (index + 1) * per_chunk)):
         if block & zero:
             continue
@@ -102,11 +111,11 @@ def unwind_chunk(like, index):
             p, l = buffer, simd.address(buffer, 2 * w * rows)
             copy(simd.address(psi, base), p, rows, run, high, False)
             copy(simd.address(lam, base), l, rows, run, high, False)
-        code = simd.pointer_to(code_at(context, 2) + last * CODE_BYTES, np.int64)
+        code = simd.pointer_to(context.code + last * CODE_BYTES, np.int64)
         for _ in range(first, last):
             code = simd.address(code, -(CODE_BYTES // 8))
             collect = wanted[code_at(code, 1)]
-            here = simd.address(gathered, (code_at(code, 3) - code_at(context, 14)) * w)
+            here = simd.address(gathered, (code_at(code, 3) - context.before) * w)
             for k in range(-1, count):  # psi, then the lambdas
                 q = p if k < 0 else simd.address(l, k * stride)
                 if k >= 0 and collect:

@@ -15,6 +15,7 @@ from numba import carray
 
 from triskele.core.extend import device, kernel, simd, threads
 
+from ..context import context_type, read_context
 from .vector_kernels import (
     GROUP,
     ONE,
@@ -30,7 +31,8 @@ from .vector_kernels import (
 
 __all__ = ["slopes", "transpose", "unwind", "unwind_chunk"]
 
-_CONTEXT = 15
+_UNWIND_CONTEXT = context_type("before", "after", "m", "blocks", "chunks", "stage", "rows", "num_rows", "ints", "both",
+                               "count", "out", "work_size", "work", "scratch")
 _parallel_for = threads.for_numba()
 
 
@@ -81,30 +83,21 @@ def transpose(rows, coefficients, out):
 
 @kernel(nogil=True)
 def unwind_chunk(context, index):
-    """Some of the blocks of a stage; `context` is made in `unwind`."""
-    w = carray(context, (_CONTEXT,))
-    m, blocks, chunks, count_c, work_size = w[2], w[3], w[4], w[10], w[12]
-    rows, ints = carray(simd.pointer_to(w[6], np.int64),
-                        (w[7], ROW)), carray(simd.pointer_to(w[8], np.int64), (1 << 62,))
-    coefficients, transposed = simd.pointer_to(w[9], np.float64), simd.pointer_to(w[9] + 8 * count_c, np.float64)
-    out = carray(simd.pointer_to(w[11] + 8 * count_c * index, np.float64), (count_c,))
-    stage = carray(simd.pointer_to(w[5], np.int64), (STAGE,))
-    active, gathered, count, outside, run, first, last = (
-        stage[0],
-        stage[1],
-        stage[2],
-        stage[3],
-        stage[4],
-        stage[5],
-        stage[6],
-    )
-    before, after, size, length = simd.pointer_to(
-        w[0], np.float64
-    ), simd.pointer_to(w[1], np.float64), 1 << (2 * active), 1 << (2 * run)
-    work = w[13] + 8 * work_size * index
-    r, l, kept, scratch = (simd.pointer_to(work, np.float64), simd.pointer_to(work + 8 * size, np.float64),
-                           work + 16 * size,
-                           simd.pointer_to(work + 8 * (work_size - w[14]), np.float64))
+    """Some of the blocks of a stage; `context` points to an `_UNWIND_CONTEXT`."""
+    w = read_context(context, _UNWIND_CONTEXT)
+    m, blocks, chunks, work_size = w.m, w.blocks, w.chunks, w.work_size
+    rows = carray(simd.pointer_to(w.rows, np.int64), (w.num_rows, ROW))
+    ints = carray(simd.pointer_to(w.ints, np.int64), (1 << 62,))
+    coefficients = simd.pointer_to(w.both, np.float64)
+    transposed = simd.address(coefficients, w.count)
+    out = carray(simd.pointer_to(w.out + 8 * w.count * index, np.float64), (w.count,))
+    stage = simd.pointer_to(w.stage, np.int64)
+    active, gathered, count, outside, run = stage[0], stage[1], stage[2], stage[3], stage[4]
+    first, last = stage[5], stage[6]
+    before, after = simd.pointer_to(w.before, np.float64), simd.pointer_to(w.after, np.float64)
+    size, length = 1 << (2 * active), 1 << (2 * run)
+    r = simd.pointer_to(w.work + 8 * work_size * index, np.float64)
+    l, kept, scratch = simd.address(r, size), simd.address(r, 2 * size), simd.address(r, work_size - w.scratch)
     for b in range(blocks * index // chunks, blocks * (index + 1) // chunks):
         base = block_base(b, ints, outside, m - active)
         _copy(before, base, ints[gathered:], count, r, length, False)
@@ -112,7 +105,7 @@ def unwind_chunk(context, index):
         place = 0
         for row in range(first, last):
             if rows[row, ROW - 1]:
-                copy = simd.pointer_to(kept + 8 * size * place, np.float64)
+                copy = simd.address(kept, size * place)
                 for j in range(0, size, 8):
                     simd.store(copy, j, simd.load(r, j, 8))
                 place += 1
@@ -120,7 +113,7 @@ def unwind_chunk(context, index):
         for row in range(last - 1, first - 1, -1):
             if rows[row, ROW - 1]:
                 place -= 1
-                copy = simd.pointer_to(kept + 8 * size * place, np.float64)
+                copy = simd.address(kept, size * place)
                 if rows[row, 0] == GROUP:
                     _moments_group(l, copy, size, ints, rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4],
                                    out[rows[row, 5] :])
@@ -143,16 +136,16 @@ def unwind(before, after, m, stages, s, rows, ints, both, out, chunk, chunks, sc
     size = 1 << (2 * stages[s, 0])
     work_size = size * (2 + varying) + scratch
     work = np.empty(work_size * chunks)
-    context = np.empty(_CONTEXT, np.int64)
-    context[0], context[1], context[2] = simd.address_of(before), simd.address_of(after), m
-    context[3], context[4], context[5] = 1 << (2 * (m - stages[s, 0])), chunks, simd.address_of(
-        simd.address(stages, s * STAGE)
-    )
-    context[6], context[7], context[8] = simd.address_of(rows), len(rows), simd.address_of(ints)
-    context[9], context[10], context[11] = simd.address_of(both), len(both) // 2, simd.address_of(out)
-    context[12], context[13], context[14] = work_size, simd.address_of(work), scratch
-    _parallel_for(chunk, simd.address_of(context), chunks)
-    return work[0] + context[0]  # both must live till here
+    contexts = np.empty(1, _UNWIND_CONTEXT)
+    context = contexts[0]
+    context.before, context.after, context.m = simd.address_of(before), simd.address_of(after), m
+    context.blocks, context.chunks = 1 << (2 * (m - stages[s, 0])), chunks
+    context.stage = simd.address_of(simd.address(stages, s * STAGE))
+    context.rows, context.num_rows, context.ints = simd.address_of(rows), len(rows), simd.address_of(ints)
+    context.both, context.count, context.out = simd.address_of(both), len(both) // 2, simd.address_of(out)
+    context.work_size, context.work, context.scratch = work_size, simd.address_of(work), scratch
+    _parallel_for(chunk, simd.address_of(contexts), chunks)
+    return work[0] + contexts[0].m  # both must live till here
 
 
 @device

@@ -21,52 +21,46 @@ import math
 import numpy as np
 from numba import carray
 
-from triskele.core.extend import device, kernel, simd, threads
+from triskele.core.extend import device, kernel, simd, template, threads
+
+from ..context import context_type, read_context
 
 ONE, UNITAL, EXCHANGE_0, EXCHANGE_1, GROUP = range(5)
 ROW = 7  # integers in the row of an operation
-# in that of a stage: positions of a block, place of its runs' offsets in ints, how many, place of the shifts of
+# in the row of a stage: positions of a block, place of its runs' offsets in ints, how many, place of the shifts of the
+# other positions, positions in a run, first operation, last + 1
 STAGE = 7
-#            the other positions, positions in a run, first operation, last + 1
-CONTEXT = 11
+RUN_CONTEXT = context_type("vector", "m", "blocks", "chunks", "stage", "rows", "num_rows", "ints", "coefficients",
+                           "work_size", "work")
 PARALLEL_WORK = 1 << 17  # a stage of fewer numbers times operations is not worth waking a thread for
 
 _parallel_for = threads.for_numba()
+
+
+@template
+def _splats(c, at):
+    """Vectors full of c[at], c[at + 1], c[at + 2] and c[at + 3]."""
+    return (simd.load_splat(c, at, 8), simd.load_splat(c, at + 1, 8), simd.load_splat(c, at + 2, 8),
+            simd.load_splat(c, at + 3, 8))
+
+
+@template
+def _letters(p, j, s):
+    """Vectors at the four letters of a position of stride s."""
+    return simd.load(p, j, 8), simd.load(p, j + s, 8), simd.load(p, j + 2 * s, 8), simd.load(p, j + 3 * s, 8)
 
 
 @device
 def _one(p, n, shift, c):
     """All 16 coefficients at c[0:16], row by row."""
     s = 1 << shift
-    c00, c01, c02, c03 = (
-        simd.load_splat(c, 0, 8),
-        simd.load_splat(c, 1, 8),
-        simd.load_splat(c, 2, 8),
-        simd.load_splat(c, 3, 8),
-    )
-    c10, c11, c12, c13 = (
-        simd.load_splat(c, 4, 8),
-        simd.load_splat(c, 5, 8),
-        simd.load_splat(c, 6, 8),
-        simd.load_splat(c, 7, 8),
-    )
-    c20, c21, c22, c23 = (
-        simd.load_splat(c, 8, 8),
-        simd.load_splat(c, 9, 8),
-        simd.load_splat(c, 10, 8),
-        simd.load_splat(c, 11, 8),
-    )
-    c30, c31, c32, c33 = (
-        simd.load_splat(c, 12, 8),
-        simd.load_splat(c, 13, 8),
-        simd.load_splat(c, 14, 8),
-        simd.load_splat(c, 15, 8),
-    )
+    c00, c01, c02, c03 = _splats(c, 0)
+    c10, c11, c12, c13 = _splats(c, 4)
+    c20, c21, c22, c23 = _splats(c, 8)
+    c30, c31, c32, c33 = _splats(c, 12)
     for high in range(0, n, 4 * s):
         for j in range(high, high + s, 8):
-            v0, v1, v2, v3 = simd.load(p, j, 8), simd.load(p, j + s, 8), simd.load(
-                p, j + 2 * s, 8
-            ), simd.load(p, j + 3 * s, 8)
+            v0, v1, v2, v3 = _letters(p, j, s)
             simd.store(p, j, simd.fma(c00, v0, simd.fma(c01, v1, simd.fma(c02, v2, c03 * v3))))
             simd.store(p, j + s, simd.fma(c10, v0, simd.fma(c11, v1, simd.fma(c12, v2, c13 * v3))))
             simd.store(p, j + 2 * s, simd.fma(c20, v0, simd.fma(c21, v1, simd.fma(c22, v2, c23 * v3))))
@@ -77,9 +71,9 @@ def _one(p, n, shift, c):
 def _unital(p, n, shift, c):
     """The same where row and column 0 are those of the identity."""
     s = 1 << shift
-    c11, c12, c13 = simd.load_splat(c, 5, 8), simd.load_splat(c, 6, 8), simd.load_splat(c, 7, 8)
-    c21, c22, c23 = simd.load_splat(c, 9, 8), simd.load_splat(c, 10, 8), simd.load_splat(c, 11, 8)
-    c31, c32, c33 = simd.load_splat(c, 13, 8), simd.load_splat(c, 14, 8), simd.load_splat(c, 15, 8)
+    _, c11, c12, c13 = _splats(c, 4)
+    _, c21, c22, c23 = _splats(c, 8)
+    _, c31, c32, c33 = _splats(c, 12)
     for high in range(0, n, 4 * s):
         for j in range(high + s, high + 2 * s, 8):
             v1, v2, v3 = simd.load(p, j, 8), simd.load(p, j + s, 8), simd.load(p, j + 2 * s, 8)
@@ -94,17 +88,11 @@ def _exchange_0(p, n, shift):
     s = 1 << shift
     for high in range(0, n, 4 * s):
         for j in range(high, high + s, 8):
-            v0, v1, v2, v3 = simd.load(p, j, 8), simd.load(p, j + s, 8), simd.load(
-                p, j + 2 * s, 8
-            ), simd.load(p, j + 3 * s, 8)
-            a, b = (
-                simd.shuffle2(v0, v1, (0, 8, 2, 10, 4, 12, 6, 14)),
-                simd.shuffle2(v0, v1, (1, 9, 3, 11, 5, 13, 7, 15)),
-            )
-            c, d = (
-                simd.shuffle2(v2, v3, (0, 8, 2, 10, 4, 12, 6, 14)),
-                simd.shuffle2(v2, v3, (1, 9, 3, 11, 5, 13, 7, 15)),
-            )
+            v0, v1, v2, v3 = _letters(p, j, s)
+            a = simd.shuffle2(v0, v1, (0, 8, 2, 10, 4, 12, 6, 14))
+            b = simd.shuffle2(v0, v1, (1, 9, 3, 11, 5, 13, 7, 15))
+            c = simd.shuffle2(v2, v3, (0, 8, 2, 10, 4, 12, 6, 14))
+            d = simd.shuffle2(v2, v3, (1, 9, 3, 11, 5, 13, 7, 15))
             simd.store(p, j, simd.shuffle2(a, c, (0, 1, 8, 9, 4, 5, 12, 13)))
             simd.store(p, j + s, simd.shuffle2(b, d, (0, 1, 8, 9, 4, 5, 12, 13)))
             simd.store(p, j + 2 * s, simd.shuffle2(a, c, (2, 3, 10, 11, 6, 7, 14, 15)))
@@ -148,12 +136,7 @@ def _group(p, n, ints, places, count, entries, size, c, work):
                 simd.store(p, j, c00 * simd.load(p, j, 8))
     elif size == 2:
         o, d = ints[entries], ints[entries + 1]
-        c00, c01, c10, c11 = (
-            simd.load_splat(c, 0, 8),
-            simd.load_splat(c, 1, 8),
-            simd.load_splat(c, 2, 8),
-            simd.load_splat(c, 3, 8),
-        )
+        c00, c01, c10, c11 = _splats(c, 0)
         for run in range(runs):
             start = _deposit(run * length, ints, places, count)
             for j in range(start, start + length, 8):
@@ -251,23 +234,16 @@ def block_base(b, ints, outside, count):
 
 @kernel(nogil=True)
 def run_chunk(context, index):
-    """Some of the blocks of a stage; `context` is made in `run`."""
-    words = carray(context, (CONTEXT,))
-    m, blocks, chunks, work_size = words[1], words[2], words[3], words[9]
-    rows, ints = carray(simd.pointer_to(words[5], np.int64),
-                        (words[6], ROW)), carray(simd.pointer_to(words[7], np.int64), (1 << 62,))
-    coefficients, stage = simd.pointer_to(words[8], np.float64), carray(simd.pointer_to(words[4], np.int64), (STAGE,))
-    active, gathered, count, outside, run, first, last = (
-        stage[0],
-        stage[1],
-        stage[2],
-        stage[3],
-        stage[4],
-        stage[5],
-        stage[6],
-    )
-    source, size, length = simd.pointer_to(words[0], np.float64), 1 << (2 * active), 1 << (2 * run)
-    work = simd.address(simd.pointer_to(words[10], np.float64), index * work_size)
+    """Some of the blocks of a stage; `context` points to a `RUN_CONTEXT`."""
+    w = read_context(context, RUN_CONTEXT)
+    m, blocks, chunks, work_size = w.m, w.blocks, w.chunks, w.work_size
+    rows = carray(simd.pointer_to(w.rows, np.int64), (w.num_rows, ROW))
+    ints = carray(simd.pointer_to(w.ints, np.int64), (1 << 62,))
+    coefficients, stage = simd.pointer_to(w.coefficients, np.float64), simd.pointer_to(w.stage, np.int64)
+    active, gathered, count, outside, run = stage[0], stage[1], stage[2], stage[3], stage[4]
+    first, last = stage[5], stage[6]
+    source, size, length = simd.pointer_to(w.vector, np.float64), 1 << (2 * active), 1 << (2 * run)
+    work = simd.address(simd.pointer_to(w.work, np.float64), index * work_size)
     if active == m:
         apply(source, size, rows, first, last, ints, coefficients, work)
         return
@@ -286,15 +262,15 @@ def run(r, m, stages, rows, ints, coefficients, chunk, most, work_size):
     Each chunk needs `work_size` numbers of its own: 8 for each of the widest operation's strings, and the block.
     """
     work = np.empty(most * work_size)
-    context = np.empty(CONTEXT, np.int64)
+    contexts = np.empty(1, RUN_CONTEXT)
+    context = contexts[0]
+    context.vector, context.m, context.work_size, context.work = simd.address_of(r), m, work_size, simd.address_of(work)
+    context.rows, context.num_rows = simd.address_of(rows), len(rows)
+    context.ints, context.coefficients = simd.address_of(ints), simd.address_of(coefficients)
     for s in range(len(stages)):
         blocks = 1 << (2 * (m - stages[s, 0]))
         chunks = min(blocks, most) if (stages[s, 6] - stages[s, 5]) << (2 * m) >= PARALLEL_WORK else 1
-        context[0], context[1], context[2], context[3] = simd.address_of(r), m, blocks, chunks
-        context[4], context[5], context[6] = simd.address_of(
-            simd.address(stages, s * STAGE)
-        ), simd.address_of(rows), len(rows)
-        context[7], context[8] = simd.address_of(ints), simd.address_of(coefficients)
-        context[9], context[10] = work_size, simd.address_of(work)
-        _parallel_for(chunk, simd.address_of(context), chunks)
-    return work[0] + context[0]  # both must live till here
+        context.blocks, context.chunks = blocks, chunks
+        context.stage = simd.address_of(simd.address(stages, s * STAGE))
+        _parallel_for(chunk, simd.address_of(contexts), chunks)
+    return work[0] + contexts[0].m  # both must live till here

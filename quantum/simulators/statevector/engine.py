@@ -14,7 +14,7 @@ from ...compile.program import Program
 from ...compile.schedule import CODE_COLUMNS, PASS_COLUMNS, PassColumn, Schedule, schedule
 from ...errors import SimulatorError
 from .coefficients import expand, fill_coefficients
-from .passes import BUFFER_ROWS, CONTEXT_WORDS, chunk
+from .passes import BUFFER_ROWS, PASS_CONTEXT, chunk
 from .rows import store
 
 __all__ = ["Block", "Packed", "align", "default_block", "make_coefficients", "pack", "run_passes", "simulate"]
@@ -129,26 +129,27 @@ def run_passes(words, coefficients, state, start, chunk, from_zero, finish):
     first = simd.address(vectors, align(vectors))
     for i in range(ops):
         expand(code[i], coefficients, first)
-    context = np.empty(CONTEXT_WORDS, np.int64)
+    contexts = np.empty(1, PASS_CONTEXT)
+    context = contexts[0]
+    context.state = simd.address_of(simd.address(state, start))
+    context.bits = n
+    context.code = simd.address_of(simd.address(words, code_start))
+    context.vectors = simd.address_of(first)
     pass_start = code_start + ops * CODE_COLUMNS
     for i in range(passes):
         at = pass_start + i * PASS_COLUMNS
-        context[0] = simd.address_of(simd.address(state, start))
-        context[1] = n
-        context[2] = simd.address_of(simd.address(words, code_start))
-        context[3] = simd.address_of(simd.address(words, at))
-        context[4] = simd.address_of(first)
+        context.row = simd.address_of(simd.address(words, at))
         size = words[at + 2]
         blocks = 1 << (n - size)
         chunks = 1
         if ((words[at + 1] - words[at]) << n) >= PARALLEL_WORK:
             chunks = min(blocks, 32)
-        context[5] = blocks // chunks
-        context[6] = blocks
-        context[7] = words[at + 5] if from_zero else 0
-        context[8] = finish and i == passes - 1
-        _parallel_for(chunk, simd.address_of(context), chunks)
-    return vectors[0] + context[0]  # both must live till here
+        context.per_chunk = blocks // chunks
+        context.blocks = blocks
+        context.zero = words[at + 5] if from_zero else 0
+        context.finish = finish and i == passes - 1
+        _parallel_for(chunk, simd.address_of(contexts), chunks)
+    return vectors[0] + contexts[0].bits  # both must live till here
 
 
 @kernel(nogil=True)

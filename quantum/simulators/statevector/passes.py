@@ -7,17 +7,28 @@ import numpy as np
 from triskele.core.extend import kernel, simd, template
 
 from ...compile.schedule import CODE_COLUMNS
+from ..context import context_type, read_context
 from . import rows as loops
 from .rows import load, store
 
-__all__ = ["BUFFER_LINES", "BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk", "deposit", "interleave"]
+__all__ = ["BUFFER_LINES", "BUFFER_ROWS", "PASS_CONTEXT", "apply", "chunk", "deposit", "interleave"]
 
 code_at = simd.load_scalar  # one word of a row of code
 CODE_BYTES = 8 * CODE_COLUMNS
 BUFFER_ROWS = 1024  # of a block that is copied: it lies on the stack
 BUFFER_LINES = 2 * BUFFER_ROWS  # of the cache: a row is a line of real parts and one of imaginary parts
 SCRATCH_LINES = 512
-CONTEXT_WORDS = 16
+PASS_CONTEXT = context_type(
+    "state",  # address
+    "bits",  # of an index
+    "code",  # address
+    "row",  # address of a row of `Schedule.passes`
+    "vectors",  # address
+    "per_chunk",  # blocks in a chunk
+    "blocks",
+    "zero",  # mask of the bits of a block's number that say that the block is zero
+    "finish",  # 1: interleave in the end
+)
 
 
 @template
@@ -110,25 +121,17 @@ def _move(to, source, to_high, source_high, segments, run):
 
 @kernel(nogil=True)
 def chunk(like, index):
-    """Some blocks of one pass.
-
-    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 address of the
-    state; 1 bits of an index; 2 code, 3 the pass (row of `Schedule.passes`), 4 vectors: addresses; 5 blocks in a chunk,
-    6 blocks; 7 mask of a block's number that says it is zero; 8 whether to interleave in the end.
-    """
-    context, w = simd.pointer_to(simd.address_of(like), np.int64), simd.lanes_of(like)
+    """Some blocks of one pass; `like` is a pointer to a `PASS_CONTEXT`, typed as the state's numbers."""
+    context, w = read_context(like, PASS_CONTEXT), simd.lanes_of(like)
     lane_bits = 3 if w == 8 else 4
-    n, per_chunk, blocks = code_at(context, 1), code_at(context, 5), code_at(context, 6)
-    zero, finish = code_at(context, 7), code_at(context, 8)
-    state = simd.pointer_like(code_at(context, 0), like)
-    vectors = simd.pointer_like(code_at(context, 4), like)
-    plan = simd.pointer_to(code_at(context, 3), np.int64)
-    first, last, size, low, local = code_at(plan,
-                                            0), code_at(plan, 1), code_at(plan, 2), code_at(plan, 3), code_at(plan, 4)
+    n, per_chunk, blocks, zero = context.bits, context.per_chunk, context.blocks, context.zero
+    state, vectors = simd.pointer_like(context.state, like), simd.pointer_like(context.vectors, like)
+    row = simd.pointer_to(context.row, np.int64)
+    first, last, size, low, local, in_place = row[0], row[1], row[2], row[3], row[4], row[7]
     run = 1 << (low - lane_bits)
     high, outer = local >> low << low, ((1 << n) - 1) & ~local
     segments = 1 << (size - low)
-    in_place, copied = code_at(plan, 7), low != size and not code_at(plan, 7)
+    copied = low != size and not in_place
     rows, outside = 1 << (size - lane_bits), 0
     if in_place:
         rows, outside = 1 << (n - lane_bits), outer >> lane_bits
@@ -145,7 +148,7 @@ def chunk(like, index):
         elif copied:
             p = buffer
             _move(buffer, base, 0, high, segments, run)
-        code = simd.pointer_to(code_at(context, 2) + first * CODE_BYTES, np.int64)
+        code = simd.pointer_to(context.code + first * CODE_BYTES, np.int64)
         following, ahead, fetched = simd.address(state, 2 * deposit(block + 1, outer)), 0, 0
         per_op = (segments + last - first - 1) // max(1, last - first)
         if low == size or block + 1 == blocks or (block + 1) & zero:
@@ -158,7 +161,7 @@ def chunk(like, index):
                 fetched += 1
             apply_in(p, rows, outside, own, code, vectors, block, scratch)
             code = simd.address(code, CODE_BYTES // 8)
-        if finish:
+        if context.finish:
             interleave(p, rows, outside, own)
         if copied:
             _move(base, buffer, high, 0, segments, run)

@@ -8,8 +8,9 @@ qubit takes part. A row of steps is: kind, condition (place in `ints`, or -1), a
     PAULI      place in `ints` of [k, qubits, strings], place in `table` of cumulative probabilities, how many, draw
     UNITARY    qubit, place in `table` of cumulative probabilities and then 2 x 2 matrices, how many, draw
     KRAUS      the same with any matrices, after them the products K^dagger K as (00, 11, Re 01, Im 01); then the
-    classical bit or -1 KRAUS_MANY place in `ints` of [k, qubits], place in `table` of matrices and products, how many,
-    draw FLIP       classical bit, place in `table` of the probabilities of reading 1 where 0 and where 1 was, draw
+               classical bit or -1
+    KRAUS_MANY place in `ints` of [k, qubits], place in `table` of matrices and products, how many, draw
+    FLIP       classical bit, place in `table` of the probabilities of reading 1 where 0 and where 1 was, draw
     APPLY      qubit: its chain
     GATE       row of `ops`
 """
@@ -25,11 +26,16 @@ from triskele.core.extend import device, kernel, simd, threads
 from triskele.core.random import Counter
 
 from ...compile.ops import OP_COLUMNS
+from ..context import context_type, read_context
 from . import states
 
 TIMES, SCALE, PAULI, UNITARY, KRAUS, KRAUS_MANY, FLIP, APPLY, GATE = range(9)
 ROW = 8
-CONTEXT = 32
+_RUN_CONTEXT = context_type(
+    "num_qubits", "chunks", "shots", "first", "draws_each", "num_bits", "dense", "k0", "k1",
+    "rows", "num_rows", "ints", "num_ints", "table", "num_table", "ops", "num_ops", "coefficients", "num_coefficients",
+    "initial", "num_initial", "samples", "values", "bits", "final", "num_final", "terms", "strings", "weights",
+)
 _LEAST = 1e-14  # probability below which an operator is never chosen: rounding has made it
 _STREAM = int(Counter.TRAJECTORIES)
 _SWAP = 3  # compile.ops.Form
@@ -288,25 +294,24 @@ def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, cha
 
 @kernel(nogil=True)
 def run_chunk(context, index):
-    """Some of the batches; `context` is made in `run`."""
-    w = carray(context, (CONTEXT,))
-    n, chunks, shots, first, draws_each, num_bits, dense = w[0], w[1], w[2], w[3], w[4], w[5], w[6]
-    k0, k1 = np.uint32(w[7]), np.uint32(w[8])
-    rows, ints = carray(simd.pointer_to(w[9], np.int64),
-                        (w[10], ROW)), carray(simd.pointer_to(w[11], np.int64), (w[12],))
-    table, ops = (
-        carray(simd.pointer_to(w[13], np.float64), (w[14],)),
-        carray(simd.pointer_to(w[15], np.int64), (w[16], OP_COLUMNS)),
+    """Some of the batches; `context` points to a `_RUN_CONTEXT`."""
+    w = read_context(context, _RUN_CONTEXT)
+    n, chunks, shots, first, draws_each, num_bits, dense = (
+        w.num_qubits, w.chunks, w.shots, w.first, w.draws_each, w.num_bits, w.dense
     )
-    coefficients, initial = carray(simd.pointer_to(w[17], np.float64),
-                                   (w[18],)), carray(simd.pointer_to(w[19], np.float64), (w[20],))
-    samples, values = carray(simd.pointer_to(w[21], np.int64),
-                             (shots,)), carray(simd.pointer_to(w[22], np.float64), (shots,))
-    out_bits, final = carray(simd.pointer_to(w[23], np.uint8),
-                             (shots, num_bits)), carray(simd.pointer_to(w[24], np.float64), (w[25],))
-    terms = w[26]
-    strings, weights = carray(simd.pointer_to(w[27], np.int64),
-                              (2 * terms,)), carray(simd.pointer_to(w[28], np.float64), (terms,))
+    k0, k1, terms = np.uint32(w.k0), np.uint32(w.k1), w.terms
+    rows = carray(simd.pointer_to(w.rows, np.int64), (w.num_rows, ROW))
+    ints = carray(simd.pointer_to(w.ints, np.int64), (w.num_ints,))
+    table = carray(simd.pointer_to(w.table, np.float64), (w.num_table,))
+    ops = carray(simd.pointer_to(w.ops, np.int64), (w.num_ops, OP_COLUMNS))
+    coefficients = carray(simd.pointer_to(w.coefficients, np.float64), (w.num_coefficients,))
+    initial = carray(simd.pointer_to(w.initial, np.float64), (w.num_initial,))
+    samples = carray(simd.pointer_to(w.samples, np.int64), (shots,))
+    values = carray(simd.pointer_to(w.values, np.float64), (shots,))
+    out_bits = carray(simd.pointer_to(w.bits, np.uint8), (shots, num_bits))
+    final = carray(simd.pointer_to(w.final, np.float64), (w.num_final,))
+    strings = carray(simd.pointer_to(w.strings, np.int64), (2 * terms,))
+    weights = carray(simd.pointer_to(w.weights, np.float64), (terms,))
     size, batches = 1 << n, (shots + 7) // 8
     memory = np.empty(16 * size + 8)
     p = simd.address(memory, (-simd.address_of(memory) & 63) >> 3)
@@ -316,7 +321,7 @@ def run_chunk(context, index):
     c, work = np.empty(16 * max(4, dense * dense)), np.empty(16 * dense)
     for batch in range(batches * index // chunks, batches * (index + 1) // chunks):
         for j in range(size):
-            if w[20]:
+            if len(initial):
                 simd.store(p, 16 * j, simd.splat(initial[2 * j], 8))
                 simd.store(p, 16 * j + 8, simd.splat(initial[2 * j + 1], 8))
             else:
@@ -332,7 +337,7 @@ def run_chunk(context, index):
             samples[8 * batch + lane] = np.int64(result[lane])
             for k in range(num_bits):
                 out_bits[8 * batch + lane, k] = bits[8 * k + lane]
-            if w[25]:
+            if len(final):
                 for j in range(size):
                     at = 2 * ((8 * batch + lane) * size + j)
                     final[at], final[at
@@ -354,25 +359,20 @@ def run(n, chunks, first, draws_each, dense, k0, k1, rows, ints, table, ops, coe
     measuring
     all qubits), `values` (of the sum of Pauli strings), `bits` and, unless it is empty, `final` (the states).
     """
-    context = np.empty(CONTEXT, np.int64)
-    context[0], context[1], context[2], context[3], context[4], context[5] = (
-        n,
-        chunks,
-        len(samples),
-        first,
-        draws_each,
-        bits.shape[1],
-    )
-    context[6], context[7], context[8] = dense, np.int64(k0), np.int64(k1)
-    context[9], context[10] = simd.address_of(rows), len(rows)
-    context[11], context[12] = simd.address_of(ints), len(ints)
-    context[13], context[14] = simd.address_of(table), len(table)
-    context[15], context[16] = simd.address_of(ops), len(ops)
-    context[17], context[18] = simd.address_of(coefficients), len(coefficients)
-    context[19], context[20] = simd.address_of(initial), len(initial)
-    context[21], context[22] = simd.address_of(samples), simd.address_of(values)
-    context[23] = simd.address_of(bits)
-    context[24], context[25] = simd.address_of(final), len(final)
-    context[26], context[27], context[28] = len(weights), simd.address_of(strings), simd.address_of(weights)
-    _parallel_for(chunk, simd.address_of(context), chunks)
-    return context[0]  # it must live till here
+    contexts = np.empty(1, _RUN_CONTEXT)
+    context = contexts[0]
+    context.num_qubits, context.chunks, context.shots, context.first = n, chunks, len(samples), first
+    context.draws_each, context.num_bits, context.dense = draws_each, bits.shape[1], dense
+    context.k0, context.k1 = np.int64(k0), np.int64(k1)
+    context.rows, context.num_rows = simd.address_of(rows), len(rows)
+    context.ints, context.num_ints = simd.address_of(ints), len(ints)
+    context.table, context.num_table = simd.address_of(table), len(table)
+    context.ops, context.num_ops = simd.address_of(ops), len(ops)
+    context.coefficients, context.num_coefficients = simd.address_of(coefficients), len(coefficients)
+    context.initial, context.num_initial = simd.address_of(initial), len(initial)
+    context.samples, context.values = simd.address_of(samples), simd.address_of(values)
+    context.bits = simd.address_of(bits)
+    context.final, context.num_final = simd.address_of(final), len(final)
+    context.terms, context.strings, context.weights = len(weights), simd.address_of(strings), simd.address_of(weights)
+    _parallel_for(chunk, simd.address_of(contexts), chunks)
+    return contexts[0].num_qubits  # it must live till here

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -261,6 +261,7 @@ class Circuit:
         # A registered gate becomes a method when it is first asked for.
         if name.startswith("_"):
             raise AttributeError(name)
+        method: Callable[..., Any] | None
         try:
             number, gate = resolve(name)
             method = gate_method(name, gate, number)
@@ -426,7 +427,7 @@ class Circuit:
                 new.append(i.gate, i.qubits, i.params, controls=i.controls + control)
         return new
 
-    def bind(self, values: Mapping[str, float] | Sequence[float]) -> Circuit:
+    def bind(self, values: Mapping[str, float] | Sequence[float] | np.ndarray) -> Circuit:
         """The circuit with numbers for parameters: a dict by name, or one for each of `parameters` in order.
 
         Raises
@@ -439,7 +440,7 @@ class Circuit:
                           if i.params else i
                           for i in self._instructions)
 
-    def named(self, values: Mapping[str, float] | Sequence[float]) -> dict[str, float]:
+    def named(self, values: Mapping[str, float] | Sequence[float] | np.ndarray) -> dict[str, float]:
         """Parameter values by name, checked; a sequence gives those of `parameters` in order."""
         return named_values(values, self.parameters, self.names)
 

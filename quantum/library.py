@@ -188,9 +188,10 @@ def uniformly_controlled_rotation(axis: str, angles: Sequence[Any], controls: Se
     flip, rotation = "cz" if axis == "x" else "cx", f"r{axis}"
     for number in range(1 << k):
         subset = number ^ number >> 1
-        if not isinstance(exact[subset], float) or abs(exact[subset]) > noise:
+        value = exact[subset]
+        if not isinstance(value, float) or abs(value) > noise:
             _flip(circuit, flip, controls, now ^ subset, target)
-            circuit.append(rotation, target, [exact[subset]])
+            circuit.append(rotation, target, [value])
             now = subset
     _flip(circuit, flip, controls, now, target)
     return circuit

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ __all__ = ["LARGEST", "Linear", "Parameter", "angle", "named_values"]
 LARGEST = 1e100
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class Linear:
     """A linear expression `constant + sum(coefficient * name)`; sums, and products with numbers, give another.
@@ -43,7 +44,7 @@ class Linear:
             terms[name] = terms.get(name, 0.0) + coefficient
         return Linear(tuple((n, c) for n, c in terms.items() if c), self.constant + other.constant)
 
-    def __mul__(self, factor: float) -> Linear:
+    def __mul__(self, factor: Linear | float) -> Linear:
         if isinstance(factor, Linear):
             raise ParameterError(f"an angle must be linear in its parameters, got ({self})*({factor}) (compute the "
                                  f"product before and bind it)")
@@ -133,7 +134,10 @@ def angle(value: Any, where: str = "angle") -> float | Linear:
             raise ParameterError(f"{where}: coefficients of an angle must be finite, got {value}")
         return value
     if isinstance(value, Mapping):
-        return angle(sum((Parameter(n) * angle(c, where) for n, c in value.items()), Linear(())), where)
+        total = Linear(())
+        for name, coefficient in value.items():
+            total = total + Parameter(name) * angle(coefficient, where)
+        return angle(total, where)
     try:
         number = math.nan if np.iscomplexobj(value) else float(value)
     except (TypeError, ValueError):
@@ -176,7 +180,7 @@ def _parse(text: str, where: str) -> Linear:
     return total
 
 
-def named_values(values: Mapping[str, float] | Sequence[float], parameters: tuple[str, ...],
+def named_values(values: Mapping[str, float] | Sequence[float] | np.ndarray, parameters: tuple[str, ...],
                  names: tuple[str, ...]) -> dict[str, float]:
     """Values by name, checked: a dict of some of `names`, or a sequence with one for each of `parameters`."""
     if isinstance(values, Mapping):

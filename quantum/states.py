@@ -314,7 +314,7 @@ def trace_distance(a: Any, b: Any) -> float:
     if a.ndim == 1 and b.ndim == 1:  # sqrt(1 - F), without the cancellation near equal states
         overlap = np.vdot(b, a)
         apart = a - b * overlap
-        return float(min(np.linalg.norm(apart), 1.0))
+        return min(float(np.linalg.norm(apart)), 1.0)
     return float(min(0.5 * np.sum(np.abs(np.linalg.eigvalsh(density_matrix(a) - density_matrix(b)))), 1.0))
 
 

@@ -156,8 +156,10 @@ class AdaptVQE:
         -------
         AdaptResult
         """
-        ansatz, theta, chosen = self.reference.copy(), np.zeros(0), []
-        history, largest, evaluations = [], [], 0
+        ansatz, theta, evaluations = self.reference.copy(), np.zeros(0), 0
+        chosen: list[int] = []
+        history: list[float] = []
+        largest: list[float] = []
         with progress_bar("ADAPT-VQE", "element", show=progress) as bar:
             while True:
                 energy, gradient = self._energy(ansatz + self._all).value_and_grad(

@@ -65,6 +65,7 @@ class Classifier:
     observables: Sequence[PauliSum] | None = None
     weights: dict[str, np.ndarray] | None = None
     history: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    _energy: Expectation = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.circuit, Circuit):
@@ -74,10 +75,12 @@ class Classifier:
             if not names:
                 raise ParameterError(f"Classifier: the circuit has no {what} parameters ({hint})")
         check.integer(self.classes, "Classifier: classes", 2, error=ParameterError)
-        if self.observables is None:
-            object.__setattr__(self, "observables", tuple(PauliSum(f"Z{q}") for q in range(self.circuit.num_qubits)))
+        observables = self.observables
+        if observables is None:
+            observables = tuple(PauliSum(f"Z{q}") for q in range(self.circuit.num_qubits))
+        object.__setattr__(self, "observables", observables)
         object.__setattr__(self, "circuit", self.circuit.copy())
-        object.__setattr__(self, "_energy", Expectation(self.circuit, list(self.observables)))
+        object.__setattr__(self, "_energy", Expectation(self.circuit, list(observables)))
 
     def fit(self, x: Any, y: Any, *, epochs: int = 50, batch: int = 32, optimizer: Any = None, seed: int = 0,
             progress: bool = True,
@@ -167,7 +170,7 @@ class Classifier:
         return nn.cross_entropy(self._logits(weights, x), y)
 
     def _fresh(self, seed: int) -> dict[str, np.ndarray]:
-        m, key = len(self.observables), random.fold_in(random.key(seed), Fold.CLASSIFIER)
+        m, key = self._energy.size, random.fold_in(random.key(seed), Fold.CLASSIFIER)
         weight = random.normal(key, (m, self.classes), dtype=np.float64) / np.sqrt(m)
         return {"theta": random_angles(len(self.circuit.parameters), seed), "weight": weight,
                 "bias": np.zeros(self.classes)}

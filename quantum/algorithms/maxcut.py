@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from numbers import Real
 from typing import Any
@@ -71,6 +72,6 @@ def _edge(edge: tuple[Any, ...]) -> tuple[int, int, float]:
         raise OperatorError(
             f"maxcut: an edge is (i, j) or (i, j, weight) with two different nodes, numbered from 0, got {edge}"
         )
-    if isinstance(weight, bool) or not isinstance(weight, Real) or not np.isfinite(weight):
+    if isinstance(weight, bool) or not isinstance(weight, Real) or not math.isfinite(weight):
         raise OperatorError(f"maxcut: the weight of an edge must be a finite number, got {edge}")
     return int(nodes[0]), int(nodes[1]), float(weight)

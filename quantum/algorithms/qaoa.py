@@ -168,12 +168,13 @@ class QAOA:
         """
         from ..simulators.run import run
 
-        theta, depths, evaluations = self.initial, [], 0
-        for p in range(self.layers if theta is not None else 1, self.layers + 1):
+        depths, evaluations = [], 0
+        theta = np.zeros(0) if self.initial is None else self.initial
+        for p in range(1 if self.initial is None else self.layers, self.layers + 1):
             energy = self.energy if p == self.layers else Expectation(
                 qaoa_ansatz(self.cost, p), self.cost, dtype=self.dtype
             )
-            if theta is None:
+            if not theta.size:
                 theta, evaluations = self._grid(energy)
             elif theta.size < 2 * p:
                 theta = np.stack([_interpolate(theta[0::2]), _interpolate(theta[1::2])], 1).ravel()

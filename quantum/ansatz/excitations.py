@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -22,7 +22,7 @@ Excitation = tuple[tuple[int, ...], tuple[int, ...]]  # modes emptied, modes fil
 
 def electrons(num_electrons: int | Sequence[int], num_qubits: int, where: str) -> tuple[int, int]:
     """Numbers of alpha and beta electrons, checked; an odd total has one alpha more."""
-    counts = (num_electrons,) if np.ndim(num_electrons) == 0 else tuple(num_electrons)
+    counts = tuple(num_electrons) if isinstance(num_electrons, Iterable) else (num_electrons,)
     if isinstance(num_qubits, bool) or not isinstance(num_qubits,
                                                       (int, np.integer)) or num_qubits < 2 or num_qubits % 2:
         raise CircuitError(

@@ -53,7 +53,7 @@ def hartree_fock(geometry: str | Sequence[tuple[str, Sequence[float]]], basis: s
     two_body = ao2mo.restore(1, ao2mo.kernel(molecule, orbitals), n)
     one_body, two_body = (np.where(abs(a) > 1e-13, a, 0.0) for a in (one_body, two_body))
     if unit == "bohr":
-        atoms = tuple((s, tuple(x * _BOHR for x in r)) for s, r in atoms)
+        atoms = tuple((s, (x * _BOHR, y * _BOHR, z * _BOHR)) for s, (x, y, z) in atoms)
     return HartreeFock(0.5 * (one_body + one_body.T), two_body, float(molecule.energy_nuc()), molecule.nelectron, atoms,
                        mean_field)
 

@@ -86,7 +86,7 @@ def _fuse(ops, real, size, n):
             for w in range(count[t]):
                 which[w] = waiting[t, w]
                 if ops[which[w], 0] == 0:
-                    last = w + 1
+                    last = np.int64(w + 1)
             if (
                 own == 0
                 or (mixed >> t) & 1
@@ -140,7 +140,7 @@ def _flush(ops, which, stop, q, c, real, chain, out, recipes, state):
         if w == stop or (ops[which[w], 3] >> c) & 1:
             if w > start:
                 _product(ops, which, start, w, q, real, out, recipes, state)
-            start = w + 1
+            start = np.int64(w + 1)
             if w < stop:
                 _copy(ops, which[w], out, state)
 
@@ -239,7 +239,7 @@ def _cost(ops, which, stop, c, real):
                 pairs += ops[which[b], 0] == 0
             if w > start:
                 total += 8.0 if pairs and _form(ops, which, start, w, real) == 0 else 4.0
-            start = w + 1
+            start = np.int64(w + 1)
             if w < stop:
                 total += 4.0 if ops[which[w], 1] == 0 else 2.0 if ops[which[w], 1] < 3 else 1.5
     return total

@@ -172,7 +172,7 @@ def _dense_size(gate: Gate, qubits: tuple[int, ...]) -> None:
 def _constant(builder: Builder, gate: Gate, qubits: tuple[int, ...], control: int, constants: dict[int, int]) -> None:
     found = gate.__dict__.get("_shape")  # kept with the gate; looked up without a call, for every gate of a circuit
     if found is None:
-        found = gate.__dict__["_shape"] = shape(gate.constant)
+        found = gate.__dict__["_shape"] = shape(gate.matrix())
     kind, form, x, m, v, z, coefficients = found
     if coefficients is None:
         return  # the identity

@@ -38,7 +38,7 @@ def new_axes(width: float, height: float, where: str) -> Any:
 
     class _Axes(Axes):
         def _repr_png_(self) -> bytes:
-            return self.figure._repr_png_()
+            return figure._repr_png_()
 
     axes = figure.add_subplot(axes_class=_Axes)
     axes.spines[["top", "right"]].set_visible(False)

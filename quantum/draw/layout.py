@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..circuit import Circuit
 from ..gates.base import Gate
 from ..gates.instruction import BARRIER, MEASURE, RESET, Instruction
+from ..parameters import Linear
 from .labels import angle_text, gate_label, params_text
 
 __all__ = ["Item", "Layout", "layout"]
@@ -72,7 +73,8 @@ def layout(circuit: Circuit) -> Layout:
     """Put every instruction into the first column in which the wires that it touches or crosses are free."""
     n = circuit.num_qubits
     free = [0] * (n + 1)  # first free column by wire; the last is the classical one
-    items, phases = [], []
+    items: list[Item] = []
+    phases: list[Linear | float] = []
     for i in circuit:
         wires = (*i.qubits, *i.controls)
         if not wires:

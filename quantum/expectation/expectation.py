@@ -70,14 +70,15 @@ class Expectation:
     True
     """
 
-    def __init__(self, circuit: Any, hamiltonians: PauliSum | Sequence[PauliSum], *, simulator: str = "statevector",
-                 dtype: Any = np.complex128,
+    def __init__(self, circuit: Circuit, hamiltonians: PauliSum | str | Sequence[PauliSum | str], *,
+                 simulator: str = "statevector", dtype: Any = np.complex128,
                  gradient: str = "adjoint", shots: int | None = None, seed: int | None = None, initial: Any = None):
         if not isinstance(circuit, Circuit):
             raise CircuitError(f"Expectation: a Circuit is needed, got {type(circuit).__name__}")
         self.circuit = circuit
-        self.is_list = not isinstance(hamiltonians, (PauliSum, str))
-        self.hamiltonians = tuple(PauliSum(h) for h in (hamiltonians if self.is_list else [hamiltonians]))
+        several = [hamiltonians] if isinstance(hamiltonians, (PauliSum, str)) else hamiltonians
+        self.is_list = several is hamiltonians
+        self.hamiltonians = tuple(PauliSum(h) for h in several)
         if not self.hamiltonians:
             raise OperatorError("Expectation: at least one operator is needed, got none")
         for h in self.hamiltonians:
@@ -173,8 +174,8 @@ class Expectation:
         from triskele import core
 
         (theta, data, *_), batched = self._inputs(theta, data, None, None)
-        found = [self._engine.hessian(v, self._initials) for v in self._rows(theta, data)]
-        if found[0] is not None:
+        found = [h for v in self._rows(theta, data) if (h := self._engine.hessian(v, self._initials)) is not None]
+        if found:
             all_ = np.stack(found) if self.is_list else np.stack(found)[:, 0]
             return all_ if batched else all_[0]
         second = core.jacfwd(core.jacrev(lambda t, d: self(t, d if self.data else None)))

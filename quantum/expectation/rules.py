@@ -103,18 +103,17 @@ def _(tangents, out, *inputs, energy):
 
 
 @pull.vjp
-def _(cts, out, *inputs, energy):
-    *inputs, ct = inputs
-    slope, *found = second(*inputs, ct, *cts, energy=energy)
-    return [*(_to(i.shape, g) for i, g in zip(inputs, found, strict=True)), _to(ct.shape, slope)]
+def _(cts, out, theta, data, coefficients, initial, ct, *, energy):
+    inputs = (theta, data, coefficients, initial, ct)
+    slope, *found = second(*inputs, *cts, energy=energy)
+    return [_to(i.shape, g) for i, g in zip(inputs, [*found, slope], strict=True)]
 
 
 @pull.jvp
-def _(tangents, out, *inputs, energy):
-    *inputs, ct = inputs
+def _(tangents, out, theta, data, coefficients, initial, ct, *, energy):
     *along, dct = tangents
-    along = second(*inputs, ct, *along, energy=energy)[1:]
-    return [a + b for a, b in zip(along, pull(*inputs, dct, energy=energy), strict=True)]
+    found = second(theta, data, coefficients, initial, ct, *along, energy=energy)[1:]
+    return [a + b for a, b in zip(found, pull(theta, data, coefficients, initial, dct, energy=energy), strict=True)]
 
 
 def _batched(op):

@@ -191,7 +191,7 @@ class Gate:
                 total[k] = core.jvp(self.function, tuple(float(p) for p in params), tuple(ones[k].tolist()))[1]
         for number, factor in enumerate(self.factors or ()):
             product = np.eye(d, dtype=complex)
-            for other, f in enumerate(self.factors):
+            for other, f in enumerate(self.factors or ()):
                 u = exponential(f.primitive, f.angle(params))
                 product = embed(-1j * f.primitive.generator @ u if other == number else u, f.qubits,
                                 self.num_qubits) @ product
@@ -209,7 +209,7 @@ class Gate:
             return self is other
         mine, its = ((g.name, g.num_qubits, g.num_params, g.factors, g.function,
                       g.constant is None) for g in (self, other))
-        return mine == its and (self.constant is None or np.array_equal(self.constant, other.constant))
+        return mine == its and (self.constant is None or np.array_equal(self.constant, np.asarray(other.constant)))
 
     def __hash__(self) -> int:
         return hash(self.name if self.constant is None else (self.name, self.constant.item(0), self.constant.item(-1)))

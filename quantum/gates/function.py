@@ -49,7 +49,7 @@ def gate(function: Callable[..., Any], num_qubits: int, num_params: int, name: s
     >>> quantum.Circuit(1).append(kick, 0, ["a"]).parameters
     ('a',)
     """
-    name = name or getattr(function, "__name__", "custom")
+    name = name or str(getattr(function, "__name__", "custom"))
     name = "custom" if name == "<lambda>" else name
     if not callable(function):
         raise GateError(f"gate: a function from parameters to a matrix is needed, got {type(function).__name__}")
@@ -77,9 +77,10 @@ class Adjoint:
     """The matrix function of the inverse of a gate that is a function."""
 
     gate: Gate
+    function: Callable[..., Any]
 
     def __call__(self, *params: Any) -> Any:
-        return np.conj(np.swapaxes(self.gate.function(*params), 0, 1))
+        return np.conj(np.swapaxes(self.function(*params), 0, 1))
 
 
 def _rotation_about_vector(x: Any, y: Any, z: Any) -> Any:

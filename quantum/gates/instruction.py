@@ -49,6 +49,10 @@ class Condition(NamedTuple):
                                f"{(1 << len(bits)) - 1}, got {value!r}")
         return cls(tuple([int(c) for c in bits]), int(value))
 
+    def bits(self) -> list[tuple[int, int]]:
+        """Each classical bit, and the value that it must have."""
+        return [(c, self.value >> k & 1) for k, c in enumerate(self.clbits)]
+
 
 class Instruction(NamedTuple):
     """One step of a circuit.

@@ -43,11 +43,12 @@ def inverse(instruction: Instruction) -> Instruction:
 @functools.lru_cache(1024)
 def _negates(gate: Gate) -> bool:
     """Return True if negated parameters give the inverse: all factors commute and have no constants."""
-    if any(f.constant for f in gate.factors):
+    factors = gate.factors or ()
+    if any(f.constant for f in factors):
         return False
-    if all(set(getattr(f.primitive, "paulis", "Z")) == {"Z"} or not f.qubits for f in gate.factors):
+    if all(set(getattr(f.primitive, "paulis", "Z")) == {"Z"} or not f.qubits for f in factors):
         return True  # all diagonal, and possibly many
-    g = [embed(f.primitive.generator, f.qubits, gate.num_qubits) for f in gate.factors]
+    g = [embed(f.primitive.generator, f.qubits, gate.num_qubits) for f in factors]
     return all(np.allclose(a @ b, b @ a, atol=1e-14) for i, a in enumerate(g) for b in g[:i])
 
 
@@ -61,7 +62,7 @@ def _inverse_gate(gate: Gate) -> Gate:
         matrix.flags.writeable = False
         return Gate(name, gate.num_qubits, constant=matrix, label=label)
     if gate.function is not None:
-        return Gate(name, gate.num_qubits, gate.num_params, function=Adjoint(gate), label=label)
+        return Gate(name, gate.num_qubits, gate.num_params, function=Adjoint(gate, gate.function), label=label)
     factors = tuple(Factor(f.primitive, f.qubits, tuple(-c for c in f.coefficients),
-                           -f.constant) for f in reversed(gate.factors))
+                           -f.constant) for f in reversed(gate.factors or ()))
     return Gate(name, gate.num_qubits, gate.num_params, factors=factors, label=label)

@@ -30,7 +30,7 @@ def _monomial(*entries: tuple[complex, int]) -> np.ndarray:
     return m
 
 
-_RC3X = [(1, j) for j in range(16)]
+_RC3X: list[tuple[complex, int]] = [(1, j) for j in range(16)]
 _RC3X[3], _RC3X[11], _RC3X[7], _RC3X[15] = (1j, 3), (-1j, 11), (-1, 15), (1, 7)
 _CONSTANTS = {  # name: (matrix, inverse, label)
     "id": ([[1, 0], [0, 1]], "id", "I"),
@@ -69,7 +69,7 @@ for _axes in ("x", "y", "z", "xx", "yy", "zz", "zx", "xy", "xz", "yz"):
     register(Gate(f"r{_axes}", _n, 1, factors=(Factor(Rotation(_axes.upper()), tuple(range(_n))),),
                   label=f"R{_axes.upper()}"))
 
-_01_10 = dict(qubits=2, a=0b01, b=0b10)
+_TURN, _IMAGINARY_TURN = Pair(2, 0b01, 0b10), Pair(2, 0b01, 0b10, imaginary=True)
 register(Gate("p", 1, 1, factors=(Factor(Phase(1), (0,)),), label="P"), "u1", "phase")
 register(Gate("global_phase", 0, 1, factors=(Factor(Phase(0), ()),), label="phase"), "gphase")
 register(Gate("u", 1, 3, label="U", adjoint=lambda t, f, l: (-t, -l, -f), factors=(
@@ -81,18 +81,18 @@ register(Gate("r", 1, 2, label="R", adjoint=lambda t, f: (-t, f), factors=(  # r
     Factor(Rotation("Z"), (0,), (0, -1)), Factor(Rotation("X"), (0,),
                                                  (1, 0)), Factor(Rotation("Z"), (0,), (0, 1)))), "prx")
 register(Gate("fsim", 2, 2, label="fSim", factors=(  # [[c, -i s], [-i s, c]] on |01>, |10>, exp(-i f) on |11>
-    Factor(Pair(**_01_10, imaginary=True), (0, 1), (2, 0)), Factor(Phase(2), (0, 1), (0, -1)))))
+    Factor(_IMAGINARY_TURN, (0, 1), (2, 0)), Factor(Phase(2), (0, 1), (0, -1)))))
 # [[c, -s], [s, c]] on |01>, |10>
-register(Gate("givens", 2, 1, label="Givens", factors=(Factor(Pair(**_01_10), (0, 1), (2,)),)))
+register(Gate("givens", 2, 1, label="Givens", factors=(Factor(_TURN, (0, 1), (2,)),)))
 register(Gate("xx_plus_yy", 2, 2, label="XX+YY", adjoint=lambda t, b: (-t, b), factors=(  # Qiskit's XXPlusYYGate
-    Factor(Rotation("Z"), (0,), (0, 1)), Factor(Pair(**_01_10, imaginary=True), (0, 1),
+    Factor(Rotation("Z"), (0,), (0, 1)), Factor(_IMAGINARY_TURN, (0, 1),
                                                 (1, 0)), Factor(Rotation("Z"), (0,), (0, -1)))))
 
 register(Gate("xx_minus_yy", 2, 2, label="XX-YY", adjoint=lambda t, b: (-t, b), factors=(  # Qiskit's XXMinusYYGate
     Factor(Rotation("Z"), (0,), (0, -1)), Factor(Pair(2, 0b00, 0b11, imaginary=True), (0, 1),
                                                  (1, 0)), Factor(Rotation("Z"), (0,), (0, 1)))))
 register(Gate("swapalpha", 2, 1, label="SWAP^", factors=(  # SWAP to the power t / pi: exp(i t (1 - SWAP)/2)
-    Factor(Pair(**_01_10, imaginary=True),
+    Factor(_IMAGINARY_TURN,
            (0, 1)), Factor(Rotation("ZZ"), (0, 1), (0.5,)), Factor(Phase(0), (), (0.25,)))))
 # exp(i g) U(t, f, l), controlled by qubit 0
 register(Gate("cu", 2, 4, label="CU", adjoint=lambda t, f, l, g: (-t, -l, -f, -g), factors=(
@@ -137,14 +137,14 @@ def resolve(name: str) -> tuple[int | None, Gate]:
         match = re.fullmatch(r"(m?)c(\d*)(.+)", name) if isinstance(name, str) else None
         if match is None:
             raise
-        many, number, inner = match.groups()
+        many, digits, inner = match.groups()
         try:
-            more, gate = (None, find(inner)) if many and not number else resolve(inner)
+            more, gate = (None, find(inner)) if many and not digits else resolve(inner)
         except GateError:
             raise error from None
-        if more is None and not many or many and number:
+        if more is None and not many or many and digits:
             raise
-        return None if more is None else int(number or 1) + more, gate
+        return None if more is None else int(digits or 1) + more, gate
 
 
 def _is_known(name: str) -> bool:

@@ -242,11 +242,9 @@ def to_cirq(circuit: Circuit) -> Any:
                 made.append(_operation(cirq, rotations, i, [value(p) for p in i.params], line))
         else:
             raise CircuitError(f"to_cirq: channels such as {instruction.gate.name} are not translated")
-        for c in enumerate(instruction.condition.clbits if instruction.condition else ()):
-            wanted = instruction.condition.value >> c[0] & 1
-            made = [m.with_classical_controls(f"c{c[1]}" if wanted
-                                              else cirq.SympyCondition(sympy.Eq(sympy.Symbol(f"c{c[1]}"),
-                                                                                0))) for m in made]
+        for c, wanted in instruction.condition.bits() if instruction.condition else ():
+            condition = f"c{c}" if wanted else cirq.SympyCondition(sympy.Eq(sympy.Symbol(f"c{c}"), 0))
+            made = [m.with_classical_controls(condition) for m in made]
         operations += made
     made = cirq.Circuit(operations, strategy=cirq.InsertStrategy.INLINE)  # keeps the order of operations
     found = dict.fromkeys(name for op in made.all_operations() for name in sorted(cirq.parameter_names(op)))

@@ -72,8 +72,8 @@ def _gate(gate: Any) -> Any:
         return gate.name
     if isinstance(gate, Channel):
         arguments = [float(a) for a in gate.arguments if isinstance(a, (int, float))]
-        if gate.is_pauli:
-            return {"channel": gate.name, "arguments": arguments, "pauli": gate.pauli_probabilities.tolist()}
+        if (probabilities := gate.pauli_probabilities) is not None:
+            return {"channel": gate.name, "arguments": arguments, "pauli": probabilities.tolist()}
         return {"channel": gate.name, "arguments": arguments, "kraus": [_rows(k) for k in gate.kraus]}
     if isinstance(gate, ReadoutError):
         return {"readout": [float(gate.matrix[0, 1]), float(gate.matrix[1, 0])]}

@@ -145,7 +145,7 @@ class Template:
                 continue
             names = [] if constant else [f"p{number + k}" for k in range(len(op.parameters))]
             number += len(names)
-            for gate, targets, coefficients, controls in _gates(op, qubit):
+            for gate, targets, coefficients, controls in _gates(op, qubit) or ():
                 params = [Linear(tuple((n, c) for n, c in zip(names, row, strict=True) if c)) for row in coefficients]
                 self.circuit.append(gate, targets, [p if p.terms else 0.0 for p in params], controls=controls)
         place = {name: k for k, name in enumerate(self.circuit.parameters)}

@@ -210,8 +210,8 @@ def _conditions(new: Any, condition: Condition | None) -> Any:
     import contextlib
 
     stack = contextlib.ExitStack()
-    for k, c in enumerate(condition.clbits if condition else ()):
-        stack.enter_context(new.if_test((new.clbits[c], condition.value >> k & 1)))
+    for c, value in condition.bits() if condition else ():
+        stack.enter_context(new.if_test((new.clbits[c], value)))
     return stack
 
 
@@ -232,7 +232,9 @@ def _append(new: Any, i: Instruction, params: list[Any], standard: dict[str, Any
         new.append(RVGate(*params), [*i.qubits])
         return
     if name not in standard and i.gate.constant is None:  # a function of numbers on one qubit
-        theta, phi, lam, phase = angles_of(i)
+        found = angles_of(i)
+        assert found is not None  # all other gates with parameters are decomposed
+        theta, phi, lam, phase = found
         _append(new, Instruction(find("u"), i.qubits, (theta, phi, lam)), [theta, phi, lam], standard)
         _append(new, Instruction(find("global_phase"), (), (phase,)), [phase], standard)
         return

@@ -67,7 +67,7 @@ class Channel:
     arguments: tuple[Any, ...] = ()  # numbers that it was made from, for drawings
     num_params = 0  # an instruction's: those of a channel are numbers, fixed when it is made
 
-    def __init__(self, name: str, kraus: Sequence[Any]):
+    def __init__(self, name: str, kraus: Sequence[Any] | np.ndarray):
         try:
             operators = np.array([np.asarray(k, complex) for k in kraus])
         except (TypeError, ValueError):

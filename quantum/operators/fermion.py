@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from numbers import Number
+from numbers import Complex
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ class FermionOperator:
             pairs = ()
         elif isinstance(terms, str):
             pairs = _parse(terms)
-        elif isinstance(terms, Number):
+        elif isinstance(terms, Complex):
             pairs = [((), _number(terms))]
         else:
             if not isinstance(terms, Iterable):
@@ -147,14 +147,14 @@ class FermionOperator:
         return FermionOperator._of((a + b, x * y) for a, x in self.terms.items() for b, y in other.terms.items())
 
     def __rmul__(self, other: Any) -> FermionOperator:
-        return self * other if isinstance(other, Number) else NotImplemented
+        return self * other if isinstance(other, Complex) else NotImplemented
 
     def __truediv__(self, other: Any) -> FermionOperator:
-        if not isinstance(other, Number):
+        if not isinstance(other, Complex):
             return NotImplemented
         if other == 0:
             raise OperatorError("FermionOperator: division by zero")
-        return self * (1 / other)
+        return self * (1 / complex(other))
 
     def __neg__(self) -> FermionOperator:
         return self * -1
@@ -173,7 +173,7 @@ class FermionOperator:
         other = _operand(other)
         return NotImplemented if other is NotImplemented else self.terms == other.terms
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def adjoint(self) -> FermionOperator:
         """The Hermitian conjugate."""
@@ -308,7 +308,7 @@ def _sum(pairs: Iterable[tuple[Term, complex]]) -> dict[Term, complex]:
 def _operand(value: Any) -> Any:
     if isinstance(value, FermionOperator):
         return value
-    return FermionOperator(value) if isinstance(value, Number) else NotImplemented
+    return FermionOperator(complex(value)) if isinstance(value, Complex) else NotImplemented
 
 
 def _number(value: Any) -> complex:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from numbers import Number
+from numbers import Complex
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ class PauliSum:
             read: list[tuple[int, int, complex]] = []
         elif isinstance(terms, str):
             read = parse_sum(terms)
-        elif isinstance(terms, Number):
+        elif isinstance(terms, Complex):
             read = [(0, 0, _number(terms))]
         else:
             if not isinstance(terms, Iterable):
@@ -174,7 +174,7 @@ class PauliSum:
         return PauliSum.from_arrays(x, z, np.concatenate([self.coefficients, other.coefficients]))
 
     def __mul__(self, other: Any) -> PauliSum:
-        if isinstance(other, Number):
+        if isinstance(other, Complex):
             with np.errstate(over="ignore", invalid="ignore"):  # `from_arrays` says what is not finite
                 return PauliSum.from_arrays(self.x, self.z, self.coefficients * _number(other))
         if not isinstance(other, PauliSum):
@@ -198,14 +198,14 @@ class PauliSum:
         return bits.pad(self.x, words), bits.pad(self.z, words), self.coefficients
 
     def __rmul__(self, other: Any) -> PauliSum:
-        return self * other if isinstance(other, Number) else NotImplemented
+        return self * other if isinstance(other, Complex) else NotImplemented
 
     def __truediv__(self, other: Any) -> PauliSum:
-        if not isinstance(other, Number):
+        if not isinstance(other, Complex):
             return NotImplemented
         if other == 0:
             raise OperatorError("PauliSum: division by zero")
-        return self * (1 / other)
+        return self * (1 / complex(other))
 
     def __neg__(self) -> PauliSum:
         return self * -1
@@ -231,7 +231,7 @@ class PauliSum:
             self.coefficients, other.coefficients
         )
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def isclose(self, other: Any, tol: float = 1e-12) -> bool:
         """Return True if no coefficient differs by more than `tol`."""
@@ -455,7 +455,9 @@ class PauliSum:
 
 
 def _operand(value: Any) -> Any:
-    return value if isinstance(value, PauliSum) else PauliSum(value) if isinstance(value, Number) else NotImplemented
+    if isinstance(value, PauliSum):
+        return value
+    return PauliSum(complex(value)) if isinstance(value, Complex) else NotImplemented
 
 
 def _sum(value: Any, where: str) -> PauliSum:

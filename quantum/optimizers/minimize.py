@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -23,7 +24,7 @@ from .spsa import SPSA
 __all__ = ["Minimum", "Optimizer", "find", "minimize"]
 
 _NAMED: dict[str, Callable[[], Any]] = {
-    **{name: lambda name=name: SciPy(name) for name in METHODS},
+    **{name: functools.partial(SciPy, name) for name in METHODS},
     "adam": lambda: FirstOrder(optim.Adam(0.1)),
     "sgd": lambda: FirstOrder(optim.SGD(0.1)),
     "spsa": SPSA,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -49,15 +50,15 @@ class Objective:
 
     def value_and_grad(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """The value and the gradient at `theta`."""
-        known = self._seen.get(theta.tobytes())
-        if known is None or known[1] is None:
+        value, gradient = self._seen.get(theta.tobytes(), (0.0, None))
+        if gradient is None:
             self.evaluations += 1
             if self._both is None:
                 self._both = core.value_and_grad(self.function)
             value, gradient = self._both(theta.copy())
-            known = self._number(value, theta), self._gradient(gradient, theta)
-            self._remember(theta, known)
-        return known[0], known[1].copy()
+            value, gradient = self._number(value, theta), self._gradient(gradient, theta)
+            self._remember(theta, (value, gradient))
+        return value, gradient.copy()
 
     def fresh(self, theta: np.ndarray) -> float:
         """The value at `theta`, measured again even if it was just asked for: for objectives with shot noise."""
@@ -73,7 +74,7 @@ class Objective:
         if np.ndim(value) or not isinstance(value, (Real, np.ndarray)):
             what = f"an array of shape {np.shape(value)}" if np.ndim(value) else repr(value)
             raise TypeError(f"minimize: the function must return one number, got {what}")
-        if not np.isfinite(value):
+        if not math.isfinite(value):
             raise FloatingPointError(f"minimize: values must be finite, got {value} at theta = {theta}")
         return float(value)
 

@@ -202,7 +202,7 @@ class Readout:
     [0.5, 0.5]
     """
 
-    def __init__(self, matrices: Sequence[Any]):
+    def __init__(self, matrices: Sequence[Any] | np.ndarray):
         self.matrices = np.array(matrices, float)
         if self.matrices.ndim != 3 or self.matrices.shape[1:] != (2, 2):
             raise SimulatorError(

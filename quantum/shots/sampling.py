@@ -53,7 +53,7 @@ class Samples:
     def __init__(self, array: np.ndarray, num_bits: int | None = None):
         if array.ndim == 2:
             self.num_bits = array.shape[1]
-            self._array: np.ndarray | None = array.astype(np.uint8, copy=False)
+            self._array: Any = array.astype(np.uint8, copy=False)
             self._indices: Any = None
         else:
             if num_bits is None:

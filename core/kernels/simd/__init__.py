@@ -24,6 +24,8 @@ Examples
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .. import vecmath
 from . import math as _math
 from .lanes import (
@@ -108,6 +110,8 @@ from .vector import Vec
 
 # exp, log, sin, ...: every function of vecmath, under its name
 globals().update({name: getattr(_math, name) for name in vecmath.names()})
+if TYPE_CHECKING:
+    def __getattr__(name: str) -> Any: ...
 
 __all__ = [
     "Vec", "abs", "address", "address_of", "all", "any", "bitcast", "bits", "ceil", "concat", "convert", "copysign",

@@ -122,8 +122,9 @@ def sequence(theta: Any, phi: Any, lam: Any, basis: frozenset[str]) -> Sequence:
             gates, phase = make(theta, phi, lam)
             kept = []
             for name, params in gates:
-                if len(params) == 1 and _turns(params[0]) is not None:
-                    phase = phase + _turns(params[0]) * _PI  # a rotation by 2 pi is -1
+                turns = _turns(params[0]) if len(params) == 1 else None
+                if turns is not None:
+                    phase = phase + turns * _PI  # a rotation by 2 pi is -1
                 elif not (name == "u" and all(_zero(p) for p in params)):
                     kept.append((name, params))
             return kept, phase

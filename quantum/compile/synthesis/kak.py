@@ -15,7 +15,7 @@ __all__ = ["Canonical", "canonical", "matrix_of", "two_qubit"]
 
 # Bell states with phases that make SU(2) x SU(2) real: Makhlin, Quantum Inf. Process. 1, 243 (2002)
 _MAGIC = np.array([[1, 0, 0, 1j], [0, 1j, 1, 0], [0, 1j, -1, 0], [1, 0, 0, -1j]]) / math.sqrt(2)
-_PAULI = [find(p).constant for p in "xyz"]
+_PAULI = [find(p).matrix() for p in "xyz"]
 # XX, YY, ZZ are diagonal there
 _SIGNS = np.real(np.stack([np.diag(_MAGIC.conj().T @ np.kron(p, p) @ _MAGIC) for p in _PAULI], 1))
 

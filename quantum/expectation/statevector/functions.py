@@ -33,7 +33,9 @@ def _matrix(g: np.ndarray) -> np.ndarray:
 
 def complex_matrix(gate: Gate) -> Callable[..., Any]:
     """The matrix of a gate that is a function, as a complex function of its parameters."""
-    return lambda *t: gate.function(*t) + 0j
+    function = gate.function
+    assert function is not None
+    return lambda *t: function(*t) + 0j
 
 
 def push_functions(program: Any, values: np.ndarray, d_angles: np.ndarray, d_c: np.ndarray) -> None:

@@ -122,7 +122,7 @@ def compile_observable(h: PauliSum, num_qubits: int, dtype: type = np.float64) -
     most = max(_TABLE_BYTES, 16 << num_qubits) // np.dtype(dtype).itemsize
     many &= ends <= most
     rows[:, TABLE] = np.where(many, ends - lengths, -1)
-    tables = np.zeros(int(lengths[many].sum()), dtype)
+    tables: np.ndarray = np.zeros(int(lengths[many].sum()), dtype)
     if len(tables):
         from .observable_kernels import fill_tables
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,8 +150,7 @@ def lookup(token: Token, scope: Scope) -> Any:
 
 
 def _indexed(token: Token, stream: Stream, version: int, depth: int) -> Evaluate:
-    start = None if stream.now.text == ":" else parse(stream, version, depth)
-    parts = [start]
+    parts = [None if stream.now.text == ":" else parse(stream, version, depth)]
     while stream.accept(":"):
         parts.append(None if stream.now.text in ("]", ":") else parse(stream, version, depth))
     close = stream.expect("]", "index")
@@ -162,9 +161,9 @@ def _indexed(token: Token, stream: Stream, version: int, depth: int) -> Evaluate
         register = lookup(token, scope)
         if not isinstance(register, (Qubits, Bits)) or register.one:
             fail(f"{token.text!r} is no register and has no index", token)
-        if len(parts) == 1:
-            return type(register)((_element(register, integer(parts[0], scope, token), token),), True)
         numbers = [None if p is None else integer(p, scope, token) for p in parts]
+        if len(numbers) == 1 and numbers[0] is not None:
+            return type(register)((_element(register, numbers[0], token),), True)
         return type(register)(tuple(_element(register, k,
                                              token) for k in inclusive(numbers, len(register.wires), token)))
 
@@ -178,7 +177,7 @@ def _element(register: Qubits | Bits, index: int, token: Token) -> int:
     return register.wires[index]
 
 
-def inclusive(parts: list[int | None], size: int | None, token: Token) -> range:
+def inclusive(parts: Sequence[int | None], size: int | None, token: Token) -> range:
     """The range start : end or start : step : end, which contains its end; missing parts from the size of a
     register.
     """
@@ -267,13 +266,6 @@ def _test(value: Any, token: Token) -> Test | bool:
     fail("a condition is needed: bit, bit == 1, register == number, joined by &&", token)
 
 
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "%": lambda a, b: a % b,
-    "<": lambda a, b: a < b, ">": lambda a, b: a > b, "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b, "!=": lambda a, b: a != b,
-}
-
-
 def _power_of(a: float, b: float) -> float:
     if isinstance(a, int) and isinstance(b, int) and 0 <= b <= 1024:
         return a**b if abs(a) < 1 << 16 and b <= 64 else float(a) ** b
@@ -286,9 +278,15 @@ def _divide(a: Any, b: Any) -> Any:
     return a / b
 
 
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "%": lambda a, b: a % b,
+    "<": lambda a, b: a < b, ">": lambda a, b: a > b, "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "/": _divide, "^": _power_of, "**": _power_of,
+}
+
+
 def _binary(operator: Token) -> Callable[[Any, Any], Any]:
     symbol = operator.text
-    compute = _divide if symbol == "/" else _power_of if symbol in ("^", "**") else _ARITHMETIC.get(symbol)
 
     def value(a: Any, b: Any) -> Any:
         if symbol in ("&&", "||"):
@@ -303,7 +301,7 @@ def _binary(operator: Token) -> Callable[[Any, Any], Any]:
                 fail(f"{symbol!r} of input parameters: only linear expressions of them can be angles", operator)
         elif not (isinstance(a, (int, float)) and isinstance(b, (int, float))):
             fail(f"{symbol!r} needs numbers", operator)
-        return _checked(compute, operator, a, b)
+        return _checked(_ARITHMETIC[symbol], operator, a, b)
 
     return value
 

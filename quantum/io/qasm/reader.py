@@ -69,9 +69,9 @@ def from_qasm(source: str | os.PathLike[str]) -> Circuit:
     >>> from_qasm('OPENQASM 2.0; include "qelib1.inc"; qreg q[2]; h q[0]; cx q[0], q[1];').counts()
     {'h': 1, 'cx': 1}
     """
-    text, folder = source, None
-    if not isinstance(source,
-                      str) or not ("\n" in source or ";" in source or "OPENQASM" in source or not source.strip()):
+    if isinstance(source, str) and ("\n" in source or ";" in source or "OPENQASM" in source or not source.strip()):
+        text, folder = source, None
+    else:
         path = pathlib.Path(source)
         text, folder = path.read_text(encoding="utf-8", errors="replace"), path.parent
     try:
@@ -325,24 +325,19 @@ class _Reader:
             qubits = self._names(f"{token.text} {name.text}")
         if repeated := [t for i, t in enumerate(params + qubits) if t.text in {s.text for s in (params + qubits)[:i]}]:
             fail(f"{token.text} {name.text}: {repeated[0].text!r} occurs twice", repeated[0])
-        body = None
+        body: Run | None = None
         if token.text == "gate":
             if stream.now.text != "{":
                 fail(f"gate {name.text}: '{{' is missing before {describe(stream.now)}", stream.now)
             self._check_body()
-            body = self._block()
+            body = self._in_scope(self._block())
         else:
             self._end("opaque")
-        constants = {k: v for k, v in self._scope.items() if isinstance(v, (int, float))}
-
-        def in_scope(builder: CircuitBuilder, scope: Scope) -> None:
-            body(builder, constants | scope)
-
         if name.text == "u" and "".join(stream.since(start)) == U_DEFINITION.replace(" ", ""):
             self._definitions["u"] = known("u")  # as `to_qasm` writes it
             return lambda builder, scope: None
         definition = Definition(name.text, tuple(t.text for t in params), tuple(t.text for t in qubits),
-                                body and in_scope)
+                                body)
         self._definitions[name.text] = definition
         return lambda builder, scope: None
 
@@ -365,6 +360,11 @@ class _Reader:
         while self._stream.accept(","):
             names.append(self._stream.name(where))
         return names
+
+    def _in_scope(self, body: Run) -> Run:
+        """The body of a gate, which sees the constants that are declared now."""
+        constants = {k: v for k, v in self._scope.items() if isinstance(v, (int, float))}
+        return lambda builder, scope: body(builder, constants | scope)
 
     def _modifiers(self) -> list[tuple[Token, Evaluate | None]]:
         found = []
@@ -500,8 +500,10 @@ class _Reader:
             if isinstance(value, Bits) and value.one:
                 value = Test(((value.wires[0], 1),))
             if isinstance(value, bool):
-                if value or otherwise:
-                    (then if value else otherwise)(builder, scope)
+                if value:
+                    then(builder, scope)
+                elif otherwise:
+                    otherwise(builder, scope)
                 return
             if not isinstance(value, Test):
                 fail("if: a condition on bits is needed, such as c == 1", token)

@@ -36,6 +36,9 @@ class Modifier:
     token: Token
 
 
+Run = Callable[["CircuitBuilder", dict[str, Any]], None]
+
+
 @dataclass(frozen=True)
 class Definition:
     """A gate that the program, or OpenQASM 3 itself, defines; `body` is None where it is opaque."""
@@ -43,10 +46,7 @@ class Definition:
     name: str
     params: tuple[str, ...]
     qubits: tuple[str, ...]
-    body: Callable[[CircuitBuilder, Scope], None] | None
-
-
-Run = Callable[["CircuitBuilder", dict[str, Any]], None]
+    body: Run | None
 
 
 def with_phase(name: str, ours: str, phase: Callable[..., Any]) -> Definition:
@@ -216,8 +216,9 @@ class CircuitBuilder:
                 self.step(modifier.token)
                 return body * abs(int(exponent))
             if len(body) == 2 and body[0].gate.name == "global_phase" and what in PHASED.values() and not inner:
-                body = [body[1]._replace(gate=unitary(np.exp(1j * body[0].params[0]) * body[1].matrix()),
-                                         params=())] if _numbers(body) else body
+                phase = body[0].params[0]
+                if isinstance(phase, float) and _numbers(body):
+                    body = [body[1]._replace(gate=unitary(np.exp(1j * phase) * body[1].matrix()), params=())]
             if len(body) != 1:
                 fail("a gate of several gates can only have whole powers", modifier.token)
             return [power(body[0], float(exponent))]

@@ -127,8 +127,8 @@ class _Writer:
         if self._version == 2:
             k = next(k for k, bits in enumerate(self._bits) if tuple(bits) == condition.clbits)
             return f"if ({self._register(k)} == {condition.value}) {statement}"
-        for k, c in reversed(list(enumerate(condition.clbits))):
-            statement = f"if ({'' if condition.value >> k & 1 else '!'}{self._bit(c)}) {{ {statement} }}"
+        for c, value in reversed(condition.bits()):
+            statement = f"if ({'' if value else '!'}{self._bit(c)}) {{ {statement} }}"
         return statement
 
     def _operation(self, i: Instruction) -> str:
@@ -157,7 +157,9 @@ class _Writer:
             ctrl = "ctrl @ " if len(i.controls) == 1 else f"ctrl({len(i.controls)}) @ "
             yield self._under(i.condition, f"{ctrl}{single}{self._params(i)} {wires};")
         else:
-            theta, phi, lam, phase = angles_of(i)
+            found = angles_of(i)
+            assert found is not None  # all other gates with parameters are decomposed
+            theta, phi, lam, phase = found
             yield from self._gate(i._replace(gate=find("u"), params=(theta, phi, lam)))
             if type(phase) is Linear or phase:
                 yield from self._gate(Instruction(find("global_phase"), (), (phase,), condition=i.condition))

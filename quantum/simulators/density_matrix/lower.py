@@ -79,7 +79,8 @@ class _Emitter:
         m = self.segment.positions
         if m <= block:
             return list(range(m)), remaining, []
-        inside, blocked = set(self.at[:_LOW]), set()
+        inside = set(self.at[:_LOW])
+        blocked: set[int] = set()
         chosen, left = [], []
         for number in remaining:
             qubits = self.maps[number].qubits

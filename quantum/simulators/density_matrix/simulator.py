@@ -72,19 +72,19 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     """
     ready = _ready(circuit)
     values, n = all_values(*ready.names, theta, data), circuit.num_qubits
-    counted = shots is not None and ready.writes
-    if ready.program is not None and not counted:
+    if ready.program is not None and not (shots and ready.writes):
         return VectorResult(ready.program.run(values, _start(initial, n, ready.program.positions)), shots, seed)
+    counted = shots if ready.writes else None
     body, readings = split(circuit) if counted else (circuit.instructions, [])
     branches = _branches(body, n, ready.names[0] + ready.names[1], values, initial)
-    if not counted:
+    if counted is None:
         total = branches.popitem()[1]
         for state in branches.values():
             total.r += state.arranged(total.where).r
         return VectorResult(total, shots, seed)
     outcomes, weights = _distribution(branches, readings)
     bits = np.array([[o >> c & 1 for c in range(circuit.num_clbits)] for o in outcomes], np.uint8)
-    return CountsResult(bits[sampling.sample(weights, shots, seed)])
+    return CountsResult(bits[sampling.sample(weights, counted, seed)])
 
 
 class PreparedProgram(NamedTuple):
@@ -153,8 +153,7 @@ def _branches(body: Sequence[Instruction], n: int, names: tuple[str, ...], theta
         return program.run(theta, state.arranged(program.before))
 
     for i in [*body, None]:
-        plain = i is not None and i.condition is None and i.gate is not MEASURE and not isinstance(i.gate, ReadoutError)
-        if plain:
+        if i and i.condition is None and i.gate is not MEASURE and not isinstance(i.gate, ReadoutError):
             waiting += elements(i)
             continue
         if waiting:

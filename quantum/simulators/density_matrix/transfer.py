@@ -38,7 +38,7 @@ class Element(NamedTuple):
 
     qubits: tuple[int, ...]
     table: np.ndarray  # (1 or 5, 4**k, 4**k)
-    angle: Linear | float | None = None
+    angle: Linear | None = None
     source: Instruction | None = None  # of a gate that is a user's function: the table is made again in each run
 
 
@@ -48,7 +48,7 @@ class Wide(NamedTuple):
     qubits: tuple[int, ...]
     instruction: Instruction
     factor: Factor | None = None  # its primitive acts on the first qubits, the rest are controls
-    angle: Linear | float | None = None
+    angle: Linear | float = 0.0  # of the factor
 
 
 def elements(instruction: Instruction) -> list[Element | Wide]:

@@ -42,24 +42,25 @@ class TransferProgram:
     def __init__(self, maps: Sequence[Element | Wide], num_qubits: int, names: Sequence[str], m: int,
                  block: int = BLOCK):
         self.num_qubits, self.names, self.positions = num_qubits, tuple(names), m
-        maps = merge(maps)
-        self.widest = widest = _widest(maps)
+        merged = merge(maps)
+        self.widest = widest = _widest(merged)
         self.block = m if m <= SINGLE else min(max(block, widest + _LANES + 1), m)
         self.work_size = 8 * 4**widest + (4**self.block if self.block < self.positions else 0)
         self.angles: dict[Linear, int] = {}
         self.steps: list[Segment | Wide] = []
         self.before = where = list(range(self.positions - num_qubits, self.positions))
         run: list[Map] = []
-        for m in [*maps, None]:
-            if isinstance(m, Map):
-                run.append(m)
+        for step in [*merged, None]:
+            if isinstance(step, Map):
+                run.append(step)
                 continue
             if run:
-                self.steps.append(lower(run, where, self.positions, self.angles, self.block))
-                where, run = self.steps[-1].after, []
-            if m is not None:
-                self.steps.append(m)
-                where = where if is_scaling(m) else self.before
+                segment = lower(run, where, self.positions, self.angles, self.block)
+                self.steps.append(segment)
+                where, run = segment.after, []
+            if step is not None:
+                self.steps.append(step)
+                where = where if is_scaling(step) else self.before
         self.after = where
         column = {name: k for k, name in enumerate(self.names)}
         self.slopes = np.zeros((len(self.angles), len(self.names)))
@@ -103,9 +104,9 @@ class TransferProgram:
         """sum K rho K^dagger, the qubits then being at `self.before`."""
         rho = state.matrix()
         bits = rho.T.reshape(-1)  # bit q is that of the row, bit n + q that of the column
-        n, total = self.num_qubits, 0.0
+        n, total = self.num_qubits, np.zeros_like(bits)
         for k in kraus:
-            total = total + _apply(k.conj(), [q + n for q in qubits], _apply(k, qubits, bits))
+            total += _apply(k.conj(), [q + n for q in qubits], _apply(k, qubits, bits))
         return PauliVector.of(total.reshape(rho.shape).T, self.positions)
 
 

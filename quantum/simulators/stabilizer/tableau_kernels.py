@@ -365,7 +365,7 @@ def _multiply(x, z, signs, r, by):  # row r becomes its product with row `by`, w
         high ^= (low ^ minus) & odd
         low ^= odd
         x[r, v], z[r, v] = a ^ c, b ^ d
-    power = 0
+    power = np.int64(0)
     for k in range(64):
         bit = np.uint64(k)
         power += np.int64(low >> bit & _ONE) + 2 * np.int64(high >> bit & _ONE)

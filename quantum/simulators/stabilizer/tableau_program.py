@@ -166,7 +166,7 @@ def _pauli_rotation(paulis: str, places: tuple[int, ...], quarters: int) -> list
 
     def step(name: str, *on: int) -> tuple[Any, tuple[int, ...]]:
         return action(Instruction(find("x"), on[1:], controls=on[:1]).matrix() if name == "cx"
-                      else find(name).constant), on[::-1] if name == "cx" else on
+                      else find(name).matrix()), on[::-1] if name == "cx" else on
 
     change = [step(name, q) for p, q in zip(paulis, places) for name in {"X": ("h",), "Y": ("sdg", "h"), "Z": ()}[p]]
     back = [step(name, q) for p, q in zip(paulis, places) for name in {"X": ("h",), "Y": ("h", "s"), "Z": ()}[p]]

@@ -11,7 +11,7 @@ from ...compile.lower import lower
 from ...errors import SimulatorError
 from ...gates.base import Gate
 from ...gates.instruction import BARRIER, MEASURE, RESET
-from ..result import Result, StatevectorResult
+from ..result import StatevectorResult
 from .engine import simulate as _simulate
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def check_state(initial: Any, n: int) -> np.ndarray:
     SimulatorError
         If its shape is not (2**n,), or its norm not 1.
     """
-    state = np.asarray(initial.statevector() if isinstance(initial, Result) else initial)
+    state = np.asarray(getattr(initial, "_state", initial))
     if state.shape != (1 << n,):
         raise SimulatorError(f"run: initial must have the shape ({1 << n},) for {n} qubits, got {state.shape}")
     norm = float(np.linalg.norm(state))

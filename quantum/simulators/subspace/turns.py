@@ -112,7 +112,8 @@ class _Table(Builder):
 
 def _lower(circuit: Circuit) -> tuple[_Table, int]:
     """Op table of a circuit, and the mask of the X gates that prepare a basis state."""
-    builder, flipped, touched = _Table(), 0, set()
+    builder, flipped = _Table(), 0
+    touched: set[int] = set()
     index = {name: i for i, name in enumerate(circuit.parameters + circuit.data)}
     constants: dict[int, int] = {}
     x = gates.find("x")

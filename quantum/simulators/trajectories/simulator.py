@@ -151,6 +151,9 @@ class TrajectoriesResult(Result):
     Nothing but the program is kept: what is asked for is computed, from the same random numbers.
     """
 
+    shots: int
+    seed: int
+
     def __init__(self, program: TrajectoryProgram, values: np.ndarray, initial: np.ndarray | None, shots: int,
                  seed: int,
                  num_clbits: int):
@@ -165,7 +168,7 @@ class TrajectoriesResult(Result):
         """
         program = self._program
         if count is None:
-            count = self.shots or 0
+            count = self.shots
         gates = program.gates
         coefficients = gates.coefficients.copy()
         program.gates.fill_functions(coefficients, self._values)
@@ -266,10 +269,10 @@ class TrajectoriesResult(Result):
         return Estimate(float(values.mean()), float(error))
 
     def _again(self, shots: int | None, seed: int | None) -> TrajectoriesResult:
+        shots = self.shots if shots is None else check_shots(shots, "trajectories")
+        seed = self.seed if seed is None else check_seed(seed, "trajectories")
         initial = self._initial if len(self._initial) else None
-        return TrajectoriesResult(self._program, self._values, initial,
-                                  check_shots(self.shots if shots is None else shots, "trajectories"),
-                                  self.seed if seed is None else check_seed(seed, "trajectories"), self._num_clbits)
+        return TrajectoriesResult(self._program, self._values, initial, shots, seed, self._num_clbits)
 
     def _exact(self, h: Any) -> float:
         return self.expectation(h).value

@@ -58,7 +58,8 @@ def lower(instructions: Sequence[Instruction], num_qubits: int, parameters: tupl
 
 class _Maker:
     def __init__(self, num_qubits: int, names: tuple[str, ...]):
-        self.builder, self.index, self.constants = Builder(), {name: i for i, name in enumerate(names)}, {}
+        self.builder, self.index = Builder(), {name: i for i, name in enumerate(names)}
+        self.constants: dict[int, int] = {}
         self.rows: list[list[int]] = []
         self.ints: list[int] = []
         self.table: list[float] = []
@@ -71,8 +72,7 @@ class _Maker:
         self.condition = -1
         if i.condition is not None:
             self.condition = len(self.ints)
-            self.ints += [len(i.condition.clbits), *(2 * c + (i.condition.value >> k & 1) for k,
-                                                     c in enumerate(i.condition.clbits))]
+            self.ints += [len(i.condition.clbits), *(2 * c + value for c, value in i.condition.bits())]
         gate = i.gate
         if isinstance(gate, Gate):
             self.gate(i)

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from triskele.core.extend import check
 
-from . import draw, gates, io
+from . import draw, io
 from .errors import CircuitError, GateError, ParameterError
+from .gate_methods import GateMethods, hint
 from .gates import families, fermionic
 from .gates.base import Gate
 from .gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from .gates.methods import gate_method, hint
-from .gates.standard import CONTROLLED, resolve
+from .gates.standard import resolve
 from .parameters import Linear, Parameter, angle, named_values
 
 __all__ = ["Circuit"]
 
 
-class Circuit:
+class Circuit(GateMethods):
     """A sequence of gates, measurements and channels on qubits.
 
     Every registered gate is a method: parameters first, then qubits, controls before targets (`rx("a", 2)`, `cx(0, 1)`,
@@ -256,26 +256,6 @@ class Circuit:
         self._instructions.append(Instruction(gate, targets, angles, control, tuple(clbits),
                                               condition or self._condition))
         return self
-
-    def __getattr__(self, name: str) -> Any:
-        # A registered gate becomes a method when it is first asked for.
-        if name.startswith("_"):
-            raise AttributeError(name)
-        method: Callable[..., Any] | None
-        try:
-            number, gate = resolve(name)
-            method = gate_method(name, gate, number)
-        except GateError as error:
-            from .noise import channels
-
-            method = channels.method(name)
-            if method is None:
-                raise AttributeError(f"Circuit has no gate or method {name!r}: {error}") from None
-        setattr(Circuit, name, method)
-        return method.__get__(self)
-
-    def __dir__(self) -> Iterable[str]:
-        return [*super().__dir__(), *gates.names(), *CONTROLLED]
 
     def unitary(self, matrix: Any, qubits: Sequence[int] | int, *, controls: Sequence[int] | int = ()) -> Circuit:
         """Add the gate of a unitary matrix (2**q, 2**q), bit k of whose index is `qubits[k]`; GateError if it is not

@@ -109,7 +109,7 @@ def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
     if standard is not None and ones and issubclass(op.base_class, standard.base_class):
         return single.append(_OURS.get(op.name, op.name), wires, [_angle(p) for p in op.params])._instructions
     if op.name == "rv" and issubclass(op.base_class, RVGate):
-        return single.rv(*(_angle(p) for p in op.params), *wires)._instructions
+        return single.append("rv", wires, [_angle(p) for p in op.params])._instructions
     if op.name == "unitary" and not isinstance(op, ControlledGate):
         return single.unitary(op.params[0], wires)._instructions
     if op.name == "diagonal" and len(wires) <= 10:

@@ -72,7 +72,7 @@ def _gate(gate: Any) -> Any:
         return gate.name
     if isinstance(gate, Channel):
         arguments = [float(a) for a in gate.arguments if isinstance(a, (int, float))]
-        if (probabilities := gate.pauli_probabilities) is not None:
+        if gate.is_pauli and (probabilities := gate.pauli_probabilities) is not None:
             return {"channel": gate.name, "arguments": arguments, "pauli": probabilities.tolist()}
         return {"channel": gate.name, "arguments": arguments, "kraus": [_rows(k) for k in gate.kraus]}
     if isinstance(gate, ReadoutError):

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
-
 from ..circuit import Circuit
-from ..errors import CircuitError, OperatorError, ParameterError, SimulatorError, StateError
+from ..errors import CircuitError, OperatorError, ParameterError, SimulatorError
 from ..operators.pauli import PauliSum
 from ..parameters import LARGEST
 from ..shots.sampling import check_observable, check_shots
-from ..simulators.base import find
-from .engine import Engine, examples
+from ..simulators.registry import find
+from .autodiff import BatchedEngine, expect
+from .engine import Engine
 from .engine import find as find_engine
 from .parameter_shift import Sampled
 
@@ -89,7 +88,6 @@ class Expectation:
         self.single = dtype == np.complex64
         self.initial = None if initial is None else _state(initial, circuit.num_qubits)
         self._initials = _NO_STATE if self.initial is None else self.initial[None]
-        self._ends = np.cumsum([len(h) for h in self.hamiltonians])
         self.parameters, self.data = circuit.parameters, circuit.data
         kind = find_engine(simulator) if gradient == "adjoint" and shots is None else None
         self._engine: Engine = (_sampled(circuit, self.hamiltonians, simulator, dtype.type, gradient, shots,
@@ -97,6 +95,7 @@ class Expectation:
                                 else kind(circuit, self.hamiltonians, self.single, self.initial))
         if not self._engine.takes_start:
             self.initial, self._initials = None, _NO_STATE
+        self._batched = BatchedEngine(self._engine, self.hamiltonians, self.parameters + self.data)
         self.circuit = circuit.copy()  # what is added to the circuit from now on is not part of this
         self._shape = (len(self.parameters),)
 
@@ -141,10 +140,8 @@ class Expectation:
             if not batched:
                 return out[0] if self.is_list else out[0, 0]
             return out if self.is_list else out[:, 0]
-        from .rules import expect
-
         inputs, batched = self._inputs(theta, data, coefficients, initial)
-        out = expect(*inputs, energy=self)
+        out = expect(*inputs, energy=self._batched)
         out = out if batched else out[0]
         return out if self.is_list else out[..., 0]
 
@@ -174,7 +171,8 @@ class Expectation:
         from triskele import core
 
         (theta, data, *_), batched = self._inputs(theta, data, None, None)
-        found = [h for v in self._rows(theta, data) if (h := self._engine.hessian(v, self._initials)) is not None]
+        rows = self._batched.rows(theta, data)
+        found = [h for v in rows if (h := self._engine.hessian(v, self._initials)) is not None]
         if found:
             all_ = np.stack(found) if self.is_list else np.stack(found)[:, 0]
             return all_ if batched else all_[0]
@@ -196,9 +194,9 @@ class Expectation:
         ):
             # the common case, in as few steps as it takes
             values = theta[None] if theta.flags.c_contiguous else theta.copy()[None]
-            return values if theta.dot(theta) <= LARGEST**2 else self._finite(values), False
+            return values if theta.dot(theta) <= LARGEST**2 else self._batched.finite(values), False
         inputs, batched = self._inputs(theta, data, None, None)
-        return self._rows(inputs[0], inputs[1]), batched
+        return self._batched.rows(inputs[0], inputs[1]), batched
 
     # -- arguments --------------------------------------------------------------------------------------------------
 
@@ -251,74 +249,6 @@ class Expectation:
                                  f"{np.shape(given)}")
         return given
 
-    # -- numbers: what the operators of `rules` call ----------------------------------------------------------------
-
-    def _rows(self, theta: np.ndarray, data: np.ndarray, *others: np.ndarray) -> np.ndarray:
-        """(B, V) values, checked; the batch is that of all inputs together."""
-        sizes = {len(i) for i in (theta, data, *others)} - {1}
-        if len(sizes) > 1:
-            raise ParameterError(
-                f"Expectation: theta and data must have one batch size, got {len(theta)} and {len(data)}"
-            )
-        batch = sizes.pop() if sizes else 1
-        values = np.empty((batch, theta.shape[1] + data.shape[1]))
-        values[:, : theta.shape[1]], values[:, theta.shape[1] :] = theta, data
-        return self._finite(values)
-
-    def _finite(self, values: np.ndarray) -> np.ndarray:
-        if not (allowed := np.abs(values) <= LARGEST).all():
-            bad = tuple(np.argwhere(~allowed)[0])
-            raise ParameterError(f"Expectation: values must be finite, got {values[bad]} for "
-                                 f"{(self.parameters + self.data)[bad[-1]]} (the largest is {LARGEST:g})")
-        return values
-
-    def _at(self, coefficients: np.ndarray) -> Engine:
-        """The engine for coefficients (1, T)."""
-        if not coefficients.shape[1]:
-            return self._engine
-        check.finite(coefficients, "Expectation: coefficients", error=OperatorError)
-        return self._engine.observing(self._sums(coefficients))
-
-    def _sums(self, coefficients: np.ndarray) -> list[PauliSum]:
-        return [_with(h, c) for h, c in zip(self.hamiltonians, np.split(coefficients[0], self._ends[:-1]), strict=True)]
-
-    def _values(self, theta, data, coefficients, initial):
-        values, start = self._rows(theta, data, coefficients, initial), _given(initial)
-        if len(coefficients) == 1:
-            return self._at(coefficients).values(values, start)
-        return np.concatenate([self._at(c).values(v, s) for v, c, s in examples(values, coefficients, start)])
-
-    def _pull(self, theta, data, coefficients, initial, ct):
-        values, start = self._rows(theta, data, coefficients, initial, ct), _given(initial)
-        ct = np.ascontiguousarray(np.broadcast_to(ct, (len(values), self.size)))
-        if len(coefficients) == 1:
-            _, g, states = self._at(coefficients).pull(values, ct, start)
-        else:
-            found = [self._at(c).pull(v, w, s) for v, c, w, s in examples(values, coefficients, ct, start)]
-            g, states = (np.concatenate([f[i] for f in found]) for i in (1, 2))
-        slopes = np.zeros((len(values), coefficients.shape[1]))
-        if coefficients.shape[1]:
-            for k, (v, w, s) in enumerate(examples(values, ct, start)):
-                slopes[k] = np.concatenate([c * t for c, t in zip(w[0], self._engine.terms(v[0], s), strict=True)])
-        split = theta.shape[1]
-        return [np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), slopes,
-                states.reshape(len(values), initial.shape[1])]
-
-    def _second(self, theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial):
-        values, start = (
-            self._rows(theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial),
-            _given(initial),
-        )
-        batch, split = len(values), theta.shape[1]
-        d_values = np.concatenate([np.broadcast_to(d, (batch, d.shape[1])) for d in (d_theta, d_data)], axis=1)
-        slopes, g = np.zeros((batch, self.size)), np.zeros(values.shape)
-        terms, states = np.zeros((batch, coefficients.shape[1])), np.zeros((batch, initial.shape[1]), complex)
-        for k, (v, d_v, c, d_c, s, d_s,
-                w) in enumerate(examples(values, d_values, coefficients, d_coefficients, start, d_initial, ct)):
-            changes = self._sums(d_c) if c.shape[1] else None
-            slopes[k], g[k], terms[k], states[k] = self._at(c).second(v[0], d_v[0], s, d_s, changes, w[0])
-        return [slopes, np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), terms, states]
-
 
 def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradient: str, shots: Any,
              seed: Any) -> Sampled:
@@ -332,18 +262,6 @@ def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradie
         check_shots(shots, "Expectation")
     find(simulator)
     return Sampled(circuit, hamiltonians, simulator, dtype, shots, seed)
-
-
-def _given(initial: np.ndarray) -> np.ndarray:
-    """Initial states as the engine takes them: of size 0 if there are none."""
-    check.finite(initial, "Expectation: the initial state", error=StateError)
-    return np.ascontiguousarray(initial if initial.shape[1] else initial[:0], np.complex128)
-
-
-def _with(h: PauliSum, coefficients: np.ndarray) -> PauliSum:
-    new = PauliSum.__new__(PauliSum)
-    new._set(h.x, h.z, np.asarray(coefficients, complex))
-    return new
 
 
 def _real(a: Any) -> Any:

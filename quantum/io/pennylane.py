@@ -10,7 +10,7 @@ import numpy as np
 
 from ..expectation.expectation import Expectation
 from ..simulators.run import run
-from .pennylane_circuit import (
+from .pennylane_gates import (
     Template,
     can_differentiate,
     can_run,

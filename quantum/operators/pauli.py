@@ -113,6 +113,12 @@ class PauliSum:
             array.flags.writeable = False
             setattr(self, name, array)
 
+    def with_coefficients(self, coefficients: np.ndarray) -> PauliSum:
+        """The sum of the same strings in the same order with these coefficients (terms,), which are not checked."""
+        new = PauliSum.__new__(PauliSum)
+        new._set(self.x, self.z, np.asarray(coefficients, complex))
+        return new
+
     # -- what is in it ----------------------------------------------------------------------------------------------
 
     @functools.cached_property

@@ -10,7 +10,7 @@ from triskele.core.extend import check
 
 from ..circuit import Circuit
 from ..errors import CircuitError, SimulatorError
-from .base import find
+from .registry import find
 
 __all__ = ["run"]
 

@@ -5,7 +5,7 @@ import pytest
 
 from triskele import quantum
 from triskele.quantum.errors import SimulatorError
-from triskele.quantum.simulators import base
+from triskele.quantum.simulators import registry as base
 from triskele.quantum.simulators.result import StatevectorResult
 
 

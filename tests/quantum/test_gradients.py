@@ -70,8 +70,8 @@ def test_tangents_agree_with_gradients(circuit, seed):
     energy = quantum.Expectation(circuit, random_operator(n, seed))
     theta, along = random.normal(size=(2, len(circuit.parameters)))
     empty, state = np.zeros((1, 0)), np.zeros((1, 0), complex)
-    slopes, tangent, *_ = energy._second(theta[None], empty, empty, state, np.ones((1, 1)), along[None], empty, empty,
-                                         state)
+    slopes, tangent, *_ = energy._batched.second(theta[None], empty, empty, state, np.ones((1, 1)), along[None],
+                                                 empty, empty, state)
     assert slopes[0, 0] == pytest.approx(energy.gradient(theta) @ along, abs=1e-11)
     step = 1e-5
     difference = (energy.gradient(theta + step * along) - energy.gradient(theta - step * along)) / (2 * step)
@@ -102,7 +102,8 @@ def test_states_of_several_blocks(n):
     energy = quantum.Expectation(circuit, random_operator(n, 1, 30))
     theta, along = random.normal(size=(2, len(circuit.parameters)))
     empty, state = np.zeros((1, 0)), np.zeros((1, 0), complex)
-    slopes, *_ = energy._second(theta[None], empty, empty, state, np.ones((1, 1)), along[None], empty, empty, state)
+    slopes, *_ = energy._batched.second(theta[None], empty, empty, state, np.ones((1, 1)), along[None], empty, empty,
+                                        state)
     assert slopes[0, 0] == pytest.approx(energy.gradient(theta) @ along, abs=1e-10)
 
 

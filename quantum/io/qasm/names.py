@@ -1,4 +1,4 @@
-"""Names of gates in OpenQASM, and our gates."""
+"""Names of OpenQASM: its reserved words, and its gates with ours."""
 
 from __future__ import annotations
 
@@ -7,10 +7,23 @@ import functools
 from ...gates.base import Gate
 from ...gates.standard import resolve
 
-__all__ = ["BUILT_IN", "LIBRARIES", "U_DEFINITION", "known"]
+__all__ = ["BUILT_IN", "KEYWORDS", "LIBRARIES", "MODIFIERS", "NOT_SUPPORTED", "TYPES", "U_DEFINITION", "known"]
 
 _SAME = "x y z h s sdg t tdg sx rx ry rz p u u2 id swap cx cy cz ch cp crx cry crz cu ccx cswap".split()
 _ALIKE = {"u1": "p", "u3": "u", "cu1": "cp", "cu3": "cu3"}
+
+TYPES = ("int", "uint", "float", "angle", "bool")
+MODIFIERS = ("ctrl", "negctrl", "inv", "pow")
+NOT_SUPPORTED = {
+    "while": "its number of turns is not known before", "switch": "use if", "def": "use gate", "cal": "pulses",
+    "defcal": "pulses", "defcalgrammar": "pulses", "extern": "other programs", "box": "timing", "delay": "timing",
+    "duration": "timing", "stretch": "timing", "return": "subroutines", "array": "use registers", "break": "use if",
+    "continue": "use if", "end": "use if", "pragma": "other programs", "complex": "use float",
+    "readonly": "subroutines", "mutable": "subroutines",
+}
+KEYWORDS = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "qubit", "bit", "input", "output",
+                      "const", "let", "if", "else", "for", "in", "measure", "reset", "barrier", *TYPES,
+                      *MODIFIERS, *NOT_SUPPORTED])
 
 # gates of the language itself, and of the files that programs include; each with our name for it
 BUILT_IN = {2: {"U": "u", "CX": "cx"}, 3: {"gphase": "global_phase"}}

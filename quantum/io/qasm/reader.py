@@ -15,27 +15,15 @@ from ...parameters import Parameter
 from . import expressions
 from .expressions import Bits, Evaluate, Qubits, Scope, Test
 from .lexer import Stream, Token, describe, fail
-from .names import BUILT_IN, LIBRARIES, U_DEFINITION, known
+from .names import BUILT_IN, KEYWORDS, LIBRARIES, MODIFIERS, NOT_SUPPORTED, TYPES, U_DEFINITION, known
 from .operands import angle, broadcast, converted, modifier, qubits_of
+from .phrases import Phrases
 from .statements import PHASED, CircuitBuilder, Definition, Run
 
-__all__ = ["KEYWORDS", "from_qasm"]
+__all__ = ["from_qasm"]
 
-_TYPES = ("int", "uint", "float", "angle", "bool")
-_MODIFIERS = ("ctrl", "negctrl", "inv", "pow")
-_NOT_SUPPORTED = {
-    "while": "its number of turns is not known before", "switch": "use if", "def": "use gate", "cal": "pulses",
-    "defcal": "pulses", "defcalgrammar": "pulses", "extern": "other programs", "box": "timing", "delay": "timing",
-    "duration": "timing", "stretch": "timing", "return": "subroutines", "array": "use registers", "break": "use if",
-    "continue": "use if", "end": "use if", "pragma": "other programs", "complex": "use float",
-    "readonly": "subroutines", "mutable": "subroutines",
-}
-KEYWORDS = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "qubit", "bit", "input", "output",
-                      "const", "let", "if", "else",
-                       "for", "in", "measure", "reset", "barrier", *_TYPES, *_MODIFIERS, *_NOT_SUPPORTED])
 _NESTED = 100  # ifs and loops in each other
 _INCLUDED = 200  # files: each may include others several times
-_MODIFIERS_OF_A_GATE = 20
 
 
 def from_qasm(source: str | os.PathLike[str]) -> Circuit:
@@ -80,7 +68,7 @@ def from_qasm(source: str | os.PathLike[str]) -> Circuit:
         raise QASMError("the program is nested too deeply for what is left of Python's stack", 1, 1) from None
 
 
-class _Reader:
+class _Reader(Phrases):
     def __init__(self, text: str, folder: pathlib.Path | None):
         self._stream, self._folder = Stream(text), folder
         self._scope: dict[str, Any] = {}
@@ -119,16 +107,16 @@ class _Reader:
         if token.kind != "name":
             fail(f"a statement cannot begin with {describe(token)}", token)
         method = getattr(self, f"_read_{token.text}", None) if token.text in KEYWORDS else None
-        if token.text in _TYPES and stream.peek().text != "(":
+        if token.text in TYPES and stream.peek().text != "(":
             method = self._read_const
         if method is not None and (self._version == 3
                                    or token.text not in ("qubit", "bit", "input", "output", "const", "let", "for",
-                                                         *_TYPES)):
+                                                         *TYPES)):
             stream.take()
             return method(token)
-        if token.text in _NOT_SUPPORTED and token.text not in self._definitions:
-            fail(f"{token.text!r} is not supported ({_NOT_SUPPORTED[token.text]})", token)
-        if token.text not in _MODIFIERS and stream.peek().text in ("=", "["):
+        if token.text in NOT_SUPPORTED and token.text not in self._definitions:
+            fail(f"{token.text!r} is not supported ({NOT_SUPPORTED[token.text]})", token)
+        if token.text not in MODIFIERS and stream.peek().text in ("=", "["):
             return self._assignment()
         return self._gate_call()
 
@@ -153,12 +141,6 @@ class _Reader:
                 statement(builder, inner)
 
         return run
-
-    def _expression(self) -> Evaluate:
-        return expressions.parse(self._stream, self._version)
-
-    def _end(self, where: str) -> None:
-        self._stream.expect(";", where)
 
     def _read_include(self, token: Token) -> Run:
         name = self._stream.take()
@@ -192,15 +174,6 @@ class _Reader:
             fail(f"{token.text!r} is declared already", token)
         if token.text in KEYWORDS or token.text in expressions.CONSTANTS or token.text.startswith("$"):
             fail(f"{token.text!r} is a word of the language and cannot be a name", token)
-
-    def _size(self, where: str) -> tuple[Evaluate | None, Token]:
-        """Return the content of brackets, if there are any."""
-        token = self._stream.now
-        if not self._stream.accept("["):
-            return None, token
-        value = self._expression()
-        self._stream.expect("]", where)
-        return value, token
 
     def _declare(self, name: Token, size: Evaluate | None, place: Token, kind: type) -> Run:
         def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
@@ -269,10 +242,10 @@ class _Reader:
         kind = token
         if stream.accept("const") or token.text == "const":
             kind = stream.take()
-        elif token.text in _TYPES:
+        elif token.text in TYPES:
             stream.accept(token.text)
-        if kind.text not in _TYPES:
-            fail(f"a type ({', '.join(_TYPES)}) is missing before {describe(kind)}", kind)
+        if kind.text not in TYPES:
+            fail(f"a type ({', '.join(TYPES)}) is missing before {describe(kind)}", kind)
         self._size(kind.text)
         name = stream.name(kind.text)
         value: Evaluate | None = None
@@ -355,31 +328,10 @@ class _Reader:
                 fail(f"{token.text!r} cannot be in the body of a gate", token)
             ahead += 1
 
-    def _names(self, where: str) -> list[Token]:
-        names = [self._stream.name(where)]
-        while self._stream.accept(","):
-            names.append(self._stream.name(where))
-        return names
-
     def _in_scope(self, body: Run) -> Run:
         """The body of a gate, which sees the constants that are declared now."""
         constants = {k: v for k, v in self._scope.items() if isinstance(v, (int, float))}
         return lambda builder, scope: body(builder, constants | scope)
-
-    def _modifiers(self) -> list[tuple[Token, Evaluate | None]]:
-        found = []
-        while token := self._stream.accept(*_MODIFIERS):
-            value = None
-            if self._stream.accept("("):
-                value = self._expression()
-                self._stream.expect(")", token.text)
-            elif token.text == "pow":
-                fail("pow: '(' with the exponent is missing", self._stream.now)
-            self._stream.expect("@", token.text)
-            found.append((token, value))
-            if len(found) > _MODIFIERS_OF_A_GATE:
-                fail(f"a gate may have {_MODIFIERS_OF_A_GATE} modifiers", token)
-        return found
 
     def _gate_call(self) -> Run:
         stream = self._stream
@@ -410,24 +362,6 @@ class _Reader:
             if token.text in gates and (file == "qelib1.inc") == (self._version == 2):
                 fail(f'unknown gate {token.text!r} (include "{file}"; is missing)', token)
         fail(f"unknown gate {token.text!r}{check.near(token.text, self._definitions)}", token)
-
-    def _operand(self, where: str) -> tuple[Token, Evaluate]:
-        token = self._stream.now
-        if token.kind != "name":
-            fail(f"{where}: a qubit or register is missing before {describe(token)}", token)
-        return token, self._physical(self._stream.take()) if token.text.startswith("$") else self._expression()
-
-    def _operands(self, where: str) -> list[tuple[Token, Evaluate]]:
-        found = [self._operand(where)]
-        while self._stream.accept(","):
-            found.append(self._operand(where))
-        return found
-
-    def _physical(self, token: Token) -> Evaluate:
-        number = int(token.text[1:]) if len(token.text) < 8 else 1 << 40
-        if number >= self._builder.num_qubits:
-            self._builder.declare(token, qubits=number + 1 - self._builder.num_qubits)
-        return lambda scope: Qubits((number,), True)
 
     # -- measurement and flow -----------------------------------------------------------------------------------------
 
@@ -518,7 +452,7 @@ class _Reader:
 
     def _read_for(self, token: Token) -> Run:
         stream = self._stream
-        if stream.accept(*_TYPES):
+        if stream.accept(*TYPES):
             self._size("for")
         name = stream.name("for")
         stream.expect("in", "for")

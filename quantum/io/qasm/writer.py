@@ -15,8 +15,7 @@ from ...gates.base import Gate, find
 from ...gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from ...parameters import Linear
 from .expressions import CONSTANTS, FUNCTIONS
-from .names import LIBRARIES, U_DEFINITION, known
-from .reader import KEYWORDS
+from .names import KEYWORDS, LIBRARIES, U_DEFINITION, known
 
 __all__ = ["to_qasm"]
 

@@ -33,7 +33,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     else:
         if any(i.condition or not isinstance(i.gate, Gate) and i.gate is not BARRIER for i in circuit._instructions):
             if shots is not None:
-                from ..base import find
+                from ..registry import find
 
                 return find("trajectories")(circuit, theta, data, dtype=dtype, initial=initial, shots=shots, seed=seed)
             circuit = without_measurements(circuit)

@@ -51,5 +51,5 @@ def find(name: str) -> Simulate:
 
 def names() -> list[str]:
     """All simulators."""
-    found = set(discover.names("triskele.quantum.simulators")) - {"base", "context", "result", "run"}
+    found = set(discover.names("triskele.quantum.simulators")) - {"context", "registry", "result", "run"}
     return sorted(found | set(_registry))

@@ -7,7 +7,6 @@ from . import errors as errors
 from . import fitting as fitting
 from . import forcefield as forcefield
 from . import learn as learn
-from . import load as load
 from . import testing as testing
 from . import units as units
 from .barostats.cell_rescaling import StochasticCellRescaling as StochasticCellRescaling
@@ -27,6 +26,7 @@ from .integrators.nose_hoover import NoseHoover as NoseHoover
 from .integrators.respa import RESPA as RESPA
 from .integrators.velocity_verlet import VelocityVerlet as VelocityVerlet
 from .learn.neural_potential import NeuralPotential as NeuralPotential
+from .load import load as load
 from .load.mmcif import read_mmcif as read_mmcif
 from .load.pdb import read_pdb as read_pdb
 from .load.pdb import write_pdb as write_pdb

@@ -15,11 +15,11 @@ from triskele.core.extend import Task, check, kernel
 
 from .engine.jit_task import JitTask
 from .engine.plan import ROW, Plan
-from .protocols import SystemLike
 from .sealed import Sealed
 
 if TYPE_CHECKING:
     from .engine.engine import Engine
+    from .system import System
 
 __all__ = ["Potential", "complete", "parameter"]
 
@@ -76,7 +76,7 @@ class Potential(Sealed):
         """
         raise NotImplementedError
 
-    def check(self, system: SystemLike) -> None:
+    def check(self, system: System) -> None:
         """Raise ValueError or a subclass if the potential does not fit the system."""
 
     def check_params(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from .topology import Topology, as_indices, as_vectors
 from .virtual_sites.sites import VirtualSite
 from .virtual_sites.sites import check as check_sites
 from .virtual_sites.sites import plan as plan_sites
+
+if TYPE_CHECKING:
+    from .differentiate.energy_function import EnergyFunction
+    from .potentials.nonbonded.nonbonded import Nonbonded
 
 __all__ = ["System"]
 
@@ -128,7 +132,7 @@ class System(Sealed):
         return any(p.name == name for p in self.potentials)
 
     @property
-    def nonbonded(self) -> Any:
+    def nonbonded(self) -> Nonbonded:
         """The Nonbonded potential."""
         from .potentials.nonbonded.nonbonded import Nonbonded
 
@@ -277,7 +281,7 @@ class System(Sealed):
         """Virial W_ab = sum f_a r_b = -dE/d(strain_ab) in kJ/mol, [3, 3]; the pressure is (2 K + tr W) / (3 V)."""
         return self._evaluate(positions, box, True, precision).virial()
 
-    def energy_function(self, names: Any = None) -> Any:
+    def energy_function(self, names: Any = None) -> EnergyFunction:
         """A pure function ``energy(params, positions, box)`` for `core.grad`, `vmap`, `jit`; see
         `differentiate.energy_function`.
         """

@@ -35,7 +35,7 @@ class Constraints:
                 f"constraints: one distance for each pair, got {len(self.pairs)} pairs, {len(self.distances)} distances"
             )
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.pairs)
 
 

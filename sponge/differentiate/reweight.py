@@ -88,7 +88,7 @@ class Ensemble:
         self._made: dict[Any, OverFrames] = {}
         self._fixed: dict[Any, np.ndarray] = {}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.positions)
 
     def add(self, params: Any, positions: Any, boxes: Any = None) -> Ensemble:

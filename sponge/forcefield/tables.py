@@ -22,7 +22,7 @@ class TermTable:
         self.patterns: list[tuple] = []
         self._index: dict[tuple, int] = {}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.values)
 
     def add(self, pattern: tuple, value: Any) -> None:

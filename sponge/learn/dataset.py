@@ -85,7 +85,7 @@ class Dataset:
                                      f"({SYMBOLS[self.elements[k][atom]]})")
             check.finite(self.energies[k], f"dataset: frame {k}: the energy")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.positions)
 
     def __getitem__(self, which: Any) -> Dataset:
@@ -297,7 +297,7 @@ class Batches:
             self.forces[k, :m] = data.forces[k]
             self.neighbors[k, :m, :own], self.offsets[k, :m, :own] = neighbors, offsets
 
-    def __len__(self):
+    def __len__(self) -> int:
         return -(-len(self.energies) // self.size)
 
     def __call__(self, order: np.ndarray | None = None) -> Iterator[Batch]:

@@ -110,7 +110,7 @@ class NeuralPotential(Potential):
                            f"{self.network.cutoff} nm "
                            f"wide, got {np.diag(system.box).tolist()} nm")
 
-    def energy(self, params, positions, box):
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         leaves = [*params.values(), positions, *([] if box is None else [box])]
         return at_values(_Chosen(self, box is not None), *leaves)
 

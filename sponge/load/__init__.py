@@ -8,10 +8,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import FileFormatError
 from .door import documented
+
+if TYPE_CHECKING:
+    from ..system import System
 
 __all__ = ["load"]
 
@@ -29,7 +32,7 @@ _STRUCTURES = ("PDB", "mmCIF")
 _COORDINATES = ("AMBER coordinates", "GROMACS coordinates", "CHARMM coordinates", *_STRUCTURES)
 
 
-def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
+def load(*files: str | Path, forcefield: Any = None, **options: Any) -> System:
     """Read a system from its files.
 
     Parameters
@@ -217,7 +220,7 @@ def _charmm(by_kind, **options):
     return _same_atoms(path, system, start["topology"])
 
 
-def _same_atoms(path: Path, system: Any, structure: Any) -> Any:
+def _same_atoms(path: Path, system: System, structure: Any) -> System:
     """The system, if its atoms are of the elements that the structure has in their place."""
     if structure is not None:
         ours, theirs = system.topology.elements, structure.elements
@@ -235,14 +238,12 @@ _READERS = {"AMBER topology": _amber, "GROMACS topology": _gromacs, "CHARMM topo
 
 
 class _Callable(ModuleType):
-    """The package itself answers to ``sponge.load(...)``: its name is that of the function, and an import of one of its
-    modules
-    puts the package in place of any function of that name.
+    """The package itself answers to ``sponge.load(...)``: an import of one of its modules puts the package in place of
+    a function of that name.
     """
 
-    def __call__(self, *files, forcefield=None, **options):
-        return load(*files, forcefield=forcefield, **options)
+    __call__ = staticmethod(load)
 
 
-_Callable.__call__.__doc__ = load.__doc__
 sys.modules[__name__].__class__ = _Callable
+vars(sys.modules[__name__])["load"] = sys.modules[__name__]

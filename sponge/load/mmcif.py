@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,14 @@ from ..errors import FileFormatError
 from .pdb import element_of
 from .structure import AtomRecords, Structure, assemble
 
+if TYPE_CHECKING:
+    from ..system import System
+
 __all__ = ["load_mmcif", "read_mmcif"]
 
 
-def load_mmcif(path: str | Path, forcefield: Any, *, model: int | None = None, altloc: str = "highest", **options: Any):
+def load_mmcif(path: str | Path, forcefield: Any, *, model: int | None = None, altloc: str = "highest",
+               **options: Any) -> System:
     """A system from an mmCIF file and a force field; arguments as for `pdb.load_pdb`.
 
     Returns

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -20,10 +20,14 @@ from ..errors import FileFormatError
 from ..topology import Topology
 from .structure import AtomRecords, Structure, assemble, open_text, standard_residue
 
+if TYPE_CHECKING:
+    from ..system import System
+
 __all__ = ["load_pdb", "pdb_model", "read_pdb", "write_pdb"]
 
 
-def load_pdb(path: str | Path, forcefield: Any, *, model: int | None = None, altloc: str = "highest", **options: Any):
+def load_pdb(path: str | Path, forcefield: Any, *, model: int | None = None, altloc: str = "highest",
+             **options: Any) -> System:
     """A system from a PDB file and a force field.
 
     Residues that are not standard have their bonds from CONECT records or, where their atoms are called alike, from the

@@ -59,7 +59,7 @@ class AtomRecords:
     lines: np.ndarray  # int [n], place in the file, for errors
     serials: np.ndarray | None = None  # object [n], names by which the file's own bonds call atoms
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.names)
 
     def take(self, keep: np.ndarray) -> AtomRecords:

@@ -63,7 +63,7 @@ class BiasPotential(Potential):
         except ValueError:  # a builtin without signature
             pass
 
-    def energy(self, params, positions, box):
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         return self.function(*(variable(positions, box) for variable in self.cvs), **params)
 
     def check(self, system):

@@ -158,7 +158,7 @@ class CMAP(Potential):
         part.phi, part.psi, part.types = (np.ascontiguousarray(a[which]) for a in (self.phi, self.psi, self.types))
         return part
 
-    def energy(self, params, positions, box):
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         maps = params["maps"]
         n = maps.shape[-1]
         bases, cells = [], []

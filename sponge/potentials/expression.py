@@ -88,7 +88,7 @@ class ExpressionTerm(TermPotential):
         """The kind of the terms: bonds, angles or torsions."""
         return _KINDS[self.of][0]
 
-    def energy(self, params, positions, box):
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         return np.sum(self.function(self.coordinates(positions, box), *[params[name] for name in self.names]))
 
     def plan(self, engine):
@@ -318,7 +318,7 @@ class ExpressionExternal(Potential):
         m = len(self.atoms)
         self.params = {name: np.array(np.broadcast_to(np.asarray(v, np.float64), (m,))) for name, v in params.items()}
 
-    def energy(self, params, positions, box):
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         parsed = _external(self.expression, tuple(self.params))
         x = positions[self.atoms]
 

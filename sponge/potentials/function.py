@@ -62,7 +62,7 @@ class FunctionPotential(Potential):
                             f"({', '.join(n for n in named if n != 'box') or 'none'}), "
                             f"got {', '.join(self.params) or 'none'}")
 
-    def energy(self, params, positions, box):
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         more = {"box": box} if self._takes_box else {}
         return self.function(positions, **more, **params)
 
@@ -119,7 +119,7 @@ class ASEPotential(Potential):
         return (float(self._atoms.get_potential_energy()) * units.eV,
                 np.asarray(self._atoms.get_forces(), np.float64) * (units.eV / units.angstrom))
 
-    def energy(self, params, positions, box):
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         if box is None:
             return _energy_of(self)(positions)
         return _energy_of(self, periodic=True)(positions, box)

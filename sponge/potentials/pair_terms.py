@@ -136,7 +136,7 @@ class PairPotential(Potential):
                            f"{2 * largest_cutoff(box):.4g} nm, "
                            f"got {self.cutoff} nm (a smaller cutoff, or a larger box)")
 
-    def energy(self, params, positions, box):
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         if self.cutoff is None:
             box = None
         leaves = [params[n] for n in self.rules] + [positions] + ([] if box is None else [box])

@@ -145,7 +145,7 @@ class PositionRestraint(Potential):
                        "reference": np.array(reference, np.float64),
                        "width": np.array(np.broadcast_to(np.asarray(width, np.float64), (m,)))}
 
-    def energy(self, params, positions, box):
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         d = displacement(positions[self.atoms] - params["reference"], box)
         square, width = np.sum(d * d, axis=-1), params["width"]
         outside = square > width * width

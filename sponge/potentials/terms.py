@@ -164,7 +164,7 @@ class TermPotential(Potential):
         self.atoms = indices(where, atoms, self.kind.atoms)
         self.params = _parameters(where, self.function, params, len(self.atoms))
 
-    def energy(self, params, positions, box):
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         x = self.coordinates(positions, box)
         function = present_function(self)
         return np.sum(function(x, *[params[n] for n in function.names[1:]]))

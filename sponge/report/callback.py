@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..protocols import SimulationLike
 from .reporter import Reporter
+
+if TYPE_CHECKING:
+    from ..run.simulation import Simulation
 
 __all__ = ["Callback"]
 
@@ -29,12 +31,12 @@ class Callback(Reporter):
     >>> report = sponge.Callback(100, lambda sim: print(sim.step, sim.temperature))
     """
 
-    def __init__(self, every: int, function: Callable[[SimulationLike], Any]):
+    def __init__(self, every: int, function: Callable[[Simulation], Any]):
         super().__init__(every)
         if not callable(function):
             raise TypeError(f"Callback: function must be callable, got {function!r}")
         self.function = function
 
-    def report(self, sim: SimulationLike, step: int) -> None:
+    def report(self, sim: Simulation, step: int) -> None:
         """Call the function."""
         self.function(sim)

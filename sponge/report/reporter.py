@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from triskele.core.extend import check
 
 from ..errors import ReporterError
 from ..protocols import SimulationLike
 from ..sealed import Sealed
+
+if TYPE_CHECKING:
+    from ..run.simulation import Simulation
 
 __all__ = ["FileReporter", "Reporter", "check_path"]
 
@@ -64,14 +68,14 @@ class Reporter(Sealed):
         check.integer(value, f"{type(self).__name__}: every", 1)
         self._every = int(value)
 
-    def open(self, sim: SimulationLike) -> None:
+    def open(self, sim: Simulation) -> None:
         """Get ready; raising here stops the run before its first step."""
 
-    def report(self, sim: SimulationLike, step: int) -> None:
+    def report(self, sim: Simulation, step: int) -> None:
         """Record the state of `sim`, which has made `step` steps."""
         raise NotImplementedError
 
-    def tick(self, sim: SimulationLike) -> None:
+    def tick(self, sim: Simulation) -> None:
         """Called several times a second; for progress bars."""
 
     def sync(self) -> None:

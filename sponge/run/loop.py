@@ -7,14 +7,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from triskele.core.extend import patient_interrupts
 
 from ..engine.flags import FORCES_STALE
-from ..protocols import SimulationLike
 from ..report.checkpoint import Checkpoint
 from ..report.reporter import Reporter
 from .guard import last_good_path, save_last_good
+
+if TYPE_CHECKING:
+    from .simulation import Simulation
 
 __all__ = ["run"]
 
@@ -23,7 +26,7 @@ _LOOK = 1.0  # seconds between looks at whether a reporter has changed the syste
 _RAMP = 8  # a block is at most this many times the one before, because the first ones compile
 
 
-def run(sim: SimulationLike, steps: int, reporters: Sequence[Reporter]) -> None:
+def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
     """Make `steps` steps of `sim` with reports; see `Simulation.run`."""
     for r in reporters:
         if not isinstance(r, Reporter):

@@ -24,7 +24,7 @@ class Rows:
     def __init__(self, width: int):
         self._all, self._n = np.empty((16, width)), 0
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._n
 
     @property

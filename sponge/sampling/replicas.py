@@ -107,7 +107,7 @@ class Replicas(Fixed):
                              "those of this process (each(...) reaches all)")
         return self._simulations[k]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.n
 
     @property

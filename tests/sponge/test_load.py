@@ -2,6 +2,8 @@
 
 import gzip
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -306,3 +308,11 @@ class TestErrors:
         assert sponge.load(tmp_path / "x.top", VACUUM[1]).energy() == pytest.approx(
             sponge.load(*VACUUM).energy(), rel=1e-12
         )
+
+
+@pytest.mark.parametrize("first", ["sponge.load", "import triskele.sponge.load.pdb"])
+def test_load_is_one_callable_object_whatever_is_imported_first(first):
+    script = (f"from triskele import sponge\n{first}\nimport triskele.sponge.load.pdb\n"
+              "from triskele.sponge.load import load, pdb\nassert sponge.load is load and load.pdb is pdb\n"
+              "try: load()\nexcept TypeError as error: assert 'a file is needed' in str(error)\n")
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,5 +1,6 @@
 """House rules that a script can check: file length, imports that only one door may make, words that do not belong."""
 
+import importlib
 import re
 import tomllib
 from pathlib import Path
@@ -42,11 +43,14 @@ def test_sources_have_a_docstring():
 
 
 def test_no_module_hides_a_name_of_its_package():
-    """Importing `package.name` sets `name` of the package to the module, in place of a function of that name."""
+    """Importing `package.name` sets `name` of the package to the module, in place of a function of that name; a module
+    that can be called takes the function's place.
+    """
     faces = [path for folder in FOLDERS[:4] for path in (ROOT / folder).rglob("__init__.pyi")]
     hidden = [f"{name(path.parent)}.{word}" for path in faces
               for word in re.findall(r"^from \.\S+ import \w+ as (\w+)$", path.read_text(), re.M)
-              if (path.parent / f"{word}.py").exists() or (path.parent / word).is_dir()]
+              if ((path.parent / f"{word}.py").exists() or (path.parent / word).is_dir())
+              and not callable(importlib.import_module(f"triskele.{name(path.parent).replace('/', '.')}.{word}"))]
     assert faces and not hidden, "a module must not be named like a public name beside it: " + ", ".join(hidden)
 
 

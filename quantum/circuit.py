@@ -34,7 +34,7 @@ class Circuit(GateMethods):
     ----------
     num_qubits : int
     num_clbits : int, optional
-        Classical bits; `measure` adds what it needs.
+        Number of classical bits; `measure` adds bits as needed.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class Circuit(GateMethods):
 
     @classmethod
     def from_arrays(cls, num_qubits: int, names: Sequence[str] | str, qubits: Any, params: Any = None) -> Circuit:
-        """Many gates at once, several times faster than one by one.
+        """Build a circuit from arrays of gates, several times faster than gate by gate.
 
         Parameters
         ----------
@@ -100,9 +100,9 @@ class Circuit(GateMethods):
 
     @property
     def num_clbits(self) -> int:
-        """Number of classical bits: those asked for, and those that `measure` added.
+        """Number of classical bits: those requested and those that `measure` added.
 
-        It may be set, to no fewer than are used.
+        It can be set to any number that covers the bits in use.
         """
         return self._num_clbits
 
@@ -136,7 +136,7 @@ class Circuit(GateMethods):
     def names(self) -> tuple[str, ...]:
         """All parameter names, data among them, in order of first appearance.
 
-        Circuits made of others (`inverse`, `decompose`, `from_qasm`, ...) keep the order of those.
+        Circuits made from others (`inverse`, `decompose`, `from_qasm`, ...) keep their order.
         """
         found = dict.fromkeys(n for i in self._instructions for n in i.names)
         return tuple(dict.fromkeys([*(n for n in self._order if n in found), *found])) if self._order else tuple(found)
@@ -166,7 +166,7 @@ class Circuit(GateMethods):
         return dict(Counter("c" * len(i.controls) + i.gate.name for i in self._instructions))
 
     def depth(self) -> int:
-        """Length of the longest chain of instructions that share qubits or classical bits; barriers only order."""
+        """Length of the longest chain of instructions that share qubits or classical bits; barriers add no depth."""
         level: dict[Any, int] = {}
         for i in self._instructions:
             wires: list[Any] = [*i.qubits, *i.controls, *(("c", c) for c in i.clbits)]
@@ -185,8 +185,8 @@ class Circuit(GateMethods):
         printer.text(str(self))  # what notebooks show
 
     def draw(self, output: str = "text", **options: Any) -> Any:
-        """A picture: "text" gives a string (`width` in characters), "mpl" a matplotlib figure (see `draw.draw_text`,
-        `draw.draw_mpl`).
+        """Draw the circuit: "text" returns a string (`width` in characters), "mpl" a matplotlib figure (see
+        `draw.draw_text`, `draw.draw_mpl`).
         """
         return draw.circuit(self, output, **options)
 
@@ -200,8 +200,7 @@ class Circuit(GateMethods):
         Parameters
         ----------
         gate : str, Gate or Channel
-            A registered name, with `c` before it for controls (`"cx"`: controls then lead `qubits`), or the thing
-            itself.
+            A registered name, with `c` before it for controls (`"cx"`: controls then lead `qubits`), or an object.
         qubits : int or sequence of int
             Targets in the gate's order.
         params : sequence of angles
@@ -216,7 +215,8 @@ class Circuit(GateMethods):
         Raises
         ------
         CircuitError, GateError, ParameterError
-            Unknown gate, qubits out of range or repeated, wrong number of qubits or parameters, an angle that is none.
+            If the gate is unknown, qubits are out of range or repeated, the number of qubits or parameters is wrong, or
+            an angle is invalid.
         """
         where = gate if isinstance(gate, str) else getattr(gate, "name", gate)
         targets = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
@@ -283,11 +283,12 @@ class Circuit(GateMethods):
         return self.append(*fermionic.excitation_on(angle, source, target), controls=controls)
 
     def measure(self, qubits: Sequence[int] | int, clbits: Sequence[int] | int | None = None) -> Circuit:
-        """Measure qubits into classical bits, those of the same numbers when left out."""
+        """Measure qubits into classical bits, by default those with the same numbers."""
         qubits = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
         clbits = qubits if clbits is None else (clbits,) if isinstance(clbits, (int, np.integer)) else tuple(clbits)
         if len(clbits) != len(qubits):
-            raise CircuitError(f"measure: as many classical bits as qubits, got {len(clbits)} for {len(qubits)}")
+            raise CircuitError(f"measure: the numbers of classical bits and qubits must be equal, got {len(clbits)} "
+                               f"and {len(qubits)}")
         for q, c in zip(qubits, clbits, strict=True):
             self.append(MEASURE, q, clbits=(int(c) if isinstance(c, np.integer) else c,))
         return self
@@ -303,7 +304,7 @@ class Circuit(GateMethods):
         return self
 
     def barrier(self, *qubits: int) -> Circuit:
-        """Nothing is moved or merged across it; on all qubits when none are given."""
+        """Add a barrier, across which no gate is moved or merged; on all qubits by default."""
         return self.append(BARRIER, qubits or tuple(range(self.num_qubits)))
 
     @contextlib.contextmanager
@@ -323,7 +324,7 @@ class Circuit(GateMethods):
     # -- circuits from circuits -------------------------------------------------------------------------------------
 
     def copy(self) -> Circuit:
-        """A circuit that can be changed without changing this one."""
+        """Return a copy of the circuit."""
         return self._with(self._instructions)
 
     def _with(self, instructions: Iterable[Instruction], num_qubits: int | None = None) -> Circuit:
@@ -360,7 +361,7 @@ class Circuit(GateMethods):
         return self
 
     def remap(self, qubits: Sequence[int], num_qubits: int | None = None) -> Circuit:
-        """The circuit with qubit k renamed `qubits[k]`, on `num_qubits` qubits."""
+        """Return the circuit with qubit k renamed `qubits[k]`, on `num_qubits` qubits."""
         new_n = max(self.num_qubits, max(qubits, default=-1) + 1) if num_qubits is None else num_qubits
         if len(qubits) != self.num_qubits or len(set(qubits)) != len(qubits) or any(not 0 <= q < new_n for q in qubits):
             raise CircuitError(
@@ -371,12 +372,12 @@ class Circuit(GateMethods):
                            for i in self._instructions), new_n)
 
     def repeat(self, times: int) -> Circuit:
-        """The circuit that many times over, with the same parameters."""
+        """Return the circuit repeated `times` times with the same parameters."""
         check.integer(times, "repeat: times", 0, error=CircuitError)
         return self._with(self._instructions * times)
 
     def inverse(self) -> Circuit:
-        """The circuit that undoes this one.
+        """Return the inverse circuit.
 
         Raises
         ------
@@ -388,7 +389,7 @@ class Circuit(GateMethods):
         return self._with(inverse(i) for i in reversed(self._instructions))._ordered(self.names)
 
     def control(self, controls: Sequence[int] | int) -> Circuit:
-        """The circuit done only where `controls` are all 1; they are qubits it does not act on."""
+        """Return the circuit controlled by `controls`, qubits that it does not act on."""
         control = (controls,) if isinstance(controls, (int, np.integer)) else tuple(controls)
         n = max(self.num_qubits, max(control, default=-1) + 1)
         if used := sorted({q for i in self._instructions for q in (*i.qubits, *i.controls)
@@ -408,7 +409,7 @@ class Circuit(GateMethods):
         return new
 
     def bind(self, values: Mapping[str, float] | Sequence[float] | np.ndarray) -> Circuit:
-        """The circuit with numbers for parameters: a dict by name, or one for each of `parameters` in order.
+        """Return the circuit with numbers for parameters, given by name or one for each of `parameters` in order.
 
         Raises
         ------
@@ -425,12 +426,12 @@ class Circuit(GateMethods):
         return named_values(values, self.parameters, self.names)
 
     def rename(self, names: Mapping[str, str]) -> Circuit:
-        """The circuit with other parameter names.
+        """Return the circuit with other parameter names.
 
         Raises
         ------
         ParameterError
-            If a name is unknown, a new one is no name, or a parameter and data would have one name.
+            If a name is unknown, a new name is invalid, or a parameter and data would share a name.
         """
         if unknown := set(names) - set(self.names):
             raise ParameterError(f"rename: no parameters {sorted(unknown)} (this circuit has {list(self.names)})")
@@ -447,46 +448,46 @@ class Circuit(GateMethods):
 
     @staticmethod
     def from_qasm(source: Any) -> Circuit:
-        """The circuit of an OpenQASM 2 or 3 program, or of the file at that path: see `quantum.io.qasm.reader`."""
+        """Read an OpenQASM 2 or 3 program, or the file at a path: see `quantum.io.qasm.reader`."""
         return io.from_qasm(source)
 
     def to_qasm(self, version: int = 3) -> str:
-        """The circuit as an OpenQASM program: see `quantum.io.qasm.writer`."""
+        """Return the circuit as an OpenQASM program: see `quantum.io.qasm.writer`."""
         return io.to_qasm(self, version)
 
     @staticmethod
     def from_json(text: str) -> Circuit:
-        """The circuit of what `to_json` gave."""
+        """Return the circuit that `to_json` wrote."""
         return io.from_json(text)
 
     def to_json(self) -> str:
-        """Everything that is in the circuit as JSON, numbers exact."""
+        """Return the circuit as JSON text with exact numbers."""
         return io.to_json(self)
 
     @staticmethod
     def from_qiskit(circuit: Any) -> Circuit:
-        """A Qiskit `QuantumCircuit`: see `quantum.io.qiskit`."""
+        """Convert a Qiskit `QuantumCircuit`: see `quantum.io.qiskit`."""
         return io.from_qiskit(circuit)
 
     def to_qiskit(self) -> Any:
-        """The circuit as a Qiskit `QuantumCircuit`."""
+        """Return the circuit as a Qiskit `QuantumCircuit`."""
         return io.to_qiskit(self)
 
     @staticmethod
     def from_cirq(circuit: Any) -> Circuit:
-        """A Cirq `Circuit`: see `quantum.io.cirq`."""
+        """Convert a Cirq `Circuit`: see `quantum.io.cirq`."""
         return io.from_cirq(circuit)
 
     def to_cirq(self) -> Any:
-        """The circuit as a Cirq `Circuit` on `LineQubit`s."""
+        """Return the circuit as a Cirq `Circuit` on `LineQubit`s."""
         return io.to_cirq(self)
 
     def with_noise(self, model: Any) -> Circuit:
-        """The circuit with the channels of a `noise.NoiseModel` after (or before) its gates."""
+        """Return the circuit with the channels of a `noise.NoiseModel` after (or before) its gates."""
         return model.apply(self)
 
     def as_encoder(self) -> Circuit:
-        """The circuit with all its parameters being data: given at each call, not trained."""
+        """Return the circuit with all its parameters as data: given at each call, not trained."""
         new = self.copy()
         new._data = frozenset(self.names)
         return new

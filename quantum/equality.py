@@ -13,14 +13,14 @@ __all__ = ["equal"]
 def equal(circuit: Circuit, other: Circuit, *, up_to_phase: bool = True, atol: float = 1e-9, seed: int = 0) -> bool:
     """Return True if two circuits of gates are the same unitary.
 
-    Both act on random states, with random values for parameters, which have to have the same names. A state that both
+    Both act on random states, with random values for parameters, which must have the same names. A state that both
     change alike by chance would be an eigenvector of the difference, which a random one is with probability 0.
 
     Parameters
     ----------
     circuit, other : Circuit
     up_to_phase : bool
-        Whether to ignore a global phase, constant or depending on parameters.
+        Ignore a global phase, which may depend on parameters.
     atol : float
         Largest difference in norm of final states.
     seed : int
@@ -29,7 +29,7 @@ def equal(circuit: Circuit, other: Circuit, *, up_to_phase: bool = True, atol: f
     Returns
     -------
     bool
-        False too where the numbers of qubits or the names of parameters differ.
+        Also False if the numbers of qubits or the names of parameters differ.
 
     Raises
     ------

@@ -5,25 +5,23 @@ __all__ = ["ChannelError", "CircuitError", "GateError", "OperatorError", "Optimi
 
 
 class CircuitError(ValueError):
-    """An instruction or a circuit that makes no sense: qubits out of range or repeated, unknown gate, wrong
-    composition.
-    """
+    """Invalid instruction or circuit: qubits out of range or repeated, unknown gate, wrong composition."""
 
 
 class GateError(ValueError):
-    """A gate that is not one: not unitary, wrong shape, wrong number of parameters."""
+    """Invalid gate: not unitary, wrong shape, wrong number of parameters."""
 
 
 class ParameterError(ValueError):
-    """Parameters missing, unknown, not finite, or of the wrong number."""
+    """Parameters that are missing, unknown, not finite, or of the wrong number."""
 
 
 class OperatorError(ValueError):
-    """An operator that cannot be read, or is not Hermitian where an energy is asked."""
+    """An operator that cannot be read, or is not Hermitian where an energy is requested."""
 
 
 class OptimizerError(ValueError):
-    """An optimiser that is not known, or does not suit the circuit."""
+    """Unknown optimiser, or one that does not suit the circuit."""
 
 
 class ChannelError(ValueError):
@@ -31,7 +29,7 @@ class ChannelError(ValueError):
 
 
 class SimulatorError(ValueError):
-    """Something this simulator cannot do, or not in this machine's memory."""
+    """A request that the simulator does not support, or that exceeds the memory."""
 
 
 class StateError(ValueError):

@@ -1,4 +1,4 @@
-"""Circuits that everybody needs: Fourier transform, entangled states, states from vectors."""
+"""Frequently used circuits: Fourier transform, entangled states, states from vectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def qft(num_qubits: int, *, swaps: bool = True, approximate: int = 0) -> Circuit
     ----------
     num_qubits : int
     swaps : bool
-        Without them the result has its qubits in reverse order.
+        Append the swaps without which the qubits are in reverse order.
     approximate : int
         Number of the smallest kinds of rotation to omit: those by pi / 2**k for the largest k.
 
@@ -118,7 +118,7 @@ def basis_state(index: int, num_qubits: int) -> Circuit:
     Raises
     ------
     CircuitError
-        If the index is not one of a state of that many qubits.
+        If the index is not from 0 to 2**num_qubits - 1.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def uniformly_controlled_rotation(axis: str, angles: Sequence[Any], controls: Se
     Raises
     ------
     CircuitError
-        If the axis is none, or the number of angles is not 2**k.
+        If the axis is not "x", "y" or "z", or the number of angles is not 2**k.
 
     References
     ----------
@@ -204,7 +204,7 @@ def _flip(circuit: Circuit, gate: str, controls: Sequence[int], subset: int, tar
 
 
 def prepare_state(vector: Any) -> Circuit:
-    """A circuit that makes this state from |0...0>, global phase included.
+    """Return a circuit that prepares a state from |0...0>, global phase included.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def prepare_state(vector: Any) -> Circuit:
     Raises
     ------
     CircuitError
-        If the length is no power of two, or the norm is not 1.
+        If the length is not a power of two, or the norm is not 1.
 
     References
     ----------

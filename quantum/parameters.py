@@ -71,13 +71,13 @@ class Linear:
         return self.constant + sum(c * values[n] for n, c in self.terms)
 
     def bind(self, values: Mapping[str, float]) -> Linear | float:
-        """The same with some names replaced by numbers; a float when none is left."""
+        """Return the expression with some names replaced by numbers; a float when none is left."""
         left = tuple((n, c) for n, c in self.terms if n not in values)
         constant = self.constant + sum(c * float(values[n]) for n, c in self.terms if n in values)
         return Linear(left, constant) if left else constant
 
     def rename(self, names: Mapping[str, str]) -> Linear:
-        """The same with other names."""
+        """Return the expression with other names."""
         return sum((Linear(((names.get(n, n), c),)) for n, c in self.terms), Linear((), self.constant))
 
     def __str__(self) -> str:
@@ -116,12 +116,12 @@ def angle(value: Any, where: str = "angle") -> float | Linear:
     value : float, str, dict of str to float, or Linear
         A number; a name, or a sum such as `"2*a - b/4 + pi"`; coefficients by name; an expression.
     where : str
-        Begins the error message.
+        Beginning of the error message.
 
     Raises
     ------
     ParameterError
-        If it is none of these, not real, or not finite.
+        If the value has another type, or is not real and finite.
     """
     if type(value) is float and math.isfinite(value):  # the common case first: this is called for every gate
         return value

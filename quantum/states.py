@@ -24,12 +24,12 @@ TOLERANCE = {"f": 1e-3, "d": 1e-5}  # of norms, by precision: those of complex64
 
 
 def as_state(state: Any, where: str) -> np.ndarray:
-    """The array, once it is known to be a state: a power of two long, finite, normalised, Hermitian if a matrix.
+    """Return the array, checked to be a state: a power of two long, finite, normalised, Hermitian if a matrix.
 
     Raises
     ------
     StateError
-        If it is not.
+        If it is not a state.
     """
     array = np.asarray(getattr(state, "_state", state))  # a Result has one
     if array.dtype.kind not in "biufc":
@@ -54,7 +54,7 @@ def check_qubits(qubits: int | Iterable[int] | None, n: int, where: str) -> tupl
     Raises
     ------
     CircuitError
-        If one is repeated or is none of 0 to n - 1.
+        If a qubit is repeated or out of range.
     """
     if qubits is None:
         return tuple(range(n))
@@ -136,7 +136,7 @@ def partial_trace(state: Any, keep: int | Sequence[int]) -> np.ndarray:
     Raises
     ------
     StateError, CircuitError
-        If `state` is no state, or a qubit is out of range or repeated.
+        If `state` is not a valid state, or a qubit is out of range or repeated.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def entropy(state: Any, qubits: int | Sequence[int] | None = None, *, alpha: flo
 
 
 def check_order(alpha: float, base: float) -> None:
-    """Refuse orders and bases of entropies that are none."""
+    """Reject invalid orders and bases of entropies."""
     if not alpha >= 0 or not base > 1:
         raise ValueError(f"entropy: alpha must be at least 0 and base above 1, got alpha {alpha} and base {base}")
 
@@ -325,7 +325,7 @@ def concurrence(state: Any) -> float:
     Raises
     ------
     StateError
-        If the state has not two qubits (take `partial_trace` first).
+        If the state does not have two qubits (take `partial_trace` first).
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""ADAPT-VQE: an ansatz that grows by what lowers the energy most."""
+"""ADAPT-VQE: an ansatz grown by the operators that lower the energy most."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AdaptResult:
     ansatz : Circuit
         The reference and the chosen elements, with parameters `t0`, `t1`, ...
     chosen : tuple of int
-        Which element of the pool was added at each step.
+        Index in the pool of the element added at each step.
     history : (P + 1,) float64 array
         Energy of the reference, and after each element was added and all angles were optimised.
     slopes : (P + 1,) float64 array
@@ -40,9 +40,9 @@ class AdaptResult:
     evaluations : int
         Energies computed with their gradients.
     converged : bool
-        Whether no element of the pool has a slope above the tolerance any more.
+        True if no element of the pool has a slope above the tolerance.
     message : str
-        Why it ended.
+        Reason for stopping.
     """
 
     energy: float
@@ -73,11 +73,12 @@ class AdaptVQE:
     Parameters
     ----------
     hamiltonian : PauliSum or str
-        Hermitian.
+        Hermitian operator.
     pool : sequence of Circuit
-        Each with one parameter, and the identity where it is zero: `quantum.fermionic_pool`, `quantum.qubit_pool`.
+        Circuits with one parameter each that are the identity at zero, such as those of `quantum.fermionic_pool` and
+        `quantum.qubit_pool`.
     reference : Circuit
-        Without parameters: prepares the state to start from, such as `quantum.hartree_fock`.
+        Circuit without parameters that prepares the initial state, such as `quantum.hartree_fock`.
     tolerance : float
         Converged when no slope is larger, in units of the Hamiltonian per radian.
     max_elements : int
@@ -89,7 +90,7 @@ class AdaptVQE:
     Raises
     ------
     CircuitError, OperatorError, ParameterError, OptimizerError
-        If a part is missing or does not fit the others.
+        If an argument is invalid or does not match the others.
 
     References
     ----------
@@ -145,12 +146,12 @@ class AdaptVQE:
         return Expectation(ansatz, self.hamiltonian, simulator=self.simulator)
 
     def run(self, *, progress: bool = True) -> AdaptResult:
-        """Grow and optimise.
+        """Grow the ansatz and optimise its angles.
 
         Parameters
         ----------
         progress : bool
-            Whether to show a bar.
+            Show a progress bar.
 
         Returns
         -------

@@ -30,7 +30,7 @@ class Classifier:
     Parameters
     ----------
     circuit : Circuit
-        With data and trainable parameters: ``encoder + ansatz``, and again for re-uploading.
+        Circuit with data and trainable parameters: ``encoder + ansatz``, repeated for data re-uploading.
     classes : int
         Labels are 0 to classes - 1.
     observables : sequence of PauliSum, optional
@@ -43,7 +43,7 @@ class Classifier:
     Raises
     ------
     CircuitError, ParameterError, OperatorError
-        If the circuit has no data or no trainable parameters, or a part makes no sense.
+        If the circuit has no data or no trainable parameters, or an argument is invalid.
 
     References
     ----------
@@ -90,30 +90,30 @@ class Classifier:
         Parameters
         ----------
         x : (N, D) array
-            A column for each of `circuit.data`.
+            One column for each data parameter of the circuit.
         y : (N,) array of labels
         epochs : int
-            Times to go through all data.
+            Number of passes over the data.
         batch : int
-            Data in a step.
+            Number of samples in a step.
         optimizer : optional
             An optimiser of `core.optim`. Defaults to ``Adam(0.05)``.
         seed : int
             Seed of the initial angles and of the order of the data.
         progress : bool
-            Whether to show a bar.
+            Show a progress bar.
         callback : callable, optional
             Called after each epoch as ``callback(epoch, classifier)``; training ends when it returns True.
 
         Returns
         -------
         Classifier
-            A trained copy; this one is unchanged. Training continues from the weights of a trained one.
+            A trained copy; the object itself is unchanged. Fitting a trained classifier continues from its weights.
 
         Raises
         ------
         ParameterError
-            If data and labels do not fit the circuit and each other.
+            If the data and labels do not match the circuit or each other.
         """
         x, y = check_data("Classifier.fit", x, self.circuit.data), np.asarray(y)
         if y.shape != (len(x),) or not np.all(np.isin(y, np.arange(self.classes))):
@@ -152,7 +152,7 @@ class Classifier:
     def probabilities(self, x: Any) -> np.ndarray:
         """Probabilities of the classes, (N, classes), for data of shape (N, D)."""
         if self.weights is None:
-            raise ParameterError("Classifier: it is not trained yet (use what fit() returns)")
+            raise ParameterError("Classifier: not trained yet (use the classifier that fit() returns)")
         return np.asarray(nn.softmax(self._logits(self.weights, check_data("Classifier", x, self.circuit.data))))
 
     def predict(self, x: Any) -> np.ndarray:

@@ -17,19 +17,20 @@ __all__ = ["FidelityKernel"]
 class FidelityKernel:
     """The kernel ``|<phi(x)|phi(y)>|**2`` of an encoding circuit [1]_.
 
-    Every state is computed once, and all overlaps are one matrix product. Fits where scikit-learn takes a kernel
-    function or a precomputed matrix: ``SVC(kernel=FidelityKernel(encoder))``.
+    Every state is computed once, and all overlaps are one matrix product. scikit-learn accepts it as a kernel function,
+    ``SVC(kernel=FidelityKernel(encoder))``, and its result as a precomputed matrix.
 
     Parameters
     ----------
     encoder : Circuit
-        With data parameters alone (`Circuit.as_encoder`), the order of columns being `encoder.data`.
+        Circuit whose parameters are all data (see `Circuit.as_encoder`). Columns of the data are in the order of
+        `encoder.data`.
     dtype : complex128 or complex64
 
     Raises
     ------
     CircuitError, ParameterError
-        If it is no circuit of gates, has trainable parameters, or no data.
+        If the encoder is not a circuit of gates only, has trainable parameters, or has no data parameters.
 
     References
     ----------
@@ -64,7 +65,7 @@ class FidelityKernel:
         ----------
         x : (B, D) array
         y : (C, D) array, optional
-            `x` itself when left out; the matrix is then symmetric with ones on its diagonal.
+            Defaults to `x`; the matrix is then symmetric with ones on its diagonal.
 
         Returns
         -------

@@ -30,7 +30,7 @@ class QAOAResult:
     bits : (n,) uint8 array
         The assignment of least cost among the samples of the final state.
     cost : float
-        Its cost.
+        Cost of `bits`.
     energy : float
         Mean cost of the final state.
     theta : (2 p,) float64 array
@@ -70,10 +70,10 @@ def qaoa_ansatz(cost: PauliSum, layers: int, num_qubits: int | None = None) -> C
     Parameters
     ----------
     cost : PauliSum
-        A cost operator of Z alone; products of any length.
+        Cost operator: a sum of products of Z of any length.
     layers : int
     num_qubits : int, optional
-        More than the cost acts on, if wanted.
+        Number of qubits. Defaults to the number that the cost acts on.
 
     Returns
     -------
@@ -104,28 +104,28 @@ class QAOA:
     """Low-cost assignments of bits, from alternating evolutions with optimised times.
 
     Angles for p layers start from those for p - 1 by linear interpolation (INTERP [1]_), those for one layer from the
-    best point of a grid; so a run with p layers has optimised all smaller depths on its way.
+    best point of a grid; so a run with p layers optimises all smaller depths first.
 
     Parameters
     ----------
     cost : PauliSum
-        Products of Z to minimise, such as `quantum.maxcut` makes it; Z is +1 for bit 0 and -1 for bit 1.
+        Sum of products of Z to minimise, such as the result of `quantum.maxcut`. Z is +1 for bit 0 and -1 for bit 1.
     layers : int
     initial : (2 p,) array, dict by name, or "random", optional
-        Optimise at full depth from these angles instead.
+        Angles from which to optimise at full depth instead.
     optimizer : str or object
         See `quantum.minimize`.
     max_steps : int, optional
-        In place of the optimiser's own limit, for each depth.
+        Overrides the optimiser's own limit, for each depth.
     samples : int
-        Drawn from the final state to find `bits`.
+        Number of samples of the final state among which `bits` is chosen.
     dtype : complex128 or complex64
     seed : int
 
     Raises
     ------
     OperatorError, CircuitError, ParameterError, OptimizerError
-        If the cost is not diagonal and real, or a number or the optimiser makes no sense.
+        If the cost is not diagonal and real, or another argument is invalid.
 
     References
     ----------
@@ -158,7 +158,7 @@ class QAOA:
         Parameters
         ----------
         progress : bool
-            Whether to show a bar for each depth.
+            Show a progress bar for each depth.
         callback : callable, optional
             Called after each step as ``callback(step, theta, mean_cost)``; a depth ends when it returns True.
 

@@ -28,7 +28,7 @@ class RecursiveQAOAResult:
     ----------
     bits : (n,) uint8 array
     cost : float
-        Its cost.
+        Cost of `bits`.
     eliminated : tuple of (tuple of int, float)
         Products of Z that were fixed to their sign, and their mean values, in order.
     evaluations : int
@@ -48,26 +48,25 @@ class RecursiveQAOAResult:
 
 
 class RecursiveQAOA:
-    """QAOA, the product of Z in the cost with the largest mean value fixed to its sign, and again with one bit less
-    [1]_.
+    """Recursive QAOA: fix the product of Z with the largest mean value to its sign, eliminate a bit, and repeat [1]_.
 
-    When `cutoff` bits are left the rest is solved by trying all assignments. Reaches the optimum on many graphs where
-    QAOA of the same depth, being local, cannot.
+    The last `cutoff` bits are found by trying all assignments. The method reaches the optimum on many graphs where QAOA
+    of the same depth, being local, cannot.
 
     Parameters
     ----------
     cost : PauliSum
-        A cost operator of Z alone, to be minimised, see `QAOA`.
+        Sum of products of Z to minimise, see `QAOA`.
     layers : int
     cutoff : int
-        At most 20.
+        Number of bits that are solved exactly, at most 20.
     optimizer : str or object
         See `quantum.minimize`.
 
     Raises
     ------
     OperatorError, CircuitError, ParameterError, OptimizerError
-        If the cost is not diagonal and real, or a number or the optimiser makes no sense.
+        If the cost is not diagonal and real, or another argument is invalid.
 
     References
     ----------
@@ -90,12 +89,12 @@ class RecursiveQAOA:
         self.cost, self.layers, self.cutoff = cost, layers, cutoff
 
     def run(self, *, progress: bool = True) -> RecursiveQAOAResult:
-        """Eliminate and solve.
+        """Eliminate bits and solve for the rest.
 
         Parameters
         ----------
         progress : bool
-            Whether to show a bar.
+            Show a progress bar.
 
         Returns
         -------

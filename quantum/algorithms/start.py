@@ -58,7 +58,7 @@ def start(where: str, ansatz: Circuit, initial: Any, seed: int) -> np.ndarray:
     Parameters
     ----------
     where : str
-        Begins the error message.
+        Beginning of the error message.
     ansatz : Circuit
     initial : (P,) array, dict by name, "random" or None
         None means zeros.

@@ -23,8 +23,7 @@ __all__ = ["VQD", "VQDResult"]
 
 @dataclass(frozen=True)
 class VQDResult:
-    """Result of a `VQD`, state by state in the order in which they were found, which is that of their energies if all
-    went well.
+    """Result of a `VQD`. States are in the order in which they were found, usually that of their energies.
 
     Attributes
     ----------
@@ -37,9 +36,9 @@ class VQDResult:
         Energy and penalty of each state at the start and after each step.
     evaluations : int
     converged : bool
-        Whether all states are.
+        True if the optimisation of every state converged.
     message : str
-        Why the last one ended.
+        Reason for stopping of the last optimisation.
     ansatz : Circuit
     """
 
@@ -68,29 +67,29 @@ class VQD:
     Parameters
     ----------
     hamiltonian : PauliSum or str
-        Hermitian.
+        Hermitian operator.
     ansatz : Circuit
-        A circuit of gates; it must be able to reach the excited states, too.
+        Circuit of gates that can reach the excited states, too.
     states : int
-        How many, the ground state among them.
+        Number of states, including the ground state.
     penalty : float, optional
-        More than the distance of the highest wanted level from the ground state; twice the sum of the coefficients'
-        sizes, which is always enough, when left out.
+        Weight of the overlaps, which must exceed the distance of the highest requested level from the ground state.
+        Defaults to twice the sum of the absolute coefficients, which is always enough.
     initial : (P,) array, dict by name, or "random", optional
-        Where the first state's first start begins. Defaults to zeros. All others are random.
+        Initial angles of the first run for the first state. Defaults to zeros. All other runs start from random angles.
     starts : int
-        Number of runs from different angles for each state, the lowest of which counts: landscapes of excited states
-        have more local minima.
+        Number of runs from different angles for each state, of which the lowest is kept: the energy landscapes of
+        excited states have more local minima.
     optimizer : str or object
         See `quantum.minimize`.
     max_steps : int, optional
-        In place of the optimiser's own limit.
+        Overrides the optimiser's own limit.
     seed : int
 
     Raises
     ------
     CircuitError, OperatorError, ParameterError, OptimizerError
-        If a part is missing or does not fit the others.
+        If an argument is invalid or does not match the others.
 
     References
     ----------
@@ -134,7 +133,7 @@ class VQD:
         Parameters
         ----------
         progress : bool
-            Whether to show a bar for each state.
+            Show a progress bar for each state.
         callback : callable, optional
             Called after each step as ``callback(step, theta, energy_and_penalty)``; a start ends when it returns True.
 

@@ -33,9 +33,9 @@ class VQEResult:
     evaluations : int
         Energies computed, with or without their gradients.
     converged : bool
-        Whether the optimiser's criterion was met.
+        True if the optimiser's criterion was met.
     message : str
-        Why it ended.
+        Reason for stopping.
     ansatz : Circuit
         ``quantum.run(result.ansatz, result.theta)`` is the state.
     """
@@ -57,28 +57,29 @@ class VQEResult:
 
 
 class VQE:
-    """The lowest energy that an ansatz reaches, by changing its angles [1]_.
+    """Variational quantum eigensolver: minimise the energy of an ansatz over its angles [1]_.
 
     Parameters
     ----------
     hamiltonian : PauliSum or str
-        Hermitian.
+        Hermitian operator.
     ansatz : Circuit
-        Such as `quantum.uccsd` or `quantum.hardware_efficient`; noisy circuits need ``simulator="density_matrix"``,
-        and those that keep the number of particles are fastest with ``simulator="subspace"``.
+        Circuit with parameters, such as `quantum.uccsd` or `quantum.hardware_efficient`. Noisy circuits need
+        ``simulator="density_matrix"``, and those that keep the number of particles are fastest with
+        ``simulator="subspace"``.
     initial : (P,) array, dict by name, or "random", optional
-        Angles to start from. Zeros when left out, which is the Hartree-Fock state in `uccsd`, but often a stationary
-        point of other ansatzes: take `"random"` there.
+        Initial angles. Defaults to zeros, which is the Hartree-Fock state for `uccsd` but often a stationary point of
+        other ansatzes; use `"random"` there.
     optimizer : str or object
         See `quantum.minimize`: `"bfgs"`, `"cobyla"`, `"adam"`, `"spsa"`, `"rotosolve"`, `"natural-gradient"`, ... or an
         optimiser.
     max_steps : int, optional
-        In place of the optimiser's own limit.
+        Overrides the optimiser's own limit.
     simulator, dtype, shots
         See `Expectation`. In complex64 line searches end, not converged, where rounding hides the slope: about 1e-7 of
         the Hamiltonian's size in energy.
     gradient : str, optional
-        "adjoint" or "parameter_shift"; the default is the first where it is available: state vectors, subspaces and
+        "adjoint" or "parameter_shift". Defaults to "adjoint" where it is available: for state vectors, subspaces and
         density matrices without shots.
     seed : int
         Seed of random angles, shots and stochastic optimisers.
@@ -86,7 +87,7 @@ class VQE:
     Raises
     ------
     CircuitError, OperatorError, ParameterError, OptimizerError
-        If a part is missing or does not fit the others. All is checked here, before anything is computed.
+        If an argument is invalid or does not match the others. All arguments are checked before anything is computed.
 
     References
     ----------
@@ -130,12 +131,12 @@ class VQE:
 
     def run(self, *, progress: bool = True,
             callback: Callable[[int, np.ndarray, float], Any] | None = None) -> VQEResult:
-        """Optimise.
+        """Optimise the angles.
 
         Parameters
         ----------
         progress : bool
-            Whether to show a bar.
+            Show a progress bar.
         callback : callable, optional
             Called after each step as ``callback(step, theta, energy)``; the run ends when it returns True.
 
@@ -146,7 +147,7 @@ class VQE:
         found = minimize(self.energy, self.theta, self.optimizer, callback=callback,
                          progress="VQE" if progress else None)
         if self._zeros and found.converged and found.theta.size and not np.any(found.theta):
-            warnings.warn("VQE: all angles zero is a stationary point of this ansatz, so that nothing was optimised "
+            warnings.warn("VQE: zero angles are a stationary point of this ansatz, so nothing was optimised "
                           "(initial=\"random\" starts elsewhere)",
                           stacklevel=2)
         return VQEResult(found.value, found.theta, found.history, found.evaluations, found.converged, found.message,

@@ -1,1 +1,1 @@
-"""Circuits with parameters to be found."""
+"""Parameterised circuits for variational algorithms."""

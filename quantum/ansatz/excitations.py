@@ -43,7 +43,7 @@ def hartree_fock(num_electrons: int | Sequence[int], num_qubits: int, mapping: s
     Parameters
     ----------
     num_electrons : int or (alpha, beta)
-        An odd number has one alpha electron more.
+        An odd number means one more alpha than beta electron.
     num_qubits : int
         Spin orbitals; even ones are alpha, odd ones beta.
     mapping : str

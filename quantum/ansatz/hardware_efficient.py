@@ -39,12 +39,13 @@ def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = 
     entanglement : str
         "linear" (neighbours), "ring" (the last with the first too) or "full" (all pairs).
     last : bool
-        Whether rotations follow the last entangling layer.
+        Add rotations after the last entangling layer.
 
     Raises
     ------
     CircuitError, GateError
-        Numbers out of range, unknown gates or pattern, gates on another number of qubits or with more than one angle.
+        If a number is out of range, a gate or the pattern is unknown, or a gate has the wrong number of qubits or more
+        than one angle.
 
     References
     ----------

@@ -27,7 +27,7 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
     Parameters
     ----------
     num_electrons : int or (alpha, beta)
-        An odd number has one alpha electron more.
+        An odd number means one more alpha than beta electron.
     num_qubits : int
         Spin orbitals; even ones are alpha, odd ones beta.
     generalized : bool
@@ -44,7 +44,7 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
     Raises
     ------
     CircuitError
-        If the electrons do not fit, or `singlet` is asked of an open shell or with `generalized`.
+        If the electrons do not fit, or `singlet` is requested for an open shell or with `generalized`.
 
     References
     ----------

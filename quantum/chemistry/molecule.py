@@ -23,10 +23,10 @@ Geometry = tuple[tuple[str, tuple[float, float, float]], ...]
 class Molecule:
     """A molecule's electrons: integrals over Hartree-Fock orbitals, energies, Hamiltonians on qubits.
 
-    Making one runs a restricted (for open shells: restricted open-shell) Hartree-Fock calculation with PySCF (extra
-    `chem`); `molecules.load` has some that are stored, and `from_integrals` takes what another program computed. Spin
-    orbitals alternate: qubit 2 p is orbital p with spin up (alpha), qubit 2 p + 1 the same with spin down (beta).
-    Energies are in hartree.
+    Constructing a molecule runs a restricted (for open shells: restricted open-shell) Hartree-Fock calculation with
+    PySCF (extra `chem`); `molecules.load` returns stored molecules, and `from_integrals` accepts the integrals of
+    another program. Spin orbitals alternate: qubit 2 p is orbital p with spin up (alpha), qubit 2 p + 1 the same with
+    spin down (beta). Energies are in hartree.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Molecule:
     basis : str
         A basis set by its name.
     charge : int
-        In units of the elementary charge.
+        Total charge, in units of the elementary charge.
     spin : int
         2 S = number of alpha minus number of beta electrons.
     unit : str
@@ -44,19 +44,19 @@ class Molecule:
     Attributes
     ----------
     geometry, basis, charge, spin
-        As above; geometry in angstrom.
+        The arguments, with the geometry in angstrom.
     one_body : (n, n) float64 array
         <p|h|q> over n spatial orbitals.
     two_body : (n, n, n, n) float64 array
         (pq|rs), chemists' notation.
     constant : float
-        Repulsion of the nuclei, and the energy of electrons that are frozen.
+        Nuclear repulsion plus the energy of frozen electrons.
     num_electrons : int
 
     Raises
     ------
     OperatorError
-        A geometry that cannot be read, unknown element or basis, charge and spin that do not fit.
+        If the geometry cannot be read, an element or the basis is unknown, or charge and spin do not match.
     RuntimeError
         If Hartree-Fock does not converge.
 
@@ -100,7 +100,7 @@ class Molecule:
         Raises
         ------
         OperatorError
-            Shapes that do not fit, integrals without the symmetries of real orbitals, more electrons than places.
+            If shapes do not match, the integrals lack the symmetries of real orbitals, or there are too many electrons.
         """
         new = cls.__new__(cls)
         new._set(one_body, two_body, constant, num_electrons, spin, geometry, basis, charge)
@@ -169,7 +169,7 @@ class Molecule:
         Raises
         ------
         OperatorError
-            If there is no such mapping.
+            If the mapping is unknown.
         """
         if mapping == "reduced_parity":
             h = reduced_parity(ladders(self.one_body, self.two_body, False), self.num_qubits,
@@ -246,7 +246,7 @@ class Molecule:
         Raises
         ------
         OperatorError
-            If there are more than 400,000 determinants, or k of them are not there.
+            If there are more than 400,000 determinants, or fewer than k.
         """
         values, vectors, basis = self._full_ci(k)
         states = np.zeros((1 << self.num_qubits, k), complex)
@@ -263,12 +263,12 @@ class Molecule:
         ----------
         electrons : int
         orbitals : int or sequence of int
-            Number of orbitals, from the frozen ones upwards, or their indices.
+            Number of orbitals above the frozen ones, or indices of orbitals.
 
         Raises
         ------
         OperatorError
-            If the frozen electrons are an odd or negative number, or orbitals are not there.
+            If the frozen electrons are an odd or negative number, or an orbital does not exist.
 
         Examples
         --------

@@ -29,7 +29,7 @@ def lengths(name: str) -> list[float]:
     Raises
     ------
     OperatorError
-        If there is no such molecule.
+        If the molecule is not stored.
 
     Examples
     --------
@@ -40,19 +40,19 @@ def lengths(name: str) -> list[float]:
 
 
 def load(name: str, length: float | None = None) -> Molecule:
-    """A stored molecule with its Hartree-Fock, MP2, CCSD and FCI energies; it needs nothing installed.
+    """Return a stored molecule with its Hartree-Fock, MP2, CCSD and FCI energies. PySCF is not needed.
 
     Parameters
     ----------
     name : str
         "H2", "H4" (a chain), "LiH", "BeH2" or "H2O".
     length : float, optional
-        Bond length in angstrom, one of `lengths(name)`; 0.735, 1.0, 1.5, 1.3, 0.9584 when left out.
+        Bond length in angstrom, one of `lengths(name)`. Defaults to 0.735, 1.0, 1.5, 1.3 and 0.9584, respectively.
 
     Raises
     ------
     OperatorError
-        If it is not stored.
+        If the molecule is not stored at this length.
 
     Examples
     --------

@@ -33,10 +33,10 @@ _ENTANGLERS: dict[str, list[tuple[str, tuple[float, ...], tuple[int, ...]]]] = {
 
 
 def decompose(circuit: Circuit, basis: Iterable[str] = ("u", "cx")) -> Circuit:
-    """The circuit in the gates of a basis, exact with its global phase.
+    """Return the circuit in the gates of a basis, exact including the global phase.
 
-    Gates that are in the basis stay. What is left is made of single-qubit gates and CNOTs; runs of single-qubit gates
-    without parameters become one gate, and parameters stay parameters.
+    Gates of the basis stay, and all others become single-qubit gates and CNOTs. Runs of single-qubit gates without
+    parameters become one gate, and parameters stay parameters.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ __all__ = ["Program", "all_values"]
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A circuit of gates as tables. What their columns and recipes mean stands in `quantum.compile.ops`.
+    """A circuit of gates as tables. `quantum.compile.ops` describes their columns and recipes.
 
     ``values = concatenate(theta, data)``, ``angles[i] = angle_constants[i] + sum_k angle_coefficients[k] *
     values[angle_indices[k]]`` over k from ``angle_starts[i]`` to ``angle_starts[i + 1]``; then the recipes fill a copy

@@ -115,7 +115,7 @@ def schedule(program: Program, lane_bits: int, size: int, low: int, in_place: bo
     size : int
         Local bits of a pass; at least `lane_bits`. It is raised where a DENSE needs more.
     low : int
-        So many of them are the lowest; at least `lane_bits`.
+        Number of local bits that are the lowest ones; at least `lane_bits`.
     in_place : bool
         Blocks are worked on where they lie.
     """

@@ -1,6 +1,6 @@
-"""Pictures of circuits, counts, states and training.
+"""Drawings of circuits, counts, states and training.
 
-All give back text or matplotlib objects, and change nothing global.
+All functions return text or matplotlib objects and change no global state.
 """
 
 from triskele.core.extend import lazy

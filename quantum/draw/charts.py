@@ -17,14 +17,14 @@ _MOST_LABELS = 40  # above which a bar has no number on it
 
 
 def histogram(counts: Any, *, most: int = 32, axes: Any = None) -> Any:
-    """Bars of how often each outcome came.
+    """Draw the counts of outcomes as bars.
 
     Parameters
     ----------
     counts : dict of str to number, Samples, or dict of str to these
         Bit strings with their counts or frequencies; several of them by name are drawn side by side with a legend.
     most : int
-        The commonest outcomes to show; the others are summed in a last bar.
+        Number of outcomes to show, the most frequent first; the others are summed in a last bar.
     axes : matplotlib Axes, optional
         Axes to draw on. Defaults to those of a new figure.
 
@@ -35,7 +35,7 @@ def histogram(counts: Any, *, most: int = 32, axes: Any = None) -> Any:
     Raises
     ------
     ValueError
-        If `counts` is none of these, or empty.
+        If `counts` has another type or is empty.
 
     Examples
     --------
@@ -87,13 +87,13 @@ def _counts(counts: Any) -> Mapping[str, float]:
 
 
 def probabilities(state: Any, qubits: Sequence[int] | None = None, *, most: int = 32, axes: Any = None) -> Any:
-    """Bars of the probabilities of outcomes.
+    """Draw the probabilities of outcomes as bars.
 
     Parameters
     ----------
     state : Result, or (2**n,) or (2**n, 2**n) array
     qubits : sequence of int, optional
-        Those measured, the first one rightmost. Defaults to all.
+        Measured qubits, the first one rightmost. Defaults to all.
     most, axes
         As for `histogram`.
 
@@ -109,7 +109,7 @@ def probabilities(state: Any, qubits: Sequence[int] | None = None, *, most: int 
 
 
 def city(state: Any) -> Any:
-    """Real and imaginary parts of a density matrix as bars in three dimensions.
+    """Draw the real and imaginary parts of a density matrix as bars in three dimensions.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def city(state: Any) -> Any:
     Raises
     ------
     ValueError
-        If there are more qubits.
+        If the state has more qubits.
     """
     rho = states.density_matrix(states.as_state(state, "city"))
     n = len(rho).bit_length() - 1
@@ -146,12 +146,12 @@ def city(state: Any) -> Any:
 
 
 def training_curve(history: Any, reference: float | None = None, *, axes: Any = None) -> Any:
-    """A value, such as the energy, at each step of a training.
+    """Plot a value, such as the energy, at each step of a training.
 
     Parameters
     ----------
     history : sequence of float, anything with such a `history`, or dict of str to these
-        Several of them by name get a legend.
+        A dict draws several curves with a legend.
     reference : float, optional
         Reference value, such as the exact energy, drawn as a dashed line.
     axes : matplotlib Axes, optional
@@ -164,7 +164,7 @@ def training_curve(history: Any, reference: float | None = None, *, axes: Any = 
     Raises
     ------
     ValueError
-        If a history is empty or has not one number a step.
+        If a history is empty or does not have one number per step.
 
     Examples
     --------

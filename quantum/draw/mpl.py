@@ -26,7 +26,7 @@ _WIRE, _BOXES, _MARKS = 1, 3, 4  # drawing order
 
 
 def draw_mpl(circuit: Circuit, *, fold: float = 26.0, axes: Any = None) -> Any:
-    """A circuit as a matplotlib figure, qubit 0 at the top.
+    """Draw a circuit as a matplotlib figure, qubit 0 at the top.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def draw_mpl(circuit: Circuit, *, fold: float = 26.0, axes: Any = None) -> Any:
     Raises
     ------
     ImportError
-        If there is no matplotlib (`pip install 'triskele[plot]'`).
+        If matplotlib is not installed (`pip install 'triskele[plot]'`).
     CircuitError
         If `fold` is not positive.
 

@@ -1,4 +1,4 @@
-"""A circuit's picture, as text or as a figure."""
+"""Drawings of circuits, as text or as a figure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["circuit"]
 
 
 def circuit(circuit: Circuit, output: str = "text", **options: Any) -> Any:
-    """A circuit's picture: "text" or "mpl"; options are those of `draw_text` and `draw_mpl`.
+    """Draw a circuit as "text" or "mpl"; options are those of `draw_text` and `draw_mpl`.
 
     Raises
     ------

@@ -14,7 +14,8 @@ __all__ = ["bloch"]
 
 
 def bloch(state: Any, qubits: int | Sequence[int] | None = None) -> Any:
-    """The state of each qubit as an arrow in the Bloch sphere; mixed and entangled ones are shorter than 1.
+    """Draw the state of each qubit as an arrow in the Bloch sphere; arrows of mixed and entangled qubits are shorter
+    than 1.
 
     Parameters
     ----------

@@ -14,13 +14,14 @@ __all__ = ["draw_text"]
 
 
 def draw_text(circuit: Circuit, width: int | None = None) -> str:
-    """A circuit as lines of text, qubit 0 at the top.
+    """Draw a circuit as lines of text, qubit 0 at the top.
 
     Parameters
     ----------
     circuit : Circuit
     width : int, optional
-        Characters in a line, that of the terminal when left out; longer circuits continue below. One gate is never cut.
+        Characters in a line. Defaults to the width of the terminal. Longer circuits continue below; gates are never
+        cut.
 
     Returns
     -------
@@ -29,7 +30,7 @@ def draw_text(circuit: Circuit, width: int | None = None) -> str:
     Raises
     ------
     CircuitError
-        If the width is no positive integer.
+        If the width is not a positive integer.
 
     Examples
     --------

@@ -21,14 +21,13 @@ class Engine(ABC):
     """Values and derivatives for values (B, V) of parameters and data, and initial states `start` of shape (B or 1, N)
     or (0, ...).
 
-    Made from (circuit, hamiltonians, single, initial). One that has less than everything leaves methods as they are
-    here.
+    Made from (circuit, hamiltonians, single, initial). Engines override the methods that they support.
 
     Attributes
     ----------
     hamiltonians : sequence of PauliSum
     takes_start : bool
-        Whether it looks at `start`.
+        True if the engine uses `start`.
     """
 
     hamiltonians: Sequence[PauliSum]
@@ -74,9 +73,9 @@ class Engine(ABC):
 
 
 def find(simulator: str) -> type[Any] | None:
-    """The engine with adjoint gradients of a simulator: the class that the package `quantum.expectation.NAME` offers.
+    """Return the engine with adjoint gradients of a simulator, or None if it has none.
 
-    None if there is no such package.
+    The engine is the class that the package `quantum.expectation.NAME` offers.
     """
     if simulator not in _folders():
         return None

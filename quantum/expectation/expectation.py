@@ -32,12 +32,12 @@ class Expectation:
     Parameters
     ----------
     circuit : Circuit
-        Gates and barriers.
+        Circuit of gates and barriers.
     hamiltonians : PauliSum, or list of PauliSum
-        Hermitian. One gives a value of shape (), a list of m gives (m,).
+        Hermitian operators. One operator gives a value of shape (), a list of m operators gives (m,).
     simulator : str
         "statevector"; "subspace" for circuits that keep the number of particles; "density_matrix" for circuits with
-        channels, where the value is Tr(H rho); or another one that `quantum.run` knows, with parameter shift.
+        channels, where the value is Tr(H rho); or any other simulator of `quantum.run`, with parameter shift.
     dtype : complex128 or complex64
         Data type of the state. Values and gradients are float64.
     gradient : str
@@ -47,7 +47,7 @@ class Expectation:
         Number of measurements of each group of terms. The same seed and the same sequence of calls give the
         same values.
     initial : (2**n,) array, optional
-        The state before the circuit; |0...0> when left out.
+        Initial state. Defaults to |0...0>.
 
     Raises
     ------
@@ -110,19 +110,18 @@ class Expectation:
     # -- what users call --------------------------------------------------------------------------------------------
 
     def __call__(self, theta: Any = None, data: Any = None, *, coefficients: Any = None, initial: Any = None) -> Any:
-        """The value.
+        """Return the expectation value.
 
         Parameters
         ----------
         theta : (P,) array, or dict by name, optional
-            In the order of `parameters`. (B, P) is a batch.
+            Values of `parameters` in order; (B, P) is a batch.
         data : (D,) or (B, D) array, or dict by name, optional
-            In the order of the circuit's data; (B, D) is a batch.
-        coefficients : (T,) array, or list of such, optional
-            Coefficients of the operator's terms in their order, in place of its own: one array for each of a list of
-            operators.
+            Values of `data` in order; (B, D) is a batch.
+        coefficients : (T,) array, or list of arrays, optional
+            Coefficients that replace those of the operator's terms, in order; one array for each operator of a list.
         initial : (2**n,) complex array, optional
-            The state before the circuit. It is not normalised here.
+            Initial state. It is not normalised.
 
         Returns
         -------
@@ -146,12 +145,12 @@ class Expectation:
         return out if self.is_list else out[..., 0]
 
     def gradient(self, theta: Any = None, data: Any = None) -> np.ndarray:
-        """Gradient with respect to theta: (P,), for a list (m, P), with a batch axis before these."""
+        """Return the gradient with respect to theta: (P,), or (m, P) for a list; a batch adds a leading axis."""
         return self.value_and_grad(theta, data)[1]
 
     def value_and_grad(self, theta: Any = None, data: Any = None) -> tuple[Any, np.ndarray]:
-        """The value, and its gradient with respect to theta: (P,), for a list (m, P), with a batch axis before
-        these.
+        """Return the value and its gradient with respect to theta: (P,), or (m, P) for a list; a batch adds a leading
+        axis.
         """
         values, batched = self._plain(theta, data)
         values, gradients = self._engine.jacobian(values, self._initials)
@@ -162,7 +161,8 @@ class Expectation:
         return (values, gradients) if self.is_list else (values[:, 0], gradients[:, 0])
 
     def hessian(self, theta: Any = None, data: Any = None) -> np.ndarray:
-        """Second derivatives with respect to theta, (P, P), for a list (m, P, P), with a batch axis before these.
+        """Return second derivatives with respect to theta: (P, P), or (m, P, P) for a list; a batch adds a leading
+        axis.
 
         Exact: by parameter shift of adjoint gradients, which run in vector code, where every gate has a shift rule and
         there are not many gates to a parameter; else, as for `core.hessian`, by sweeps with tangents (forward over

@@ -20,7 +20,7 @@ def inner_product(bra: Circuit, operator: PauliSum | str, ket: Circuit, *, dtype
     Parameters
     ----------
     bra, ket : Circuit
-        U and V, of gates, on as many qubits. Parameters of the same name are the same.
+        Circuits U and V of gates, on the same number of qubits. Parameters with the same name are shared.
     operator : PauliSum
         A; it need not be Hermitian.
     dtype : complex128 or complex64
@@ -61,7 +61,9 @@ class InnerProduct:
     def __init__(self, bra: Circuit, operator: PauliSum, ket: Circuit, dtype: Any):
         n = bra.num_qubits
         if ket.num_qubits != n:
-            raise CircuitError(f"inner_product: circuits must have as many qubits, got {n} and {ket.num_qubits}")
+            raise CircuitError(
+                f"inner_product: circuits must have the same number of qubits, got {n} and {ket.num_qubits}"
+            )
         both = Circuit(n + 1).x(n) + bra.control(n)
         self._energy = Expectation(both.x(n) + ket.control(n), self._parts(operator, n), dtype=dtype)
         self.parameters, self.data = self._energy.parameters, self._energy.data
@@ -78,14 +80,14 @@ class InnerProduct:
         return [x * hermitian, y * hermitian, x * rest, y * rest]
 
     def __call__(self, theta: Any = None, data: Any = None, *, bra: Any = None, ket: Any = None) -> Any:
-        """The inner product.
+        """Return the inner product.
 
         Parameters
         ----------
         theta : (P,) or (B, P) array, or dict by name
         data : (D,) or (B, D) array, or dict by name, optional
         bra, ket : (2**n,) complex array, optional
-            phi and psi; |0...0> when left out. They are not normalised here.
+            Initial states phi and psi. Default to |0...0>. They are not normalised.
 
         Returns
         -------

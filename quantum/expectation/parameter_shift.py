@@ -27,7 +27,7 @@ def shift_rule(frequencies: Any) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     frequencies : (R,) array
-        Different and positive.
+        Distinct positive numbers.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def shift_rule(frequencies: Any) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     ParameterError
-        If they are not such.
+        If the frequencies are not distinct and positive.
 
     References
     ----------
@@ -71,9 +71,9 @@ def frequencies(gate: Gate, parameter: int, controlled: bool = False) -> np.ndar
     gate : Gate
         A product of factors.
     parameter : int
-        Which of its parameters.
+        Index of the parameter.
     controlled : bool
-        Whether the gate has controls.
+        True if the gate has controls.
 
     Examples
     --------
@@ -166,9 +166,9 @@ class Sampled(Engine):
     simulator : str
     dtype : complex128 or complex64
     shots : int, optional
-        None: exact.
+        Number of shots. Values are exact by default.
     seed : int, optional
-        Every value takes a new part of the stream: same seed and same sequence of calls, same values.
+        Every value uses a new part of the random stream; the same seed and sequence of calls give the same values.
     """
 
     def __init__(self, circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, shots: int | None,
@@ -197,8 +197,8 @@ class Sampled(Engine):
 
     def jacobian(self, values: np.ndarray, initial: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self._slots.unruly is not None:
-            raise SimulatorError(f"Expectation: {self._slots.unruly} has no generator known, which parameter shift "
-                                 f"needs (gradient='adjoint' does not)")
+            raise SimulatorError(f"Expectation: parameter shift needs a generator, which {self._slots.unruly} does not "
+                                 f"have (use gradient='adjoint')")
         slots = values @ self._slots.matrix.T + self._slots.constants
         slopes = np.zeros((len(values), len(self.hamiltonians), slots.shape[1]))
         for b, at in enumerate(slots):

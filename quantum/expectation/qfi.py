@@ -30,7 +30,7 @@ def qfi(circuit: Any, theta: Any = None, data: Any = None, *, initial: Any = Non
     theta : (P,) array, or dict by name
     data : (D,) array, or dict by name, optional
     initial : (2**n,) complex array, optional
-        The state before the circuit; |0...0> when left out.
+        Initial state. Defaults to |0...0>.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def natural_gradient(energy: Any, theta: Any, data: Any = None, *, regularizatio
     Raises
     ------
     ParameterError
-        If the energy is of several operators, or the regularization negative.
+        If the energy has several operators, or the regularization is negative.
 
     References
     ----------

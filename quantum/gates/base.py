@@ -109,14 +109,14 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """A kind of gate. Exactly one of `constant`, `factors` and `function` says what it does.
+    """A kind of gate. Exactly one of `constant`, `factors` and `function` defines it.
 
     Attributes
     ----------
     name : str
-        Lower case, as in OpenQASM where the gate exists there.
+        Name in lower case, as in OpenQASM if the gate exists there.
     num_qubits, num_params : int
-        Targets; controls are the instruction's.
+        Numbers of targets and of parameters. Controls belong to the instruction.
     constant : (2**q, 2**q) complex array, optional
         Its matrix; bit k of an index is the gate's qubit k.
     factors : tuple of Factor, optional
@@ -124,7 +124,7 @@ class Gate:
     function : callable, optional
         Parameters to matrix, in NumPy code that the core can differentiate.
     label : str
-        What a drawing shows.
+        Text in drawings.
     adjoint : str or callable, optional
         Name of the inverse of a constant gate, or parameters to parameters of the same gate's inverse. Without it,
         the inverse negates all parameters where each factor commutes, and else is found from factors or matrix.
@@ -241,7 +241,7 @@ _FAMILIES: list[Callable[[str], Gate | None]] = []
 
 
 def register(gate: Gate, *aliases: str) -> Gate:
-    """Make `gate` known under its name and `aliases`."""
+    """Register `gate` under its name and `aliases`."""
     for name in (gate.name, *aliases):
         if name in _REGISTRY:
             raise GateError(f"register: there is a gate {name!r} already")
@@ -256,12 +256,12 @@ def family(make: Callable[[str], Gate | None]) -> Callable[[str], Gate | None]:
 
 
 def find(name: str) -> Gate:
-    """The registered gate of that name, or the one of a family of that name.
+    """Return the gate of that name, registered or a member of a family.
 
     Raises
     ------
     GateError
-        If there is none; the message has names like it.
+        If there is no such gate; the message suggests similar names.
     """
     try:
         return _REGISTRY[name]

@@ -20,12 +20,12 @@ __all__ = ["diagonal", "pauli_rotation", "rotation_on", "unitarity", "unitary"]
 def pauli_rotation(paulis: str) -> Gate:
     """The gate exp(-i t/2 P) of a Pauli string; letter k of `paulis` (X, Y or Z) acts on the gate's qubit k.
 
-    It is also what the name `rxyz` (any number of letters) stands for.
+    The name `rxyz` (any number of letters) stands for the same gate.
 
     Raises
     ------
     GateError
-        If a letter is none of X, Y, Z.
+        If a letter is not X, Y or Z.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def rotation_on(paulis: str, qubits: Sequence[int] | int, angle: Any) -> tuple[G
     Raises
     ------
     GateError
-        If a letter is none of I, X, Y, Z, or there are not as many as qubits.
+        If a letter is not I, X, Y or Z, or the numbers of letters and qubits differ.
     """
     qubits = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
     if not isinstance(paulis, str) or len(paulis) != len(qubits):
@@ -89,7 +89,7 @@ def diagonal(num_qubits: int) -> Gate:
 
 
 def unitary(matrix: Any, name: str = "unitary", label: str = "U") -> Gate:
-    """The gate of a matrix of numbers; bit k of its index is the gate's qubit k.
+    """Return the gate with a given matrix; bit k of an index is the gate's qubit k.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def unitary(matrix: Any, name: str = "unitary", label: str = "U") -> Gate:
     Raises
     ------
     GateError
-        If it is not square with 2**q rows, or not unitary to 1e-9 (rounded numbers of a file: to 1e-9 in norm).
+        If the matrix is not square with 2**q rows, or not unitary to 1e-9 (rounded numbers of a file: to 1e-9 in norm).
     """
     m = np.array(matrix, complex)
     if m.ndim != 2 or m.shape[0] != m.shape[1] or m.shape[0] & (m.shape[0] - 1) or not m.size:

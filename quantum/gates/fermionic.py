@@ -70,7 +70,7 @@ def excitation_on(angle: Any, source: Sequence[int] | int,
     Raises
     ------
     GateError
-        If they are not one or two of each, and all different.
+        If there are not one or two modes of each kind, all different.
     """
     s, t = _modes(source), _modes(target)
     if len(s) not in _NAMES or len(t) != len(s) or len({*s,

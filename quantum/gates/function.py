@@ -16,16 +16,16 @@ __all__ = ["Adjoint", "gate"]
 
 
 def gate(function: Callable[..., Any], num_qubits: int, num_params: int, name: str | None = None) -> Gate:
-    """A gate from a function that gives its matrix, differentiated by the core.
+    """Return a gate from a function that computes its matrix, differentiated by the core.
 
-    Nothing but unitarity is assumed, not that it has a generator or a period in its parameters.
+    Only unitarity is assumed: the matrix need not have a generator or be periodic in its parameters.
 
     Parameters
     ----------
     function : callable
-        `num_params` numbers to a (2**num_qubits, 2**num_qubits) matrix, in NumPy code that the core can differentiate
-        (`np.stack` or sums of constant matrices rather than `np.array([[...]])`). Bit k of an index is the gate's qubit
-        k.
+        Function of `num_params` numbers that returns a (2**num_qubits, 2**num_qubits) matrix, in NumPy code that the
+        core can differentiate (`np.stack` or sums of constant matrices rather than `np.array([[...]])`). Bit k of an
+        index is the gate's qubit k.
     num_qubits, num_params : int
     name : str, optional
         Defaults to the function's name.
@@ -38,7 +38,7 @@ def gate(function: Callable[..., Any], num_qubits: int, num_params: int, name: s
     Raises
     ------
     GateError
-        If the matrix is of the wrong shape, or not unitary to 1e-9 at some random parameters.
+        If the matrix has the wrong shape, or is not unitary to 1e-9 at some random parameters.
 
     Examples
     --------

@@ -60,7 +60,7 @@ class Instruction(NamedTuple):
     Attributes
     ----------
     gate : Gate, Operation or Channel
-        What is done: anything with `name` and `num_qubits`.
+        The operation: an object with `name` and `num_qubits`.
     qubits : tuple of int
         Targets in the gate's order.
     params : tuple of float or Linear
@@ -68,9 +68,9 @@ class Instruction(NamedTuple):
     controls : tuple of int
         Qubits that must be 1.
     clbits : tuple of int
-        Where a measurement goes.
+        Classical bits that a measurement writes.
     condition : Condition, optional
-        Done only if these classical bits hold this value.
+        The instruction acts only if these classical bits hold this value.
     """
 
     gate: Any

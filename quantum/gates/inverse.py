@@ -15,12 +15,12 @@ __all__ = ["inverse"]
 
 
 def inverse(instruction: Instruction) -> Instruction:
-    """The instruction that undoes this one.
+    """Return the inverse instruction.
 
     Raises
     ------
     CircuitError
-        If it is a measurement, reset, channel, or has a classical condition.
+        If the instruction is a measurement, reset or channel, or has a classical condition.
     """
     gate = instruction.gate
     if gate is BARRIER:

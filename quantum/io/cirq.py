@@ -35,8 +35,8 @@ def from_cirq(circuit: Any) -> Circuit:
     """A Cirq `Circuit` as a circuit; its qubits in sorted order are 0, 1, ..., and each measured bit of each key a
     classical bit.
 
-    Parameters come in the order in which they appear, in one expression by name; a tag of `to_cirq` says where it was
-    another.
+    Parameters are in the order of first appearance, by name within an expression, unless a tag of `to_cirq` lists
+    another order.
 
     Raises
     ------
@@ -142,7 +142,7 @@ class _FromCirq:
         place = dict(zip(op.qubits, wires, strict=True))
         for part in parts:
             if any(q not in place for q in part.qubits):
-                raise CircuitError(f"from_cirq: {op} needs qubits besides its own")
+                raise CircuitError(f"from_cirq: {op} needs additional qubits")
             self._add(part, [place[q] for q in part.qubits], controls, condition)
 
     def _controlled(self, op: Any, wires: list[int], controls: tuple[int, ...], condition: Condition | None) -> None:
@@ -162,7 +162,7 @@ class _FromCirq:
 
     def _measure(self, gate: Any, wires: list[int], condition: Condition | None) -> None:
         if any(gate.full_invert_mask()):
-            raise CircuitError("from_cirq: measurements with inverted bits cannot be read (add X behind them)")
+            raise CircuitError("from_cirq: measurements with inverted bits are not supported (add X after them)")
         key = gate.key
         if key not in self._keys:
             self._keys[key] = tuple(range(self.circuit.num_clbits, self.circuit.num_clbits + len(wires)))
@@ -178,7 +178,7 @@ class _FromCirq:
                 raise CircuitError(f"from_cirq: a condition must be on one measured bit, got {c}")
             values = {v for v in (0, 1) if _holds(self._cirq, c, keys[0], v)}
             if len(values) != 1:
-                raise CircuitError(f"from_cirq: a condition must say what one bit is, got {c}")
+                raise CircuitError(f"from_cirq: a condition must compare one bit with a value, got {c}")
             bits[self._keys[keys[0]][0]] = values.pop()
         return Condition(tuple(bits), sum(v << k for k, v in enumerate(bits.values())))
 
@@ -206,7 +206,7 @@ def _angle(value: Any, scale: float) -> float | Linear:
 def to_cirq(circuit: Circuit) -> Any:
     """The circuit as a Cirq `Circuit` on `LineQubit`s; classical bit k is the measurement key "ck".
 
-    Barriers are left out, and a global phase with parameters cannot be said. A tag lists the parameters where
+    Barriers are left out, and global phases with parameters are not supported. A tag lists the parameters where
     `from_cirq` would not find their order.
 
     Raises

@@ -1,4 +1,4 @@
-"""A PennyLane device: PennyLane's code, our simulator and our adjoint gradients."""
+"""A PennyLane device with Triskele's simulator and adjoint gradients."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
 
     Circuits are compiled once for their structure: another call with other angles only fills in numbers. Expectation
     values of Pauli observables, and their adjoint gradients, are computed by `quantum.Expectation`; other measurements
-    from the state. Measurements on the way are deferred to the end.
+    from the state. Mid-circuit measurements are deferred to the end.
 
     Parameters
     ----------
@@ -202,8 +202,8 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
 
 
 def _trainable(tape: Any, made: Template, gradient: np.ndarray) -> np.ndarray:
-    """Columns of a gradient (m, all angles) for the tape's trainable parameters; 0 for parameters that are no angles of
-    gates.
+    """Columns of a gradient (m, all angles) for the tape's trainable parameters; 0 for parameters that are not angles
+    of gates.
     """
     numbers = np.cumsum(made.angles) - 1
     jacobian = np.zeros((len(gradient), len(tape.trainable_params)))

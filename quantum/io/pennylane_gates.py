@@ -1,4 +1,4 @@
-"""PennyLane's operators as our gates."""
+"""PennyLane's operators as Triskele's gates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _Gate = tuple[Any, tuple[int, ...], tuple[tuple[float, ...], ...], tuple[int, ..
 
 
 def _gates(op: Any, qubit: Callable[[Any], int]) -> list[_Gate] | None:
-    """The operator as gates, parameters being linear in its own; None if there is no such thing."""
+    """The operator as gates whose parameters are linear in its own, or None if that is not possible."""
     name = op.name
     if name in _NOTHING:
         return []

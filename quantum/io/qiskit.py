@@ -1,4 +1,4 @@
-"""Qiskit circuits, both ways. Qiskit has our order of qubits and conventions of gates."""
+"""Qiskit circuits, both ways. Qiskit uses the same order of qubits and the same conventions of gates."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _THEIRS = {"rc3x": "rcccx"}
 def from_qiskit(circuit: Any) -> Circuit:
     """A Qiskit `QuantumCircuit` as a circuit, global phase included.
 
-    Gates that we do not have are replaced by their definition or matrix. `if_else` is kept as conditions. Parameters
-    must occur in linear expressions. They come in the order in which they appear, or that which `to_qiskit` left in the
-    metadata.
+    Gates that Triskele does not have are replaced by their definition or matrix. `if_else` is kept as conditions.
+    Parameters must occur in linear expressions. They are in the order of first appearance, or in the order that
+    `to_qiskit` left in the metadata.
 
     Raises
     ------
     ImportError
         If Qiskit is not installed.
     CircuitError
-        If it has something that has neither a definition nor a matrix, loops, or parameters that are not linear.
+        If it has loops, parameters that are not linear, or operations with neither a definition nor a matrix.
 
     Examples
     --------
@@ -79,14 +79,14 @@ def _branch(new: Circuit, item: Any, wires: Sequence[int], clbits: dict[Any, int
         target, value = item.operation.condition
     except TypeError:
         raise CircuitError(
-            "from_qiskit: if_else of an expression cannot be read (a bit or register and a value can)"
+            "from_qiskit: if_else of an expression is not supported (a bit or register compared with a value is)"
         ) from None
     of = [clbits[c] for c in target] if hasattr(target, "__iter__") else [clbits[target]]
     wanted = {c: int(value) >> k & 1 for k, c in enumerate(of)}
     then, otherwise = item.operation.params
     if otherwise is not None and len(of) != 1:
         raise CircuitError(
-            "from_qiskit: else needs a condition on one bit (the opposite of several bits is no condition)"
+            "from_qiskit: an else branch needs a condition on a single bit"
         )
     for block, these in ((then, wanted), (otherwise, {c: 1 - v for c, v in wanted.items()})):
         if block is None or any(bits.get(c, v) != v for c, v in these.items()):
@@ -98,7 +98,7 @@ def _branch(new: Circuit, item: Any, wires: Sequence[int], clbits: dict[Any, int
 
 
 def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
-    """The operation as our gates."""
+    """The operation as Triskele's gates."""
     from qiskit.circuit import ControlledGate
     from qiskit.circuit.library import RVGate, get_standard_gate_name_mapping
 

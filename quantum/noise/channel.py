@@ -165,7 +165,8 @@ class Channel:
         """The channel that is this one followed by `other`, on the same qubits."""
         if other.num_qubits != self.num_qubits:
             raise ChannelError(
-                f"then: both channels must be on as many qubits, got {self.num_qubits} and {other.num_qubits}"
+                f"then: both channels must act on the same number of qubits, got {self.num_qubits} and "
+                f"{other.num_qubits}"
             )
         products = np.einsum("aij,bjk->abik", other.kraus, self.kraus).reshape(-1, *self.kraus.shape[1:])
         return Channel(name or f"{self.name}+{other.name}", _fewest(products))
@@ -177,7 +178,7 @@ class Channel:
                        np.einsum("aij,bkl->abkilj", self.kraus, other.kraus).reshape(-1, size, size))
 
     def __call__(self, rho: np.ndarray) -> np.ndarray:
-        """The density matrix (2**q, 2**q) after it."""
+        """Return the density matrix (2**q, 2**q) after the channel."""
         return np.einsum("kij,jl,kml->im", self.kraus, rho, self.kraus.conj())
 
     def __eq__(self, other: object) -> bool:

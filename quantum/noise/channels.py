@@ -41,7 +41,7 @@ def register_channel(arguments: int, sized: bool = False) -> Callable[[Callable[
     arguments : int
         Number of arguments other than qubits.
     sized : bool
-        Whether it also takes `num_qubits`, the number of qubits that the method is given.
+        True if the function also takes `num_qubits`, the number of qubits that the method is given.
     """
 
     def register(function: Callable[..., Channel]) -> Callable[..., Channel]:
@@ -61,7 +61,7 @@ def register_channel(arguments: int, sized: bool = False) -> Callable[[Callable[
 
 
 def make(name: str, arguments: Sequence[Any], num_qubits: int, **options: Any) -> Channel:
-    """The registered channel `name` with these arguments, on that many qubits; what methods of `Circuit` call."""
+    """Make the registered channel `name` with these arguments; methods of `Circuit` call this."""
     maker = CHANNELS[name]
     if len(arguments) != maker.arguments or num_qubits < 1:
         raise ChannelError(f"{name}: {maker.arguments} numbers and then qubits are needed, got {len(arguments)} "
@@ -70,7 +70,7 @@ def make(name: str, arguments: Sequence[Any], num_qubits: int, **options: Any) -
 
 
 def method(name: str) -> Callable[..., Any] | None:
-    """The method of `Circuit` that adds the registered channel `name`; None if there is none."""
+    """Return the method of `Circuit` that adds the registered channel `name`, or None if there is none."""
     if name not in CHANNELS:
         return None
     first = CHANNELS[name].arguments
@@ -117,8 +117,8 @@ def bit_phase_flip(p: float) -> Channel:
 
 @register_channel(1, sized=True)
 def depolarizing(p: float, num_qubits: int = 1) -> Channel:
-    """With probability `p` the qubits are lost: rho -> (1 - p) rho + p Tr(rho) 1/2**q (Nielsen and Chuang, section
-    8.3.4).
+    """With probability `p` the qubits become maximally mixed: rho -> (1 - p) rho + p Tr(rho) 1/2**q (Nielsen and
+    Chuang, section 8.3.4).
 
     This is Qiskit's and MindQuantum's convention. Pauli strings other than 1 then have probability p/4**q each, and p
     may be up to 4**q/(4**q - 1). For the convention of Cirq, PennyLane and qulacs see `pauli_depolarizing`.
@@ -163,7 +163,7 @@ def _uniform(name: str, each: float, num_qubits: int) -> Channel:
 
 @register_channel(1, sized=True)
 def pauli_channel(probabilities: Mapping[str, float], num_qubits: int | None = None) -> Channel:
-    """Pauli strings with given probabilities, the rest of the probability being for 1.
+    """Pauli strings with given probabilities; the identity has the remaining probability.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def pauli_channel(probabilities: Mapping[str, float], num_qubits: int | None = N
     Raises
     ------
     ChannelError
-        If a key is no Pauli string of that length, or the probabilities are none.
+        If a key is not a Pauli string of that length, or the probabilities are invalid.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def pauli_channel(probabilities: Mapping[str, float], num_qubits: int | None = N
     lengths = {len(s) for s in probabilities}
     q = num_qubits or max(lengths, default=0)
     if not probabilities or lengths != {q} or any(set(s) - set("IXYZ") for s in probabilities):
-        raise ChannelError(f"pauli_channel: keys must be strings of {q or 'as many'} letters I, X, Y, Z as qubits, got "
+        raise ChannelError(f"pauli_channel: keys must be strings of {q} letters I, X, Y or Z, one for each qubit, got "
                            f"{list(probabilities)}")
     p = np.zeros(4**q)
     for string, value in probabilities.items():
@@ -253,7 +253,7 @@ def thermal_relaxation(t1: float, t2: float, time: float, excited_population: fl
     t1, t2 : float
         Relaxation times, above 0 (may be infinite), with t2 at most 2 t1.
     time : float
-        In the same unit, at least 0.
+        Duration in the same unit, at least 0.
     excited_population : float
         Population of 1 at equilibrium.
 

@@ -28,7 +28,7 @@ class _Rule(NamedTuple):
 
 
 class NoiseModel:
-    """Channels by gate and qubits, relaxation in time, and readout errors; `circuit.with_noise(model)` puts them in.
+    """Channels by gate and qubits, relaxation in time, and readout errors; `circuit.with_noise(model)` inserts them.
 
     A gate on more qubits than the model's channels on several qubits is refused, since part of its noise would be
     missing: decompose the circuit, add a channel of the gate's width, or name the gate in a rule of its own.
@@ -57,24 +57,24 @@ class NoiseModel:
         ----------
         channel : Channel
             On one qubit: it acts on each of the gate's qubits. On k qubits: on the qubits of gates that have k,
-            controls first; it means nothing to gates on fewer.
+            controls first; it does not affect gates on fewer.
         gates : str or iterable of str, optional
             Names of gates (`"cx"`, `"rz"`), `"measure"` or `"reset"`. Defaults to every gate.
         qubits : int or sequence of int, optional
             For a channel on one qubit, the qubits it acts on; else the gate's qubits, controls first. All when left
             out.
         before : bool
-            Whether it acts before the gate, not after it.
+            Insert the channel before the gate instead of after it.
 
         Returns
         -------
         NoiseModel
-            This one.
+            The model itself.
 
         Raises
         ------
         ChannelError
-            If `channel` is no channel, or `qubits` are not as many as it has.
+            If `channel` is not a channel, or the number of `qubits` is wrong.
         GateError
             If a gate is unknown.
         """
@@ -101,7 +101,7 @@ class NoiseModel:
         durations : dict of str to float
             Gate names, `"measure"`, `"reset"` to times in the same unit.
         excited_population : float, or sequence of float
-            At equilibrium.
+            Population of 1 at equilibrium.
 
         Raises
         ------
@@ -119,12 +119,12 @@ class NoiseModel:
         return self
 
     def readout(self, error: ReadoutError, qubits: int | Iterable[int] | None = None) -> NoiseModel:
-        """Let measurements of these qubits (all when left out) be read wrongly.
+        """Add a readout error to measurements of these qubits, all by default.
 
         Raises
         ------
         ChannelError
-            If `error` is no ReadoutError.
+            If `error` is not a ReadoutError.
         """
         if not isinstance(error, ReadoutError):
             raise ChannelError(f"NoiseModel.readout: a ReadoutError is needed, got {error!r}")
@@ -139,7 +139,7 @@ class NoiseModel:
         return f"NoiseModel({', '.join(parts)})"
 
     def apply(self, circuit: Any) -> Any:
-        """The circuit with noise in it; what `Circuit.with_noise` calls.
+        """Return the circuit with noise; `Circuit.with_noise` calls this.
 
         Raises
         ------
@@ -233,6 +233,6 @@ def _of(value: float | tuple[float, ...], q: int) -> float:
         return value
     if q >= len(value):
         raise ChannelError(
-            f"NoiseModel.relaxation: as many numbers for each qubit are needed, got {len(value)} where another has more"
+            f"NoiseModel.relaxation: all sequences must have a value for each qubit, got one of only {len(value)}"
         )
     return value[q]

@@ -1,4 +1,4 @@
-"""Measurements that are read wrongly."""
+"""Readout errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ReadoutError"]
 
 
 class ReadoutError:
-    """A classical bit that is read wrongly: an instruction on a classical bit, to be put after the measurement.
+    """Readout error: an instruction on a classical bit, placed after the measurement.
 
     Parameters
     ----------

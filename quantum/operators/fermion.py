@@ -25,18 +25,18 @@ class FermionOperator:
     """A sum of products of creation (`"2^"`) and annihilation (`"2"`) operators with complex coefficients.
 
     Products are kept as they are written; `normal_ordered` brings them into one form, in which equal operators are
-    equal. It never changes: arithmetic gives new operators.
+    equal. Operators are immutable: arithmetic returns new ones.
 
     Parameters
     ----------
     terms : str, mapping, iterable of pairs, number or FermionOperator, optional
         One product `"2^ 0"`, a sum with products in brackets `"0.5 [2^ 0] - 1.2 [3^ 1^ 1 0] + 2 []"`, `{"2^ 0": 0.5}`,
-        or `[("2^ 0", 0.5)]`; `""` is the identity. Zero when left out.
+        or `[("2^ 0", 0.5)]`; `""` is the identity. Defaults to zero.
 
     Raises
     ------
     OperatorError
-        Text that cannot be read, a coefficient that is not a finite number.
+        If text cannot be read, or a coefficient is not a finite number.
 
     Examples
     --------
@@ -89,15 +89,15 @@ class FermionOperator:
         two_body : (n, n, n, n) array
             (pq|rs) in chemists' notation: p and q belong to the first electron.
         constant : float
-            Such as the repulsion of the nuclei.
+            Constant term, such as the nuclear repulsion.
         spin_orbitals : bool
-            The arrays are over spin orbitals; otherwise over spatial ones, of which orbital p with spin up is mode 2 p
-            and with spin down mode 2 p + 1.
+            The arrays are over spin orbitals. Otherwise they are over spatial orbitals: orbital p is mode 2 p with spin
+            up and mode 2 p + 1 with spin down.
 
         Raises
         ------
         OperatorError
-            If the shapes are not these.
+            If the arrays have other shapes.
         """
         from .integrals import ladders
 
@@ -219,12 +219,12 @@ class FermionOperator:
         mapping : str
             "jordan_wigner", "parity" or "bravyi_kitaev".
         num_modes : int, optional
-            As many as it acts on when left out; the last two mappings depend on it.
+            Number of modes, on which the last two mappings depend. Defaults to the number that the operator acts on.
 
         Raises
         ------
         OperatorError
-            If there is no such mapping, or a term acts on a mode that is not there.
+            If the mapping is unknown, or a term acts on a mode out of range.
         """
         n = self.num_modes if num_modes is None else num_modes
         if n < self.num_modes:
@@ -233,7 +233,7 @@ class FermionOperator:
 
     @classmethod
     def from_openfermion(cls, operator: Any) -> FermionOperator:
-        """The operator that an `openfermion.FermionOperator` is."""
+        """Convert an `openfermion.FermionOperator`."""
         terms = getattr(operator, "terms", None)
         if not isinstance(terms, dict) or any(up not in (0, 1) for term in terms for _, up in term):
             raise OperatorError(f"from_openfermion: a FermionOperator is needed, got {type(operator).__name__}")

@@ -66,7 +66,7 @@ def encoding(mapping: str, num_modes: int) -> np.ndarray:
     Raises
     ------
     OperatorError
-        If there is no such mapping.
+        If the mapping is unknown.
     """
     if mapping not in MAPPINGS:
         raise OperatorError(f"mapping: must be one of {', '.join(MAPPINGS)}, got {mapping!r}")

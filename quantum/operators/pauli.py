@@ -23,19 +23,19 @@ _ALL, _COMMUTING, _ANTICOMMUTING = -1, 0, 1  # which products of terms are wante
 class PauliSum:
     """A sum of Pauli strings with complex coefficients: a Hamiltonian or any other operator on qubits.
 
-    It never changes: arithmetic gives new sums. Equal strings are merged and terms kept in one order (by `x`, then `z`,
-    as numbers), so that two sums are equal exactly when their arrays are.
+    Sums are immutable: arithmetic returns new ones. Equal strings are merged and terms kept in one order (by `x`, then
+    `z`, as numbers), so that two sums are equal exactly when their arrays are.
 
     Parameters
     ----------
     terms : str, mapping, iterable of pairs, number or PauliSum, optional
         `"0.5 Z0 Z1 - 1.2 X2"`, `{"Z0 Z1": 0.5}`, `[("Z0 Z1", 0.5)]`; the identity is the empty string (in a sum written
-        as text, a number alone). Zero when left out.
+        as text, a number alone). Defaults to zero.
 
     Raises
     ------
     OperatorError
-        Text that cannot be read (with its position), a coefficient that is not a finite number.
+        If text cannot be read (the message has the position), or a coefficient is not a finite number.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class PauliSum:
         Raises
         ------
         OperatorError
-            Shapes that do not fit, or a coefficient that is not finite.
+            If shapes do not match, or a coefficient is not finite.
         """
         x, z = (np.atleast_2d(np.array(a, np.uint64).T).T for a in (x, z))
         coefficients = np.array(coefficients, complex)
@@ -248,7 +248,9 @@ class PauliSum:
         return PauliSum.from_arrays(self.x, self.z, self.coefficients.conj())
 
     def simplify(self, tol: float = 1e-12) -> PauliSum:
-        """Without terms whose coefficient is at most `tol` in size; real and imaginary parts are dropped likewise."""
+        """Return the sum without terms whose coefficient is at most `tol` in magnitude; real and imaginary parts are
+        dropped likewise.
+        """
         c = np.where(abs(self.coefficients.real) > tol, self.coefficients.real, 0) + 1j * np.where(
             abs(self.coefficients.imag) > tol, self.coefficients.imag, 0
         )
@@ -365,7 +367,7 @@ class PauliSum:
         Raises
         ------
         OperatorError
-            If a term acts on a qubit that is not there, or there are more than 30.
+            If a term acts on a qubit out of range, or there are more than 30 qubits.
         """
         from .sparse import matrix
 
@@ -419,7 +421,7 @@ class PauliSum:
 
     @classmethod
     def from_openfermion(cls, operator: Any) -> PauliSum:
-        """The sum that an `openfermion.QubitOperator` is."""
+        """Convert an `openfermion.QubitOperator`."""
         from .exchange import from_openfermion
 
         return cls(from_openfermion(operator))
@@ -432,7 +434,7 @@ class PauliSum:
 
     @classmethod
     def from_qiskit(cls, operator: Any) -> PauliSum:
-        """The sum that a `qiskit.quantum_info.SparsePauliOp` is; qubits have the same numbers."""
+        """Convert a `qiskit.quantum_info.SparsePauliOp`; qubits keep their numbers."""
         from .exchange import from_qiskit
 
         return cls.from_arrays(*from_qiskit(operator))

@@ -1,4 +1,4 @@
-"""What functions on sums of Pauli strings read of them."""
+"""The arrays of Pauli sums, as a protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Terms(Protocol):
 
     @property
     def is_hermitian(self) -> bool:
-        """Whether all coefficients are real."""
+        """True if all coefficients are real."""
 
     def __len__(self) -> int: ...
 

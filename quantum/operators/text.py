@@ -18,7 +18,7 @@ _FACTOR = re.compile(r"\s*\*?\s*([XYZI])(\d*)(?=[XYZI]|[^\w.]|$)")
 
 
 def parse_number(text: str) -> complex | None:
-    """A coefficient such as `"0.5"`, `"1j"`, `"(1+2j)"`, or `""` for 1; None if it is none."""
+    """A coefficient such as `"0.5"`, `"1j"`, `"(1+2j)"`, or `""` for 1, or None if the text is not a number."""
     if not text.strip():
         return 1 + 0j
     match = _COEFFICIENT.fullmatch(text.strip())

@@ -24,7 +24,7 @@ def trotter(hamiltonian: PauliSum, time: Any, steps: int = 1, order: int = 1, nu
     Parameters
     ----------
     hamiltonian : PauliSum
-        Hermitian; the identity gives a global phase.
+        Hermitian operator; the identity gives a global phase.
     time : angle
         A number, a parameter's name, or an expression.
     steps : int
@@ -37,7 +37,7 @@ def trotter(hamiltonian: PauliSum, time: Any, steps: int = 1, order: int = 1, nu
     Raises
     ------
     OperatorError
-        If the sum is not Hermitian, acts on more qubits, or steps or order are not such numbers.
+        If the sum is not Hermitian, acts on more qubits, or steps or order is invalid.
 
     References
     ----------

@@ -22,7 +22,7 @@ class FirstOrder:
     Attributes
     ----------
     rule : Adam, AdamW, SGD or RMSprop
-        Or anything with their two functions.
+        An optimiser of `core.optim`, or any object with their methods `init` and `step`.
     max_steps : int
     tolerance : float
         Converged when no component of the gradient is larger.

@@ -1,4 +1,4 @@
-"""`minimize`: one door to every optimiser, with history, callback and progress bar."""
+"""`minimize`: one entry point to every optimiser, with history, callback and progress bar."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ class Minimum:
     ----------
     theta : (P,) float64 array
     value : float
-        At `theta`; measured there once more when there is shot noise.
+        Value at `theta`, measured again if it has shot noise.
     history : (steps + 1,) float64 array
         The value at the start and after every step.
     evaluations : int
         Number of calls of the function, with or without its gradient.
     converged : bool
-        Whether the optimiser's own criterion was met; False when it ran out of steps or a callback stopped it.
+        True if the optimiser's own criterion was met; False if it ran out of steps or a callback stopped it.
     message : str
-        Why it ended.
+        Reason for stopping.
     """
 
     theta: np.ndarray
@@ -85,19 +85,19 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     function : callable
         An `Expectation` of one Hamiltonian, or any real function of an array that the core can differentiate.
     theta : (P,) array
-        Where to start.
+        Initial angles.
     optimizer : str or object
         A name: `"bfgs"`, `"l-bfgs-b"`, `"cg"`, `"slsqp"`, `"tnc"`, `"trust-constr"` (with exact gradients), `"cobyla"`,
         `"cobyqa"`, `"nelder-mead"`, `"powell"` (without) of `scipy.optimize`, `"adam"`, `"sgd"`, `"spsa"`,
         `"rotosolve"`, `"natural-gradient"`; an optimiser of `quantum.optimizers`; or one of `core.optim`.
     max_steps : int, optional
-        In place of the optimiser's own limit.
+        Overrides the optimiser's own limit.
     seed : int
         Seed of stochastic optimisers that are given by name.
     callback : callable, optional
         Called after each step as ``callback(step, theta, value)``; the run ends when it returns True.
     progress : str, optional
-        Title of a progress bar. Defaults to none is shown.
+        Title of a progress bar. By default no bar is shown.
 
     Returns
     -------
@@ -106,11 +106,11 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     Raises
     ------
     OptimizerError
-        If there is no such optimiser, or it does not suit the circuit.
+        If the optimiser is unknown or does not suit the circuit.
     ParameterError
         If `theta` is not a finite vector.
     FloatingPointError
-        If the function returns something that is not finite.
+        If the function returns a value that is not finite.
 
     Examples
     --------
@@ -158,19 +158,19 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
 
 
 def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
-    """The optimiser of that name, or the thing itself; one of `core.optim` is wrapped.
+    """Return an optimiser by name, or as given; optimisers of `core.optim` are wrapped.
 
     Raises
     ------
     OptimizerError
-        If there is none; the message lists those there are.
+        If there is no such optimiser; the message lists the known ones.
     """
     if max_steps is not None:
         check.integer(max_steps, "optimizer: max_steps", 1, error=OptimizerError)
     if isinstance(optimizer, str):
         name = optimizer.lower().replace("_", "-")
         if name not in _NAMED:
-            raise OptimizerError(f"optimizer: unknown name {optimizer!r} (there are {', '.join(sorted(_NAMED))})")
+            raise OptimizerError(f"optimizer: unknown name {optimizer!r} (known: {', '.join(sorted(_NAMED))})")
         optimizer = _NAMED[name]()
         if hasattr(optimizer, "seed"):
             optimizer = dataclasses.replace(optimizer, seed=seed)

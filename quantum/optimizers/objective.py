@@ -15,7 +15,7 @@ __all__ = ["Objective"]
 
 
 class Objective:
-    """A real function of an angle vector with its gradient; counts what is asked and refuses what is not finite.
+    """A real function of an angle vector with its gradient, which counts calls and rejects values that are not finite.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class Rotosolve:
     Attributes
     ----------
     max_steps : int
-        Sweeps over all angles.
+        Number of sweeps over all angles.
     tolerance : float
         Converged when a sweep lowers the energy by less.
 
@@ -94,8 +94,8 @@ def _frequencies(circuit: Circuit) -> list[float]:
                                          "eigenvalues (Pauli rotations without controls and phases are exact; use "
                                          "another optimizer)")
                 if name in found:
-                    raise OptimizerError(f"Rotosolve: parameter {name!r} is in several gates, so that the energy along "
-                                         f"it is no sinusoid "
+                    raise OptimizerError(f"Rotosolve: parameter {name!r} is in several gates, so the energy is "
+                                         f"not a sinusoid "
                                          "(give each gate a parameter of its own, or use another optimizer)")
                 found[name] = abs(slope)
     return [found[name] for name in circuit.parameters]

@@ -33,16 +33,16 @@ class SciPy:
     Attributes
     ----------
     method : str
-        As SciPy calls it, in any case.
+        SciPy's name of the method, in upper or lower case.
     max_steps : int
         Iterations; function evaluations for those that count nothing else (COBYLA, TNC).
     options : dict, optional
-        More options of the method, see SciPy's documentation; they go before ours.
+        More options of the method, which override the defaults; see SciPy's documentation.
 
     Raises
     ------
     OptimizerError
-        If the method is not known.
+        If the method is unknown.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class SciPy:
 
     def __post_init__(self) -> None:
         if str(self.method).lower() not in METHODS:
-            raise OptimizerError(f"SciPy: unknown method {self.method!r} (there are {', '.join(METHODS)})")
+            raise OptimizerError(f"SciPy: unknown method {self.method!r} (known: {', '.join(METHODS)})")
 
     @property
     def gradient_free(self) -> bool:

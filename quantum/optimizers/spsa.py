@@ -22,7 +22,7 @@ class SPSA:
 
     Step k moves by ``-a_k g_k`` with ``g_k = (f(theta + c_k d) - f(theta - c_k d)) / (2 c_k) d``, d of random signs,
     ``a_k = a / (k + 1 + A)**0.602`` and ``c_k = c / (k + 1)**0.101`` [1]_, A being a tenth of `max_steps`. There is no
-    criterion for convergence: all steps are made, and the result never says that it converged.
+    criterion for convergence: all steps are made, and `converged` is always False.
 
     Attributes
     ----------
@@ -30,12 +30,12 @@ class SPSA:
     perturbation : float
         c, in radians: about where two values differ by more than their noise.
     learning_rate : float, optional
-        a. When left out it is calibrated: the first step is to change an angle by `first_step`, judged by the mean
-        slope of `calibration` random directions.
+        a. By default it is calibrated with the mean slope of `calibration` random directions, so that the first step
+        changes an angle by about `first_step`.
     first_step : float, radians
         Length of the first step.
     calibration : int
-        Directions, of two values each.
+        Number of directions for the calibration, with two values each.
     seed : int
         Seed of the random signs.
 

@@ -20,7 +20,8 @@ __all__ = ["Readout", "exponential", "fold", "linear", "richardson", "zero_noise
 
 
 def fold(circuit: Any, scale: float) -> Any:
-    """A circuit that does the same with about `scale` times the gates, and so the noise: G becomes G (G^dagger G)^k.
+    """Return an equivalent circuit with about `scale` times as many gates, and so as much noise: G becomes G (G^dagger
+    G)^k.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def fold(circuit: Any, scale: float) -> Any:
     Raises
     ------
     CircuitError
-        If `scale` is below 1, or the circuit measures on its way, resets, or has channels or conditions.
+        If `scale` is below 1, or the circuit has mid-circuit measurements, resets, channels or conditions.
 
     References
     ----------
@@ -55,8 +56,8 @@ def fold(circuit: Any, scale: float) -> Any:
     new: list[Any] = []
     for i in body:
         if not i.is_unitary and i.gate is not BARRIER:
-            raise CircuitError(f"fold: only gates can be undone, got {i.gate.name} on qubits {list(i.qubits)} (put "
-                               f"noise in after folding)")
+            raise CircuitError(f"fold: only gates can be undone, got {i.gate.name} on qubits {list(i.qubits)} (add "
+                               f"noise after folding)")
         new.append(i)
         if i.gate is not BARRIER:
             count = kinds.setdefault((i.gate, len(i.controls)), [0, 0])
@@ -136,11 +137,11 @@ def zero_noise(circuit: Any, evaluate: Callable[[Any], Any], scales: Sequence[fl
     Parameters
     ----------
     circuit : Circuit
-        Without noise.
+        Circuit without noise.
     evaluate : callable
-        Circuit to a noisy value (a number, or an `Estimate`).
+        Function from a circuit to a noisy value (a number, or an `Estimate`).
     scales : sequence of float
-        How many times the circuit's gates; odd ones fold all gates alike (see `fold`).
+        Factors by which the number of gates grows; odd ones fold all gates equally (see `fold`).
     extrapolate : callable
         `richardson`, `linear`, `exponential`, or another function of (scales, values).
 
@@ -193,7 +194,7 @@ class Readout:
     Raises
     ------
     SimulatorError
-        If they are no such matrices, or say nothing (determinant 0).
+        If these are not assignment matrices, or one has determinant 0.
 
     Examples
     --------
@@ -220,7 +221,7 @@ class Readout:
         Parameters
         ----------
         run : callable
-            Function from a circuit to its result, whose `sample()` gives the classical bits; noise is its own.
+            Function from a circuit to its result, whose `sample()` gives the classical bits; it adds the noise itself.
         num_qubits : int
         """
         from ..circuit import Circuit

@@ -1,4 +1,4 @@
-"""Samples of measurement outcomes: drawn from probabilities by a compiled kernel, and what is made of them."""
+"""Samples of measurement outcomes: drawn from probabilities by a compiled kernel, and their statistics."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Samples:
         return {text[k * n : (k + 1) * n]: c for k, c in enumerate(numbers.tolist())}
 
     def tally(self) -> tuple[np.ndarray, np.ndarray]:
-        """Indices that came, ascending, and how often each: two arrays. At most 63 bits."""
+        """Return the indices that occurred, ascending, and their counts; for at most 63 bits."""
         indices = self.indices
         if self.num_bits <= 20:  # counting is faster than sorting
             numbers = np.bincount(indices, minlength=1)
@@ -118,12 +118,12 @@ class Samples:
         return {bits: count / len(self) for bits, count in self.counts().items()}
 
     def expectation(self, observable: Any) -> Estimate:
-        """Mean and standard error of a sum of products of Z, the qubits being numbers of bits here.
+        """Mean and standard error of a sum of products of Z, where qubits stand for bits.
 
         Parameters
         ----------
         observable : PauliSum or str
-            With letters Z only.
+            Observable with letters Z only.
 
         Raises
         ------
@@ -140,19 +140,19 @@ class Samples:
 
 
 def as_pauli_sum(observable: Any) -> Any:
-    """A `PauliSum`, made of a string if need be."""
+    """Return a `PauliSum`, converting a string."""
     from ..operators.pauli import PauliSum
 
     return observable if isinstance(observable, PauliSum) else PauliSum(observable)
 
 
 def check_observable(h: Any, num_qubits: int, where: str) -> Any:
-    """A `PauliSum` whose expectation value is a real number on this many qubits.
+    """Return the observable as a `PauliSum`, checked to be real and to act on this many qubits.
 
     Raises
     ------
     OperatorError
-        If it is not Hermitian, or acts on a qubit that is not there.
+        If the observable is not Hermitian, or acts on a qubit out of range.
     """
     h = as_pauli_sum(h)
     if not h.is_hermitian:
@@ -184,12 +184,12 @@ def measured(samples: Samples, group: list[tuple[list[int], float]]) -> Estimate
 
 
 def check_shots(shots: Any, where: str) -> int:
-    """The number of shots.
+    """Return the number of shots, checked.
 
     Raises
     ------
     SimulatorError
-        If it is no positive integer, or there is none.
+        If the number is missing or not a positive integer.
     """
     if shots is None:
         raise SimulatorError(f"{where}: the number of shots must be given, here or in run(..., shots=1000)")
@@ -198,7 +198,7 @@ def check_shots(shots: Any, where: str) -> int:
 
 
 def check_seed(seed: Any, where: str) -> int:
-    """The seed; a fresh one from the system for None."""
+    """Return the seed, checked, or a new one from the operating system for None."""
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
     check.integer(seed, f"{where}: the seed", 0, error=SimulatorError)
@@ -214,7 +214,7 @@ def sample(weights: np.ndarray, shots: int, seed: int | None = None) -> np.ndarr
         Probabilities if real, amplitudes if complex; divided by their sum, which must be 1 to 1e-5 (float32: 1e-3).
     shots : int
     seed : int, optional
-        Same seed, same indices.
+        The same seed gives the same indices.
 
     Returns
     -------
@@ -223,9 +223,9 @@ def sample(weights: np.ndarray, shots: int, seed: int | None = None) -> np.ndarr
     Raises
     ------
     SimulatorError
-        If there are no shots.
+        If the number of shots is missing or not positive.
     StateError
-        If the probabilities are none.
+        If the weights are not probabilities.
 
     Examples
     --------

@@ -19,14 +19,14 @@ _registry: dict[str, Simulate] = {}
 
 
 def register(name: str, simulate: Simulate) -> Simulate:
-    """Make a simulator known under a name.
+    """Register a simulator under a name.
 
-    The suite's own need not be registered: each is the function `simulate` of a module `quantum.simulators.NAME`.
+    Built-in simulators need not be registered: each is the function `simulate` of a package `quantum.simulators.NAME`.
 
     Raises
     ------
     SimulatorError
-        If there is one of that name.
+        If the name is taken.
     """
     if name in names():
         raise SimulatorError(f"register: there is a simulator {name!r} already")
@@ -35,12 +35,12 @@ def register(name: str, simulate: Simulate) -> Simulate:
 
 
 def find(name: str) -> Simulate:
-    """The simulator of that name.
+    """Return the simulator of that name.
 
     Raises
     ------
     SimulatorError
-        If there is none.
+        If the name is unknown.
     """
     if name not in _registry:
         if name not in names():
@@ -50,6 +50,6 @@ def find(name: str) -> Simulate:
 
 
 def names() -> list[str]:
-    """All simulators."""
+    """Return the names of all simulators."""
     found = set(discover.names("triskele.quantum.simulators")) - {"context", "registry", "result", "run"}
     return sorted(found | set(_registry))

@@ -75,7 +75,7 @@ class Result(ABC):
         shots : int, optional
             Defaults to those given to `run`.
         seed : int, optional
-            Same seed, same samples, with any number of threads. That given to `run` when left out.
+            The same seed gives the same samples with any number of threads. Defaults to the seed given to `run`.
         qubits : int or sequence of int, optional
             Bit k of the samples is `qubits[k]`.
 
@@ -86,7 +86,7 @@ class Result(ABC):
         Raises
         ------
         SimulatorError
-            If there are no shots.
+            If the number of shots is missing or not positive.
         CircuitError
             If a qubit is out of range or repeated.
 
@@ -118,7 +118,7 @@ class Result(ABC):
         shots : int, optional
             Measurements of each group of strings that can be measured together (they agree on every qubit they share).
         seed : int, optional
-            Same seed, same value.
+            The same seed gives the same value.
 
         Returns
         -------
@@ -129,7 +129,7 @@ class Result(ABC):
         OperatorError
             If `h` is not Hermitian or acts on more qubits.
         SimulatorError
-            If there are no shots.
+            If the number of shots is missing or not positive.
 
         Examples
         --------
@@ -241,7 +241,7 @@ class DensityMatrixResult(Result):
 class CountsResult:
     """Classical bits of every shot of a circuit that writes them; there is no single state.
 
-    The stabilizer simulator gives one of the qubits, all measured, for noisy circuits that write no classical bits.
+    For noisy circuits that write no classical bits, the stabilizer simulator returns one with all qubits measured.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class CountsResult:
         Raises
         ------
         SimulatorError
-            If another number of shots is asked: the circuit would have to be run again.
+            If another number of shots is requested, for which the circuit would have to run again.
         """
         if shots is not None and shots != self.shots:
             raise SimulatorError(f"sample: run(..., shots={self.shots}) made these measurements, got shots={shots} "
@@ -277,6 +277,6 @@ class CountsResult:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(Result, name) and name != "statevector":
             raise AttributeError(f"CountsResult has no {name!r}")
-        raise SimulatorError(f"{name}: the circuit measures on its way, or is noisy, so that every shot ends in its "
+        raise SimulatorError(f"{name}: the circuit has mid-circuit measurements or noise, so every shot ends in its "
                              f"own state (counts() and sample() have the classical bits, sample().expectation('Z0 Z1') "
                              f"their products)")

@@ -32,9 +32,9 @@ def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str
         (Clifford gates on thousands of qubits), "subspace" (gates that keep the number of particles).
     dtype : complex128 or complex64
     initial : (2**n,) complex array or Result, optional
-        State to begin with; |0...0> when left out.
+        Initial state. Defaults to |0...0>.
     shots, seed : int, optional
-        For the result's `sample`; circuits with measurements on their way need shots. With shots, the result of a
+        For the result's `sample`; circuits with mid-circuit measurements need shots. With shots, the result of a
         circuit that measures counts its classical bits, 0 where nothing is written; that of any other circuit counts
         its qubits, whatever classical bits it declares.
 

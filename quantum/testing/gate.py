@@ -1,4 +1,4 @@
-"""Conformance kit: what a gate must fulfil to work everywhere. The test suite runs it over everything registered."""
+"""Conformance kit for gates. The test suite runs it over everything registered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["check_gate"]
 
 
 def check_gate(gate: Gate, *, seed: int = 0, atol: float = 1e-12) -> None:
-    """Check that everything a gate says of itself is consistent.
+    """Check that the definition of a gate is consistent.
 
     At random parameters: the matrix is unitary and is the product of exp(-i t G) of its factors; generators are
     Hermitian and have the spectrum that the shift rules assume; the inverse undoes it; derivatives are those of finite
@@ -33,7 +33,7 @@ def check_gate(gate: Gate, *, seed: int = 0, atol: float = 1e-12) -> None:
     Raises
     ------
     GateError
-        At the first of these that does not hold, saying which and by how much.
+        If a check fails; the message says which and by how much.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Conformance kit: what a simulator must fulfil. The test suite runs it over everything registered."""
+"""Conformance kit for simulators. The test suite runs it over everything registered."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOTS = 2000
 
 
 def check_simulator(name: str, *, seed: int = 0, atol: float = 1e-10) -> None:
-    """Check that a simulator gives what the matrices of gates say, or refuses.
+    """Check that a simulator agrees with the matrices of gates, or rejects the circuit.
 
     Every registered gate after a layer of others, and random circuits of the gates that it takes, have the right
     probabilities and expectation values; samples have these probabilities and are the same for the same seed; missing
@@ -38,7 +38,7 @@ def check_simulator(name: str, *, seed: int = 0, atol: float = 1e-10) -> None:
     Raises
     ------
     SimulatorError
-        At the first of these that does not hold, saying which.
+        If a check fails; the message says which.
 
     Examples
     --------
@@ -145,4 +145,4 @@ def _errors(name: str) -> None:
             raise SimulatorError(
                 f"check_simulator: {name}: {what} must be an error that says so, got {error!r}"
             ) from error
-        raise SimulatorError(f"check_simulator: {name}: {what} must be an error, and was none")
+        raise SimulatorError(f"check_simulator: {name}: {what} must raise an error, but does not")

@@ -35,7 +35,7 @@ def broken(kind):
     [
         ("forgets the last gate", "off by"), ("turns bits around", "off by"), ("takes no gate", "supports no gate"),
         ("ignores the seed", "the same seed gave other samples"),
-        ("takes any initial state", "initial state of another size must be an error"),
+        ("takes any initial state", "initial state of another size must raise an error"),
     ],
 )
 def test_wrong_simulators_are_found(kind, message, monkeypatch):

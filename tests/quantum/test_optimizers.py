@@ -185,7 +185,7 @@ def test_natural_gradient_needs_a_state_vector():
 @pytest.mark.parametrize("optimizer", ["bfsg", "", 3, None, optim.Adam, SPSA, np.zeros(2)])
 def test_what_is_no_optimizer(optimizer):
     with pytest.raises(OptimizerError,
-                       match=r"optimizer: (unknown name .* \(there are .*bfgs.*spsa|a name, an optimiser)"):
+                       match=r"optimizer: (unknown name .* \(known: .*bfgs.*spsa|a name, an optimiser)"):
         minimize(bowl, START, optimizer)
 
 

@@ -89,7 +89,7 @@ def test_errors():
     x = np.array([[0, 1], [1, 0]])
     kick = quantum.gate(lambda t: np.cos(t**2) * np.eye(2) - 1j * np.sin(t**2) * x, 1, 1, "kick")
     circuit, h = quantum.Circuit(1).append(kick, 0, ["a"]), quantum.PauliSum("Z0")
-    with pytest.raises(SimulatorError, match="kick has no generator known"):
+    with pytest.raises(SimulatorError, match="needs a generator, which kick does not have"):
         quantum.Expectation(circuit, h, gradient="parameter_shift").gradient(np.zeros(1))
     plain = quantum.Circuit(1).rx("a", 0)
     with pytest.raises(SimulatorError, match="gradient must be 'adjoint' or 'parameter_shift'"):

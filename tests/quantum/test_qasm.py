@@ -135,7 +135,7 @@ def test_files(tmp_path):
     (tmp_path / "loop.qasm").write_text('include "loop.qasm";')
     with pytest.raises(QASMError, match="includes itself"):
         from_qasm(tmp_path / "loop.qasm")
-    with pytest.raises(QASMError, match=r"line 1, column 9: include: there is no file 'gates.inc' \(known: qelib1.inc"):
+    with pytest.raises(QASMError, match=r"line 1, column 9: include: file 'gates.inc' not found \(known: qelib1.inc"):
         from_qasm('include "gates.inc";')  # a text has no folder
     with pytest.raises(FileNotFoundError):
         from_qasm(tmp_path / "none.qasm")
@@ -156,23 +156,23 @@ def test_files(tmp_path):
         ("rx(1/0) q[0];", r"line 4, column 5: '/' of 1, 0 does not exist"),
         ("rx(ln(-1)) q[0];", "'ln' of -1 does not exist"),
         ("rx(10^400) q[0];", "does not exist"),
-        ("rx(1e999) q[0];", "larger than any number"),
-        ("rx((-8)^(1/3)) q[0];", "no finite real number"),
+        ("rx(1e999) q[0];", "does not fit in 64 bits"),
+        ("rx((-8)^(1/3)) q[0];", "not a finite real number"),
         ("rx(a) q[0];", "'a' is not declared"),
-        ("rx(q) q[0];", "parameters are numbers"),
+        ("rx(q) q[0];", "parameters must be numbers"),
         ("rx(1,) q[0];", "a number, a name or"),
         ("rx(1 q[0];", r"'\)' is missing"),
         ("rx(sin(1,2)) q[0];", "sin has 1 argument, got 2"),
-        ("rx(" + "(" * 300 + "1", "nested that deeply"),
-        ("qreg q[1];", "line 4, column 6: 'q' is declared already"),
+        ("rx(" + "(" * 300 + "1", "nested too deeply"),
+        ("qreg q[1];", "line 4, column 6: 'q' is already declared"),
         ("qreg r[0];", "at least 1 element"),
         ("qreg r;", r"a size such as r\[2\]"),
         ("qreg r[99999999];", "1000000 qubits"),
-        ("qreg gate[2];", "word of the language"),
+        ("qreg gate[2];", "reserved word"),
         ("qreg r[1.5];", "a whole number is needed, got 1.5"),
-        ("measure q -> d;", "as many bits as qubits are needed, got 1 for 2"),
+        ("measure q -> d;", "the numbers of bits and qubits must be equal, got 1 and 2"),
         ("measure q[0];", "'->' and a bit are missing"),
-        ("measure q[0] -> q[1];", "the result goes to a bit"),
+        ("measure q[0] -> q[1];", "the result must be assigned to a bit"),
         ("if (d = 1) x q[0];", r"if: '\)' is missing before '='"),
         ("if (q == 1) x q[0];", "needs numbers"),
         ("if d == 1 x q[0];", r"'\(' is missing"),
@@ -180,17 +180,17 @@ def test_files(tmp_path):
         ("gate g a, a { x a; }", "'a' occurs twice"),
         ("gate g a { x b; } g q[0];", "'b' is not declared"),
         ("gate g a { g a; }", "unknown gate 'g'"),
-        ("gate g a { x a; ", "does not end"),
+        ("gate g a { x a; ", "is not closed"),
         ("gate g a { measure a -> d; }", "'measure' cannot be in the body"),
         ("gate g a x a;", "'{' is missing before 'x'"),
-        ("gate g a { x a[0]; } g q[0];", "is no register"),
+        ("gate g a { x a[0]; } g q[0];", "is not a register"),
         ("gate g a { x q[0]; } g q[0];", "'q' is not declared"),
         ("opaque g a; g q[0];", "'g' is opaque"),
         ("cx q, r3;", "'r3' is not declared"),
         (
             "qreg r[3]; cx q, r;",
-            r"registers must be of "
-            r"one size, got \[2, "
+            r"registers must have the "
+            r"same size, got \[2, "
             r"3\]",
         ),
         ("barrier q, q[0];", "barrier: qubits must differ"),
@@ -198,7 +198,7 @@ def test_files(tmp_path):
         ("include qelib1;", "in quotation marks is missing"),
         ("# x", "line 4, column 1: unexpected character '#'"),
         ('include "a', "a quotation mark is missing"),
-        ("/* x", "line 4, column 1: this comment does not end"),
+        ("/* x", "line 4, column 1: this comment is not closed"),
         ("while (d) x q[0];", "'while' is not supported"),
     ],
 )

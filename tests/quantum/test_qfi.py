@@ -75,7 +75,7 @@ def test_derivatives_of_inner_products():
 
 def test_errors():
     one, two = quantum.Circuit(1).ry("a", 0), quantum.Circuit(2)
-    with pytest.raises(CircuitError, match="as many qubits"):
+    with pytest.raises(CircuitError, match="same number of qubits"):
         quantum.inner_product(one, quantum.PauliSum("Z0"), two)
     with pytest.raises(SimulatorError, match="shape"):
         quantum.inner_product(one, quantum.PauliSum("Z0"), one)(np.zeros(1), bra=np.zeros(4))

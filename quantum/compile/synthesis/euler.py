@@ -43,7 +43,7 @@ _SYMBOLIC: dict[str, Callable[..., Angles]] = {
 
 
 def angles_of(instruction: Instruction) -> Angles | None:
-    """The angles of a gate on one qubit; None where they are no linear expressions of its parameters."""
+    """The angles of a gate on one qubit, or None where they are not linear in its parameters."""
     gate = instruction.gate
     if all(type(p) is float for p in instruction.params):
         return angles(gate.matrix(*instruction.params))

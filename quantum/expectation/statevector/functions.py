@@ -50,7 +50,7 @@ def push_functions(program: Any, values: np.ndarray, d_angles: np.ndarray, d_c: 
 
 def pull_functions_dual(program: Any, values: np.ndarray, d_angles: np.ndarray, g: np.ndarray, d_g: np.ndarray,
                         g_values: np.ndarray) -> None:
-    """Adds tangents of the values' cotangents that come from gates that are functions."""
+    """Add tangents of the values' cotangents that come from gates that are functions."""
     from triskele import core
 
     total = np.zeros(len(d_angles))

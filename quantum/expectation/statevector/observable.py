@@ -53,7 +53,7 @@ def compile_observable(h: PauliSum, num_qubits: int, dtype: type = np.float64) -
     Raises
     ------
     OperatorError
-        If it is not Hermitian, or acts on qubits that are not there.
+        If the sum is not Hermitian, or acts on qubits out of range.
     """
     if h.num_qubits > num_qubits:
         raise OperatorError(

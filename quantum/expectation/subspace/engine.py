@@ -23,8 +23,8 @@ __all__ = ["SubspaceEngine"]
 class SubspaceEngine(Engine):
     """<psi|H|psi> in the space that the circuit reaches; the initial state is part of what is made.
 
-    H need not keep the number of particles: what it does outside of the space has no share in the value.
-    Numbers are of double precision.
+    H need not conserve the number of particles: only its part inside the space contributes to the value. Numbers are of
+    double precision.
     """
 
     takes_start = False

@@ -106,7 +106,7 @@ def _power(stream: Stream, version: int, depth: int) -> Evaluate:
     base = _atom(stream, version, depth)
     if operator := stream.accept("^" if version == 2 else "**"):
         if depth > _DEPTH:
-            fail("expressions must not be nested that deeply", operator)
+            fail("expressions are nested too deeply", operator)
         combine, exponent = _binary(operator), _signed(stream, version, depth + 1)
         return lambda scope: combine(base(scope), exponent(scope))
     return base
@@ -115,7 +115,7 @@ def _power(stream: Stream, version: int, depth: int) -> Evaluate:
 def _atom(stream: Stream, version: int, depth: int) -> Evaluate:
     token = stream.take()
     if depth > _DEPTH:
-        fail("expressions must not be nested that deeply", token)
+        fail("expressions are nested too deeply", token)
     if token.kind in ("integer", "real"):
         number = _number(token)
         return lambda scope: number
@@ -160,7 +160,7 @@ def _indexed(token: Token, stream: Stream, version: int, depth: int) -> Evaluate
     def value(scope: Scope) -> Any:
         register = lookup(token, scope)
         if not isinstance(register, (Qubits, Bits)) or register.one:
-            fail(f"{token.text!r} is no register and has no index", token)
+            fail(f"{token.text!r} is not a register and cannot be indexed", token)
         numbers = [None if p is None else integer(p, scope, token) for p in parts]
         if len(numbers) == 1 and numbers[0] is not None:
             return type(register)((_element(register, numbers[0], token),), True)
@@ -208,7 +208,7 @@ def _number(token: Token) -> int | float:
         fail("this number is too long", token)
     value = float(text) if token.kind != "integer" else int(text, 0) if text[1:2].isalpha() else int(text)
     if value > sys.float_info.max:
-        fail(f"{text} is larger than any number of 64 bits", token)
+        fail(f"{text} does not fit in 64 bits", token)
     return value
 
 
@@ -224,7 +224,7 @@ def _checked(compute: Callable[..., Any], token: Token, *values: Any) -> Any:
         or isinstance(value, int)
         and abs(value) > 1 << 64
     ):
-        fail(f"{token.text!r} of {', '.join(str(v) for v in values)[:80]} is no finite real number", token)
+        fail(f"{token.text!r} of {', '.join(str(v) for v in values)[:80]} is not a finite real number", token)
     return value
 
 
@@ -251,7 +251,7 @@ def _unary(sign: Token, x: Any) -> Any:
         if isinstance(x, bool):
             return not x
         if len(x.bits) != 1:
-            fail("the opposite of a condition on several bits is none that can be written as bits with values", sign)
+            fail("a negated condition on several bits is not supported", sign)
         return Test(((x.bits[0][0], 1 - x.bits[0][1]),))
     if not isinstance(x, (int, float, Linear)):
         fail(f"{sign.text!r} needs a number", sign)
@@ -309,7 +309,7 @@ def _binary(operator: Token) -> Callable[[Any, Any], Any]:
 def _logic(operator: Token, a: Test | bool, b: Test | bool) -> Test | bool:
     if operator.text == "||":
         if isinstance(a, Test) or isinstance(b, Test):
-            fail("'||' of conditions on bits is none that can be written as bits with values (use two ifs)", operator)
+            fail("'||' of conditions on bits is not supported (use two ifs)", operator)
         return a or b
     if isinstance(a, bool) or isinstance(b, bool):
         return (b if a else False) if isinstance(a, bool) else (a if b else False)
@@ -323,12 +323,12 @@ def _compare(operator: Token, a: Any, b: Any) -> Test | bool:
     if isinstance(b, Bits) and isinstance(a, (int, bool)):
         a, b = b, a
     if not isinstance(a, Bits) or not isinstance(b, int) or operator.text not in ("==", "!="):
-        fail("bits can be compared by == or != with a whole number", operator)
+        fail("bits can only be compared with a whole number, by == or !=", operator)
     n = len(a.wires)
     if not 0 <= b < 1 << n:
         return operator.text == "!="
     if operator.text == "!=":
         if n != 1:
-            fail("'!=' of several bits is no condition that can be written as bits with values", operator)
+            fail("'!=' on several bits is not supported", operator)
         b = 1 - b
     return Test(tuple((wire, int(b) >> k & 1) for k, wire in enumerate(a.wires)))

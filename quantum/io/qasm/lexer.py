@@ -52,8 +52,8 @@ def tokens(text: str) -> list[Token]:
         here = Token("symbol", text[place], line, place - start + 1)
         if match is None:
             if text.startswith("/*", place):
-                fail("this comment does not end", here)
-            fail("this text does not end on its line (a quotation mark is missing)" if text[place] in "\"'"
+                fail("this comment is not closed", here)
+            fail("this text is not closed on its line (a quotation mark is missing)" if text[place] in "\"'"
                  else f"unexpected character {text[place]!r}", here)
         kind, place = match.lastgroup or "", match.end()
         if kind == "newline":

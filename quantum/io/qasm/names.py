@@ -15,7 +15,7 @@ _ALIKE = {"u1": "p", "u3": "u", "cu1": "cp", "cu3": "cu3"}
 TYPES = ("int", "uint", "float", "angle", "bool")
 MODIFIERS = ("ctrl", "negctrl", "inv", "pow")
 NOT_SUPPORTED = {
-    "while": "its number of turns is not known before", "switch": "use if", "def": "use gate", "cal": "pulses",
+    "while": "its number of iterations is not known in advance", "switch": "use if", "def": "use gate", "cal": "pulses",
     "defcal": "pulses", "defcalgrammar": "pulses", "extern": "other programs", "box": "timing", "delay": "timing",
     "duration": "timing", "stretch": "timing", "return": "subroutines", "array": "use registers", "break": "use if",
     "continue": "use if", "end": "use if", "pragma": "other programs", "complex": "use float",

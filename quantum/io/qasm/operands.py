@@ -21,7 +21,7 @@ def converted(value: Any, kind: Token) -> Any:
     if not isinstance(value, (int, float)):
         fail(f"{kind.text}: the value must be a number", kind)
     if convert is int and value != int(value) or kind.text == "uint" and value < 0:
-        fail(f"{kind.text}: the value must be such a number, got {value}", kind)
+        fail(f"{kind.text}: the value must be a number of this type, got {value}", kind)
     return convert(value)
 
 
@@ -30,11 +30,11 @@ def angle(value: Any, token: Token) -> float | Linear:
     if isinstance(value, Linear):
         return value if value.terms else value.constant
     if not isinstance(value, (int, float)):
-        fail(f"{token.text}: parameters are numbers", token)
+        fail(f"{token.text}: parameters must be numbers", token)
     try:
         return float(value)
     except OverflowError:
-        fail(f"{token.text}: a parameter is larger than any number of 64 bits", token)
+        fail(f"{token.text}: a parameter does not fit in 64 bits", token)
 
 
 def modifier(token: Token, evaluate: Evaluate | None, scope: Scope) -> Modifier:
@@ -44,7 +44,7 @@ def modifier(token: Token, evaluate: Evaluate | None, scope: Scope) -> Modifier:
                       (int, float)) or token.text != "pow" and (isinstance(value, bool) or not isinstance(value, int)):
         fail(f"{token.text}: a {'number' if token.text == 'pow' else 'whole number'} is needed", token)
     if token.text == "inv" and evaluate is not None:
-        fail("inv has no number", token)
+        fail("inv takes no argument", token)
     return Modifier(token.text, value, token)
 
 
@@ -52,7 +52,7 @@ def qubits_of(operand: tuple[Token, Evaluate], scope: Scope) -> Qubits:
     """The qubits that an operand stands for."""
     value = operand[1](scope)
     if not isinstance(value, Qubits):
-        fail(f"{operand[0].text!r} is no qubit", operand[0])
+        fail(f"{operand[0].text!r} is not a qubit", operand[0])
     return value
 
 
@@ -61,6 +61,6 @@ def broadcast(operands: list[tuple[Token, Evaluate]], scope: Scope, token: Token
     values = [qubits_of(operand, scope) for operand in operands]
     sizes = {len(v.wires) for v in values if not v.one}
     if len(sizes) > 1:
-        fail(f"{token.text}: registers must be of one size, got {sorted(sizes)}", token)
+        fail(f"{token.text}: registers must have the same size, got {sorted(sizes)}", token)
     for k in range(sizes.pop() if sizes else 1):
         yield [v.wires[0] if v.one else v.wires[k] for v in values]

@@ -124,12 +124,12 @@ class _Reader(Phrases):
         stream, token = self._stream, self._stream.now
         self._depth += 1
         if self._depth > _NESTED:
-            fail("blocks must not be nested that deeply", token)
+            fail("blocks are nested too deeply", token)
         body = []
         if stream.accept("{"):
             while not stream.accept("}"):
                 if stream.now.kind == "end":
-                    fail(f"the block that begins in line {token.line} does not end ('}}' is missing)", stream.now)
+                    fail(f"the block that begins in line {token.line} is not closed ('}}' is missing)", stream.now)
                 body.append(self._statement())
         else:
             body.append(self._statement())
@@ -155,8 +155,8 @@ class _Reader(Phrases):
             return lambda builder, scope: None
         path = None if self._folder is None else self._folder / file
         if path is None or not path.is_file():
-            fail(f"include: there is no file {file!r} (known: {', '.join(LIBRARIES)}, and files next to one that is "
-                 f"read by its path)", name)
+            fail(f"include: file {file!r} not found (known: {', '.join(LIBRARIES)}; other files must lie next to a "
+                 f"program that is read from its path)", name)
         self._including, self._included = self._including + 1, self._included + 1
         if self._including > 20:
             fail(f"include: {file!r} includes itself", name)
@@ -171,9 +171,9 @@ class _Reader(Phrases):
 
     def _new(self, token: Token, scope: Scope) -> None:
         if token.text in scope:
-            fail(f"{token.text!r} is declared already", token)
+            fail(f"{token.text!r} is already declared", token)
         if token.text in KEYWORDS or token.text in expressions.CONSTANTS or token.text.startswith("$"):
-            fail(f"{token.text!r} is a word of the language and cannot be a name", token)
+            fail(f"{token.text!r} is a reserved word and cannot be a name", token)
 
     def _declare(self, name: Token, size: Evaluate | None, place: Token, kind: type) -> Run:
         def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
@@ -273,10 +273,10 @@ class _Reader(Phrases):
             values = [value(scope) for _, value in parts]
             for (place, _), value in zip(parts, values, strict=True):
                 if not isinstance(value, (Qubits, Bits)) or type(value) is not type(values[0]):
-                    fail("let: another name is given to qubits or to bits", place)
+                    fail("let: only qubits or bits can get another name", place)
             wires = tuple(w for v in values for w in v.wires)
             if len(set(wires)) != len(wires):
-                fail(f"let: {name.text!r} has something twice", name)
+                fail(f"let: {name.text!r} contains a qubit or bit twice", name)
             scope[name.text] = type(values[0])(wires, len(values) == 1 and values[0].one)
 
         return run
@@ -287,9 +287,9 @@ class _Reader(Phrases):
         stream, start = self._stream, self._stream.place
         name = stream.name(token.text)
         if self._depth:
-            fail("gates are defined outside of blocks", token)
+            fail("gates must be defined outside of blocks", token)
         if name.text in KEYWORDS:
-            fail(f"{name.text!r} is a word of the language and cannot be a name", name)
+            fail(f"{name.text!r} is a reserved word and cannot be a name", name)
         params, qubits = [], []
         if stream.accept("(") and not stream.accept(")"):
             params = self._names(f"{token.text} {name.text}")
@@ -379,7 +379,7 @@ class _Reader(Phrases):
         bits = self._expression()
         self._stream.expect("=", "assignment")
         if not self._stream.accept("measure"):
-            fail("only measurements are assigned (variables keep the value of their declaration)", place)
+            fail("only measurements can be assigned (variables keep their declared value)", place)
         return self._measure(bits, place)
 
     def _measure(self, bits: Evaluate, place: Token) -> Run:
@@ -391,10 +391,10 @@ class _Reader(Phrases):
         def run(builder: CircuitBuilder, scope: dict[str, Any]) -> None:
             sources, target = qubits_of(operand, scope), bits(scope)
             if not isinstance(target, Bits):
-                fail("measure: the result goes to a bit or a register of bits", place)
+                fail("measure: the result must be assigned to a bit or a register of bits", place)
             if len(target.wires) != len(sources.wires):
-                fail(f"measure: as many bits as qubits are needed, got {len(target.wires)} for {len(sources.wires)}",
-                     place)
+                fail(f"measure: the numbers of bits and qubits must be equal, got {len(target.wires)} and "
+                     f"{len(sources.wires)}", place)
             for q, c in zip(sources.wires, target.wires, strict=True):
                 builder.measure(q, c, operand[0])
 
@@ -444,7 +444,7 @@ class _Reader(Phrases):
             holds = builder.branch(value.bits, token, lambda: then(builder, scope))
             if otherwise is not None:
                 if len(value.bits) != 1 or not holds:
-                    fail("else: the opposite of the condition must be one bit that the if does not measure", token)
+                    fail("else: the condition must be on a single bit that the if does not measure", token)
                 bit, wanted = value.bits[0]
                 builder.branch([(bit, 1 - wanted)], token, lambda: otherwise(builder, scope))
 

@@ -129,7 +129,7 @@ class CircuitBuilder:
         for branch in self._branches:
             if branch.changed:
                 fail(f"the if around it depends on a bit that was measured again in line {branch.changed.line} (move "
-                     f"this behind the if)", token)
+                     f"this after the if)", token)
         bits = {b: v for branch in self._branches for b, v in branch.bits.items()}
         return Condition(tuple(bits), sum(v << k for k, v in enumerate(bits.values())))
 
@@ -180,7 +180,7 @@ class CircuitBuilder:
     def _defined(self, what: Definition, params: Sequence[Any], qubits: tuple[int, ...],
                  token: Token) -> list[Instruction]:
         if what.body is None:
-            fail(f"{what.name!r} is opaque: what it does is not known", token)
+            fail(f"{what.name!r} is opaque: its definition is not known", token)
         _count(params, len(what.params), qubits, len(what.qubits), token)
         if self.depth >= _NESTED:
             fail(f"{what.name!r}: definitions must not be nested more than {_NESTED} deep", token)
@@ -220,7 +220,7 @@ class CircuitBuilder:
                 if isinstance(phase, float) and _numbers(body):
                     body = [body[1]._replace(gate=unitary(np.exp(1j * phase) * body[1].matrix()), params=())]
             if len(body) != 1:
-                fail("a gate of several gates can only have whole powers", modifier.token)
+                fail("a gate made of several gates can only have whole powers", modifier.token)
             return [power(body[0], float(exponent))]
         except (CircuitError, GateError) as error:
             fail(str(error), modifier.token)

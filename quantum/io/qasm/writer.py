@@ -37,9 +37,9 @@ def _names(file: str) -> dict[tuple[int, str], str]:
 def to_qasm(circuit: Circuit, version: int = 3) -> str:
     """The circuit as an OpenQASM program.
 
-    Gates that the language's standard file does not have are written as gates that it has; numbers are exact. Version 2
-    has no global phase: it is left out there. Version 3 has parameters (`input float`), whose names are changed where
-    they have brackets or dots, or are names of gates. Conditions on several bits are written as `if`s in each other.
+    Gates that are not in the language's standard library are decomposed into gates that are; numbers are exact. Version
+    2 has no global phase: it is left out there. Version 3 has parameters (`input float`), whose names are changed where
+    they have brackets or dots, or are names of gates. Conditions on several bits are written as nested `if`s.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _registers(circuit: Circuit) -> list[range]:
     found, end = [], 0
     for bits in wanted:
         if bits != tuple(range(bits[0], bits[0] + len(bits))) or bits[0] < end:
-            raise CircuitError(f"to_qasm: OpenQASM 2 has conditions on whole registers alone, got one on the bits "
+            raise CircuitError(f"to_qasm: OpenQASM 2 only has conditions on whole registers, got one on the bits "
                                f"{list(bits)} (use version=3)")
         if bits[0] > end:
             found.append(range(end, bits[0]))

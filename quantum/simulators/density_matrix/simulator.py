@@ -68,7 +68,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     SimulatorError
         If there are too many qubits for memory.
     StateError
-        If `initial` is no state of these qubits.
+        If `initial` is not a state of these qubits.
     """
     ready = _ready(circuit)
     values, n = all_values(*ready.names, theta, data), circuit.num_qubits

@@ -46,7 +46,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     Raises
     ------
     SimulatorError
-        If there are no shots, or too many qubits for memory.
+        If the number of shots is missing, or the state does not fit in memory.
 
     References
     ----------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import device, kernel
+from triskele.core.extend import kernel, simd
 
 from . import bits
 
@@ -55,15 +55,6 @@ def _starts(x: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], new, [len(x)]])
 
 
-@device
-def _odd(v):
-    v ^= v >> np.uint64(32)
-    v ^= v >> np.uint64(16)
-    v ^= v >> np.uint64(8)
-    v ^= v >> np.uint64(4)
-    return (np.uint64(0x6996) >> (v & np.uint64(15))) & np.uint64(1)
-
-
 @kernel
 def _products(x1, z1, c1, x2, z2, c2, which, starts1, starts2, groups1, groups2, segments, products, table, z, c, used):
     """Products into `z` and `c`, segment after segment; how many different ones each has into `used`."""
@@ -85,8 +76,8 @@ def _products(x1, z1, c1, x2, z2, c2, which, starts1, starts2, groups1, groups2,
                         # Fibonacci hashing: Knuth, TAOCP vol. 3, section 6.4
                         h = (h ^ z[free, w]) * np.uint64(0x9E3779B97F4A7C15)
                         h ^= h >> np.uint64(32)
-                    sign = _odd(crossed)
-                    if which >= 0 and (sign ^ _odd(other)) != which:
+                    sign = simd.parity(np.int64(crossed))
+                    if which >= 0 and (sign ^ simd.parity(np.int64(other))) != which:
                         continue
                     re, im = (
                         c1[i].real * c2[j].real - c1[i].imag * c2[j].imag,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import check, device, kernel
+from triskele.core.extend import check, device, kernel, simd
 
 from ..errors import OperatorError
 from .terms import Terms
@@ -144,15 +144,6 @@ def _largest_imaginary(operator: Terms) -> str:
 
 
 @device
-def _odd(v):
-    v ^= v >> 32
-    v ^= v >> 16
-    v ^= v >> 8
-    v ^= v >> 4
-    return (0x6996 >> (v & 15)) & 1
-
-
-@device
 def _block(g, start, z, re, im, high, low, a, b):
     """e(high + l) of group g for l < 2**low into a (real parts) and b (imaginary ones); whether b may be anything but
     zero.
@@ -162,7 +153,7 @@ def _block(g, start, z, re, im, high, low, a, b):
     b[:size] = 0.0
     is_complex = False
     for t in range(start[g], start[g + 1]):
-        s = -1.0 if _odd(z[t] & high) else 1.0
+        s = -1.0 if simd.parity(z[t] & high) else 1.0
         a[z[t] & (size - 1)] += s * re[t]
         b[z[t] & (size - 1)] += s * im[t]
         is_complex = is_complex or im[t] != 0.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import device, kernel
+from triskele.core.extend import kernel, simd
 from triskele.core.random import fold_in, key
 
 from .sampling import Estimate, check_seed, check_shots, measured
@@ -97,15 +97,6 @@ def exact(psi: np.ndarray, h: Any) -> float:
                   np.empty(min(psi.size, 4096), np.complex128))
 
 
-@device
-def _odd(v):  # 1 if an odd number of bits is set
-    v ^= v >> 32
-    v ^= v >> 16
-    v ^= v >> 8
-    v ^= v >> 4
-    return np.int64((0x6996 >> (v & 15)) & 1)
-
-
 @kernel(nogil=True)
 def _exact(psi, x, z, power, coefficients, products):  # terms sorted by x; products is scratch, a power of 2
     total, block = 0.0, products.size
@@ -130,9 +121,9 @@ def _exact(psi, x, z, power, coefficients, products):  # terms sorted by x; prod
                 if not many:
                     value = 0.0j
                     for j in range(block):
-                        value += (1.0 - 2.0 * _odd(j & z[t])) * products[j]
+                        value += (1.0 - 2.0 * simd.parity(j & z[t])) * products[j]
                 p = power[t]
                 part = value.real if p == 0 else -value.imag if p == 1 else -value.real if p == 2 else value.imag
-                total += coefficients[t] * (1.0 - 2.0 * _odd(base & z[t])) * part
+                total += coefficients[t] * (1.0 - 2.0 * simd.parity(base & z[t])) * part
         first = end
     return total

@@ -16,7 +16,7 @@ __all__ = ["pull_angles", "pull_recipes", "wanted"]
 _PAIR_REAL, _PAIR_IMAGINARY, _ROTATION, _PHASE = (
     int(r) for r in (Recipe.PAIR_REAL, Recipe.PAIR_IMAGINARY, Recipe.ROTATION, Recipe.PHASE)
 )
-_PRODUCT, _CONJUGATE, _MULTIPLY = int(Recipe.PRODUCT), int(Recipe.CONJUGATE), int(Recipe.MULTIPLY)
+_CONJUGATE, _MULTIPLY = int(Recipe.CONJUGATE), int(Recipe.MULTIPLY)
 
 
 @kernel(nogil=True)

@@ -127,7 +127,7 @@ def _product(c, r):
     if kind == 1:
         for j in range(size):
             if j & m == v:
-                d = source + 2 * (_parity(j & z))
+                d = source + 2 * (simd.parity(j & z))
                 dr, di = c[d], c[d + 1]
                 for k in range(out + j * step, out + (j + 1) * step, 2):
                     re, im = c[k], c[k + 1]
@@ -138,7 +138,7 @@ def _product(c, r):
             pivot &= pivot - 1
         for j in range(size):
             if j & m == v and j & pivot == 0:
-                s = 1.0 - 2.0 * _parity(j & z)
+                s = 1.0 - 2.0 * simd.parity(j & z)
                 ar, ai, br, bi = c[source], c[source + 1], s * c[source + 2], s * c[source + 3]
                 cr, ci, dr, di = s * c[source + 4], s * c[source + 5], c[source + 6], c[source + 7]
                 there = ((j ^ x) - j) * step
@@ -187,15 +187,6 @@ def _place(i, local):
         place |= ((i >> b) & 1) << ((local >> (4 * b)) & 15)
         b += 1
     return place
-
-
-@inner
-def _parity(x):
-    p = 0
-    while x:
-        x &= x - 1
-        p ^= 1
-    return p
 
 
 @template

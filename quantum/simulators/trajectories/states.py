@@ -9,9 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import device, simd
+from triskele.core.extend import device, simd, template
 
 LANES = 8
+
+
+@template
+def load(p, at):
+    """Real and imaginary parts at `p[at]`."""
+    return simd.load(p, at, 8), simd.load(p, at + 8, 8)
+
+
+@template
+def store(p, at, re, im):
+    """Write real and imaginary parts to `p[at]`."""
+    simd.store(p, at, re)
+    simd.store(p, at + 8, im)
 
 
 @device
@@ -21,25 +34,22 @@ def pair(p, size, x, m, v, z, c):
     while pivot & (pivot - 1):
         pivot &= pivot - 1
     free = (size - 1) & ~(m | pivot)
-    ar, ai, br, bi = simd.load(c, 0, 8), simd.load(c, 8, 8), simd.load(c, 16, 8), simd.load(c, 24, 8)
-    cr, ci, dr, di = simd.load(c, 32, 8), simd.load(c, 40, 8), simd.load(c, 48, 8), simd.load(c, 56, 8)
+    ar, ai = load(c, 0)
+    br, bi = load(c, 16)
+    cr, ci = load(c, 32)
+    dr, di = load(c, 48)
     rest = 0
     while True:
         j = rest | v
         k = j ^ x
-        ur, ui, wr, wi = simd.load(p, 16 * j, 8), simd.load(
-            p, 16 * j + 8, 8
-        ), simd.load(p, 16 * k, 8), simd.load(p, 16 * k + 8, 8)
-        if z and _odd(j & z):
-            simd.store(p, 16 * j, ar * ur - ai * ui - br * wr + bi * wi)
-            simd.store(p, 16 * j + 8, ar * ui + ai * ur - br * wi - bi * wr)
-            simd.store(p, 16 * k, ci * ui - cr * ur + dr * wr - di * wi)
-            simd.store(p, 16 * k + 8, dr * wi + di * wr - cr * ui - ci * ur)
+        ur, ui = load(p, 16 * j)
+        wr, wi = load(p, 16 * k)
+        if z and simd.parity(j & z):
+            store(p, 16 * j, ar * ur - ai * ui - br * wr + bi * wi, ar * ui + ai * ur - br * wi - bi * wr)
+            store(p, 16 * k, ci * ui - cr * ur + dr * wr - di * wi, dr * wi + di * wr - cr * ui - ci * ur)
         else:
-            simd.store(p, 16 * j, ar * ur - ai * ui + br * wr - bi * wi)
-            simd.store(p, 16 * j + 8, ar * ui + ai * ur + br * wi + bi * wr)
-            simd.store(p, 16 * k, cr * ur - ci * ui + dr * wr - di * wi)
-            simd.store(p, 16 * k + 8, cr * ui + ci * ur + dr * wi + di * wr)
+            store(p, 16 * j, ar * ur - ai * ui + br * wr - bi * wi, ar * ui + ai * ur + br * wi + bi * wr)
+            store(p, 16 * k, cr * ur - ci * ui + dr * wr - di * wi, cr * ui + ci * ur + dr * wi + di * wr)
         rest = (rest - free) & free
         if rest == 0:
             break
@@ -56,11 +66,10 @@ def swap(p, size, x, m, v):
     while True:
         j = 16 * (rest | v)
         k = 16 * ((rest | v) ^ x)
-        ur, ui, wr, wi = simd.load(p, j, 8), simd.load(p, j + 8, 8), simd.load(p, k, 8), simd.load(p, k + 8, 8)
-        simd.store(p, j, wr)
-        simd.store(p, j + 8, wi)
-        simd.store(p, k, ur)
-        simd.store(p, k + 8, ui)
+        ur, ui = load(p, j)
+        wr, wi = load(p, k)
+        store(p, j, wr, wi)
+        store(p, k, ur, ui)
         rest = (rest - free) & free
         if rest == 0:
             break
@@ -73,11 +82,10 @@ def diagonal(p, size, m, v, z, c):
     rest = 0
     while True:
         j = rest | v
-        o = 16 * _odd(j & z)
-        dr, di = simd.load(c, o, 8), simd.load(c, o + 8, 8)
-        ur, ui = simd.load(p, 16 * j, 8), simd.load(p, 16 * j + 8, 8)
-        simd.store(p, 16 * j, dr * ur - di * ui)
-        simd.store(p, 16 * j + 8, dr * ui + di * ur)
+        o = 16 * simd.parity(j & z)
+        dr, di = load(c, o)
+        ur, ui = load(p, 16 * j)
+        store(p, 16 * j, dr * ur - di * ui, dr * ui + di * ur)
         rest = (rest - free) & free
         if rest == 0:
             break
@@ -95,19 +103,16 @@ def dense(p, size, places, k, m, v, c, work):
         j = rest | v
         for i in range(count):
             at = 16 * _spread(j, i, places, k)
-            simd.store(work, 16 * i, simd.load(p, at, 8))
-            simd.store(work, 16 * i + 8, simd.load(p, at + 8, 8))
+            store(work, 16 * i, *load(p, at))
         for row in range(count):
             re, im = simd.splat(0.0, 8), simd.splat(0.0, 8)
             for i in range(count):
                 o = 16 * (row * count + i)
-                ar, ai, ur, ui = simd.load(c, o, 8), simd.load(c, o + 8, 8), simd.load(work, 16 * i, 8), simd.load(
-                    work, 16 * i + 8, 8
-                )
+                ar, ai = load(c, o)
+                ur, ui = load(work, 16 * i)
                 re, im = re + ar * ur - ai * ui, im + ar * ui + ai * ur
             at = 16 * _spread(j, row, places, k)
-            simd.store(p, at, re)
-            simd.store(p, at + 8, im)
+            store(p, at, re, im)
         rest = (rest - free) & free
         if rest == 0:
             break
@@ -130,15 +135,12 @@ def reduced_one(p, size, bit, out):
     for high in range(0, size, 2 * step):
         for j in range(high, high + step):
             k = j + step
-            ur, ui, wr, wi = simd.load(p, 16 * j, 8), simd.load(
-                p, 16 * j + 8, 8
-            ), simd.load(p, 16 * k, 8), simd.load(p, 16 * k + 8, 8)
+            ur, ui = load(p, 16 * j)
+            wr, wi = load(p, 16 * k)
             zero, one = zero + ur * ur + ui * ui, one + wr * wr + wi * wi
             re, im = re + wr * ur + wi * ui, im + wi * ur - wr * ui
-    simd.store(out, 0, zero)
-    simd.store(out, 8, one)
-    simd.store(out, 16, re)
-    simd.store(out, 24, im)
+    store(out, 0, zero, one)
+    store(out, 16, re, im)
 
 
 @device
@@ -154,13 +156,13 @@ def reduced(p, size, places, k, out):
             rest = 0
             while True:
                 j, i = 16 * _spread(rest, a, places, k), 16 * _spread(rest, b, places, k)
-                ur, ui, wr, wi = simd.load(p, j, 8), simd.load(p, j + 8, 8), simd.load(p, i, 8), simd.load(p, i + 8, 8)
+                ur, ui = load(p, j)
+                wr, wi = load(p, i)
                 re, im = re + ur * wr + ui * wi, im + ui * wr - ur * wi
                 rest = (rest - free) & free
                 if rest == 0:
                     break
-            simd.store(out, 16 * (a * count + b), re)
-            simd.store(out, 16 * (a * count + b) + 8, im)
+            store(out, 16 * (a * count + b), re, im)
 
 
 @device
@@ -168,13 +170,13 @@ def draw(p, size, uniform, out):
     """Index of each lane where the sum of its probabilities passes uniform[lane] times their sum; out (8,) float64."""
     total = simd.splat(0.0, 8)
     for j in range(size):
-        ur, ui = simd.load(p, 16 * j, 8), simd.load(p, 16 * j + 8, 8)
+        ur, ui = load(p, 16 * j)
         total = total + ur * ur + ui * ui
     wanted = simd.load(uniform, 0, 8) * total
     below, last = simd.splat(0.0, 8), simd.splat(0.0, 8)
     total = simd.splat(0.0, 8)
     for j in range(size):
-        ur, ui = simd.load(p, 16 * j, 8), simd.load(p, 16 * j + 8, 8)
+        ur, ui = load(p, 16 * j)
         weight = ur * ur + ui * ui
         total = total + weight
         below = simd.select(total <= wanted, simd.splat(np.float64(j + 1), 8), below)
@@ -192,19 +194,9 @@ def expectation(p, size, x, z, out):
         quarter += 1
     for j in range(size):
         k = j ^ x
-        ur, ui, wr, wi = simd.load(p, 16 * j, 8), simd.load(
-            p, 16 * j + 8, 8
-        ), simd.load(p, 16 * k, 8), simd.load(p, 16 * k + 8, 8)
+        ur, ui = load(p, 16 * j)
+        wr, wi = load(p, 16 * k)
         # of conj(psi_k) psi_j: real part, minus imaginary part
         value = ur * wr + ui * wi if quarter & 1 == 0 else ur * wi - ui * wr
-        total = total - value if _odd(j & z) else total + value
+        total = total - value if simd.parity(j & z) else total + value
     simd.store(out, 0, -total if quarter & 2 else total)
-
-
-@device
-def _odd(v):
-    v ^= v >> 32
-    v ^= v >> 16
-    v ^= v >> 8
-    v ^= v >> 4
-    return (0x6996 >> (v & 15)) & 1

@@ -88,17 +88,16 @@ def _fill(c, numbers, at, count, stride, active):
 @device
 def _multiply(chains, at, c):
     """The chain at chains[at : at + 64] multiplied from the left by the matrices in c."""
-    ar, ai, br, bi = simd.load(c, 0, 8), simd.load(c, 8, 8), simd.load(c, 16, 8), simd.load(c, 24, 8)
-    cr, ci, dr, di = simd.load(c, 32, 8), simd.load(c, 40, 8), simd.load(c, 48, 8), simd.load(c, 56, 8)
+    ar, ai = states.load(c, 0)
+    br, bi = states.load(c, 16)
+    cr, ci = states.load(c, 32)
+    dr, di = states.load(c, 48)
     for u in range(at, at + 32, 16):
         w = u + 32
-        ur, ui, wr, wi = simd.load(chains, u, 8), simd.load(
-            chains, u + 8, 8
-        ), simd.load(chains, w, 8), simd.load(chains, w + 8, 8)
-        simd.store(chains, u, ar * ur - ai * ui + br * wr - bi * wi)
-        simd.store(chains, u + 8, ar * ui + ai * ur + br * wi + bi * wr)
-        simd.store(chains, w, cr * ur - ci * ui + dr * wr - di * wi)
-        simd.store(chains, w + 8, cr * ui + ci * ur + dr * wi + di * wr)
+        ur, ui = states.load(chains, u)
+        wr, wi = states.load(chains, w)
+        states.store(chains, u, ar * ur - ai * ui + br * wr - bi * wi, ar * ui + ai * ur + br * wi + bi * wr)
+        states.store(chains, w, cr * ur - ci * ui + dr * wr - di * wi, cr * ui + ci * ur + dr * wi + di * wr)
 
 
 @device
@@ -322,11 +321,9 @@ def run_chunk(context, index):
     for batch in range(batches * index // chunks, batches * (index + 1) // chunks):
         for j in range(size):
             if len(initial):
-                simd.store(p, 16 * j, simd.splat(initial[2 * j], 8))
-                simd.store(p, 16 * j + 8, simd.splat(initial[2 * j + 1], 8))
+                states.store(p, 16 * j, simd.splat(initial[2 * j], 8), simd.splat(initial[2 * j + 1], 8))
             else:
-                simd.store(p, 16 * j, simd.splat(1.0 if j == 0 else 0.0, 8))
-                simd.store(p, 16 * j + 8, simd.splat(0.0, 8))
+                states.store(p, 16 * j, simd.splat(1.0 if j == 0 else 0.0, 8), simd.splat(0.0, 8))
         bits[:] = 0
         number = first + 8 * batch
         _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, chains, touched, c, work)

@@ -7,8 +7,8 @@ ours); `graph` (the representation); `ops` (one primitive, one definition); `tra
 if __name__ != "triskele.core":
     raise ImportError(f"import this package as triskele.core, not as {__name__!r}")
 
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import Any as _Any
 
 from . import errors, ops, tree
 from .compile.cache import clear_cache
@@ -33,10 +33,18 @@ from .transforms.vmap import vmap
 _ON_FIRST_USE = ("nn", "numpy", "optim", "random", "scipy")
 
 
-def __getattr__(name: str) -> _Any:
-    if name in _ON_FIRST_USE:
-        return _import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if _typing.TYPE_CHECKING:  # checkers report names that do not exist, which `__getattr__` would hide from them
+    from . import nn as nn
+    from . import numpy as numpy
+    from . import optim as optim
+    from . import random as random
+    from . import scipy as scipy
+else:
+
+    def __getattr__(name):
+        if name in _ON_FIRST_USE:
+            return _import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

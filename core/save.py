@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -19,8 +19,10 @@ __all__ = ["load", "save"]
 
 _TREE = "triskele.tree"
 
+T = TypeVar("T")
 
-def save(path: str | os.PathLike, value: Any) -> None:
+
+def save(path: str | os.PathLike[str], value: Any) -> None:
     """Write a tree of arrays and numbers, atomically: a killed process leaves the old file or the new one.
 
     Parameters
@@ -69,7 +71,11 @@ def _walk(value, path, arrays):
             "keys": [str(k) for k in keys], "children": described}
 
 
-def load(path: str | os.PathLike, like: Any = None) -> Any:
+@overload
+def load(path: str | os.PathLike[str], like: None = None) -> Any: ...
+@overload
+def load(path: str | os.PathLike[str], like: T) -> T: ...
+def load(path: str | os.PathLike[str], like: Any = None) -> Any:
     """Read a tree written by `save`, or the arrays of another program's safetensors file as a dictionary.
 
     The checksum that `save` writes is verified. Files of version 0.5 and of other programs have none, and are read

@@ -92,10 +92,12 @@ def lambda_returns(rewards: Any, next_values: Any, terminated: Any, truncated: A
     >>> lambda_returns(np.array([1.0, 1.0]), np.array([0.0, 4.0]), np.array([False, False]), discount=0.5, lam=1.0)
     array([2.5, 3. ])
     """
-    arrays = _checked("lambda_returns", rewards, next_values=next_values, terminated=terminated, truncated=truncated)
+    rewards, next_values, terminated, truncated = _checked(
+        "lambda_returns", rewards, next_values=next_values, terminated=terminated, truncated=truncated
+    )
     _number("lambda_returns", "discount", discount)
     _number("lambda_returns", "lam", lam)
-    return _lambda_returns(*arrays, discount, lam)
+    return _lambda_returns(rewards, next_values, terminated, truncated, discount, lam)
 
 
 def discounted(rewards: Any, terminated: Any, truncated: Any = None, *, next_values: Any = None,
@@ -127,9 +129,11 @@ def discounted(rewards: Any, terminated: Any, truncated: Any = None, *, next_val
     """
     if next_values is None:
         next_values = np.zeros(np.shape(rewards), np.result_type(rewards))
-    arrays = _checked("discounted", rewards, next_values=next_values, terminated=terminated, truncated=truncated)
+    rewards, next_values, terminated, truncated = _checked(
+        "discounted", rewards, next_values=next_values, terminated=terminated, truncated=truncated
+    )
     _number("discounted", "discount", discount)
-    return _lambda_returns(*arrays, discount, 1.0)
+    return _lambda_returns(rewards, next_values, terminated, truncated, discount, 1.0)
 
 
 @core.jit
@@ -177,11 +181,12 @@ def gae(rewards: Any, values: Any, next_values: Any, terminated: Any, truncated:
     >>> gae(np.array([1.0, 1.0]), np.zeros(2), np.zeros(2), np.array([False, True]), discount=1.0, lam=0.5)
     array([1.5, 1. ])
     """
-    arrays = _checked("gae", rewards, values=values, next_values=next_values, terminated=terminated,
-                      truncated=truncated)
+    rewards, values, next_values, terminated, truncated = _checked(
+        "gae", rewards, values=values, next_values=next_values, terminated=terminated, truncated=truncated
+    )
     _number("gae", "discount", discount)
     _number("gae", "lam", lam)
-    return _gae(*arrays, discount, lam)
+    return _gae(rewards, values, next_values, terminated, truncated, discount, lam)
 
 
 def _n_step_returns(rewards, next_values, terminated, truncated, discount, n):
@@ -237,10 +242,12 @@ def n_step(rewards: Any, next_values: Any, terminated: Any, truncated: Any = Non
     >>> n_step(np.array([1.0, 1.0, 1.0]), np.array([8.0, 8.0, 8.0]), np.zeros(3, bool), n=2, discount=0.5)
     array([3.5, 3.5, 5. ])
     """
-    arrays = _checked("n_step", rewards, next_values=next_values, terminated=terminated, truncated=truncated)
+    rewards, next_values, terminated, truncated = _checked(
+        "n_step", rewards, next_values=next_values, terminated=terminated, truncated=truncated
+    )
     _number("n_step", "discount", discount)
     check.integer(n, "n_step: n", 1)
-    return _n_step(*arrays, discount, n=n)
+    return _n_step(rewards, next_values, terminated, truncated, discount, n=n)
 
 
 class VTrace(NamedTuple):
@@ -320,8 +327,11 @@ def v_trace(rewards: Any, values: Any, next_values: Any, ratios: Any, terminated
     >>> out.targets
     array([1.5, 1. ])
     """
-    arrays = _checked("v_trace", rewards, values=values, next_values=next_values, ratios=ratios, terminated=terminated,
-                      truncated=truncated)
+    rewards, values, next_values, ratios, terminated, truncated = _checked(
+        "v_trace", rewards, values=values, next_values=next_values, ratios=ratios, terminated=terminated,
+        truncated=truncated,
+    )
     _number("v_trace", "discount", discount)
     _number("v_trace", "lam", lam)
-    return _v_trace(*arrays, discount, lam, clip_targets, clip_advantages)
+    return _v_trace(rewards, values, next_values, ratios, terminated, truncated, discount, lam, clip_targets,
+                    clip_advantages)

@@ -13,7 +13,7 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -28,10 +28,17 @@ from .baked import ClosedOver, closed_over, warn_of_baked
 from .staged import Staged, as_argument
 from .wrapper import MISS
 
+if TYPE_CHECKING:
+    from .lowered import Lowered
+    from .program import Program
+
 __all__ = ["Jitted", "explain_recompiles", "jit"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _NUMBERS = (bool, int, float, complex)
-_functions: weakref.WeakSet[Jitted] = weakref.WeakSet()
+_functions: weakref.WeakSet[Jitted[..., Any]] = weakref.WeakSet()
 
 
 class Entry(NamedTuple):
@@ -60,6 +67,11 @@ class _Static:
         return repr(self.value)
 
 
+@overload
+def jit(f: None = None, *, static_argnames: str | Sequence[str] = (),
+        debug: bool = False) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+@overload
+def jit(f: Callable[P, R], *, static_argnames: str | Sequence[str] = (), debug: bool = False) -> Jitted[P, R]: ...
 def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[str] = (), debug: bool = False) -> Any:
     """Compile a function written in plain NumPy.
 
@@ -108,7 +120,7 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     return Jitted(f, (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames), debug)
 
 
-class Jitted:
+class Jitted(Generic[P, R]):
     """A function under `jit`."""
 
     def __init__(self, f: Callable[..., Any], static: tuple[str, ...], debug: bool):
@@ -138,11 +150,15 @@ class Jitted:
     def __deepcopy__(self, memo):
         return self
 
-    def __get__(self, instance, owner=None):
+    @overload
+    def __get__(self, instance: None, owner: type) -> Jitted[P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., R]: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> Callable[..., R]:
         """Methods: `self` is an ordinary argument."""
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._closed_over is not None:
             self._closed_over.check(self._name)
         given = args
@@ -310,7 +326,7 @@ class Jitted:
         with self._lock:
             return self._entries.get(key) or self._compile(key, leaves, structure, static, len(args))
 
-    def lower(self, *args, **kwargs):
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Return the program compiled for these arguments: graph, loop nests, memory, LLVM IR and compile time.
 
         Returns
@@ -321,7 +337,7 @@ class Jitted:
 
         return Lowered(self._entry(args, kwargs).staged.program, self._name)
 
-    def program(self, *args, **kwargs):
+    def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program for these arguments, for callers in machine code.
 
         ``program.module.address("main")`` is ``int32 main(ptr inputs, ptr outputs, ptr scratch)``: tables of pointers
@@ -335,7 +351,7 @@ class Jitted:
             )
         return entry.staged.program
 
-    def numba(self, *args, **kwargs):
+    def numba(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         """The program for these arguments (arrays and numbers, not trees) as a function for the user's own Numba
         code.
         """

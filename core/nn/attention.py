@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from .. import random
 from .functional import softmax
@@ -39,7 +41,7 @@ class MultiHeadAttention:
     heads: int = static(default=1)
 
     @classmethod
-    def init(cls, key, n_features: int, heads: int, *, dtype=np.float32) -> MultiHeadAttention:
+    def init(cls, key: Any, n_features: int, heads: int, *, dtype: DTypeLike = np.float32) -> MultiHeadAttention:
         """Fresh weights; `heads` must divide `n_features`."""
         if n_features % heads:
             raise ValueError(f"MultiHeadAttention: heads must divide n_features, got {heads} for {n_features}")
@@ -47,7 +49,7 @@ class MultiHeadAttention:
                                   dtype=dtype) for part in random.split(key, 4)]
         return cls(q, k, v, o, heads)
 
-    def __call__(self, x, context=None, mask=None):
+    def __call__(self, x: Any, context: Any = None, mask: Any = None) -> NDArray[Any]:
         """Attend from `x` to `context` (to itself when absent).
 
         Parameters

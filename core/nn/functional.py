@@ -3,52 +3,54 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 __all__ = ["cross_entropy", "gelu", "log_softmax", "mean_squared_error", "relu", "sigmoid", "silu", "softmax",
            "softplus"]
 
 
-def relu(x):
+def relu(x: Any) -> NDArray[Any]:
     """max(x, 0)."""
     return np.maximum(x, 0)
 
 
-def sigmoid(x):
+def sigmoid(x: Any) -> NDArray[Any]:
     """1 / (1 + exp(-x))."""
     return special.expit(x)
 
 
-def silu(x):
+def silu(x: Any) -> NDArray[Any]:
     """x sigmoid(x), also called swish."""
     return x * special.expit(x)
 
 
-def softplus(x):
+def softplus(x: Any) -> NDArray[Any]:
     """log(1 + exp(x)), without overflow."""
     return np.logaddexp(x, 0)
 
 
-def gelu(x):
+def gelu(x: Any) -> NDArray[Any]:
     """x Φ(x) with the normal distribution's Φ (Hendrycks & Gimpel 2016, section 2)."""
     return 0.5 * x * (1 + special.erf(x * math.sqrt(0.5)))
 
 
-def softmax(x, axis=-1):
+def softmax(x: Any, axis: int = -1) -> NDArray[Any]:
     """exp(x) / sum(exp(x)) along `axis`, without overflow."""
     e = np.exp(x - np.max(x, axis=axis, keepdims=True))
     return e / np.sum(e, axis=axis, keepdims=True)
 
 
-def log_softmax(x, axis=-1):
+def log_softmax(x: Any, axis: int = -1) -> NDArray[Any]:
     """log of `softmax`, without overflow."""
     y = x - np.max(x, axis=axis, keepdims=True)
     return y - np.log(np.sum(np.exp(y), axis=axis, keepdims=True))
 
 
-def cross_entropy(logits, labels):
+def cross_entropy(logits: Any, labels: Any) -> Any:
     """Mean cross entropy of integer class labels.
 
     Parameters
@@ -68,7 +70,7 @@ def cross_entropy(logits, labels):
     return -np.mean(np.take_along_axis(log_softmax(logits), labels[..., None], axis=-1))
 
 
-def mean_squared_error(prediction, target):
+def mean_squared_error(prediction: Any, target: Any) -> Any:
     """Mean of (prediction - target)²; the shapes must be equal (broadcasting here is nearly always a mistake)."""
     if np.shape(prediction) != np.shape(target):
         raise ValueError(f"mean_squared_error: prediction and target must have one shape, got {np.shape(prediction)} "

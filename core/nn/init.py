@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from .. import random
 
 __all__ = ["Initialiser", "glorot_uniform", "he_normal", "lecun_normal", "orthogonal"]
 
-Initialiser = Callable[..., np.ndarray]
+Initialiser = Callable[..., NDArray[Any]]
 
 
 def fans(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -26,24 +28,24 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int]:
     return window * shape[-2], window * shape[-1]
 
 
-def glorot_uniform(key, shape, dtype=np.float32):
+def glorot_uniform(key: Any, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> NDArray[Any]:
     """Uniform with variance 2 / (fan in + fan out) (Glorot & Bengio 2010, eq. 16): for tanh and sigmoid."""
     n_in, n_out = fans(shape)
     limit = math.sqrt(6.0 / (n_in + n_out))
     return random.uniform(key, shape, dtype=dtype) * (2 * limit) - limit
 
 
-def lecun_normal(key, shape, dtype=np.float32):
+def lecun_normal(key: Any, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> NDArray[Any]:
     """Normal with variance 1 / fan in (LeCun et al. 1998, section 4.6): keeps the scale through linear layers."""
     return random.normal(key, shape, dtype=dtype) * math.sqrt(1.0 / fans(shape)[0])
 
 
-def he_normal(key, shape, dtype=np.float32):
+def he_normal(key: Any, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> NDArray[Any]:
     """Normal with variance 2 / fan in (He et al. 2015, eq. 10): for relu."""
     return random.normal(key, shape, dtype=dtype) * math.sqrt(2.0 / fans(shape)[0])
 
 
-def orthogonal(key, shape, dtype=np.float32):
+def orthogonal(key: Any, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> NDArray[Any]:
     """Rows or columns orthonormal (Saxe et al. 2014): for recurrent weights."""
     n_in, n_out = shape[-2], shape[-1]
     q, r = np.linalg.qr(random.normal(key, (*shape[:-2], max(n_in, n_out), min(n_in, n_out)), dtype=np.float64))

@@ -7,11 +7,12 @@ A layer is a frozen dataclass of arrays: a tree, so every transform and optimise
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from .. import random
 from ..ops.convolve_nd import conv_general
@@ -53,12 +54,12 @@ class Linear:
     bias: Any = None  # [n_out]
 
     @classmethod
-    def init(cls, key, n_in: int, n_out: int, *, bias: bool = True, initialiser: Initialiser = lecun_normal,
-             dtype=np.float32) -> Linear:
+    def init(cls, key: Any, n_in: int, n_out: int, *, bias: bool = True, initialiser: Initialiser = lecun_normal,
+             dtype: DTypeLike = np.float32) -> Linear:
         """Fresh weights; the bias starts at zero."""
         return cls(initialiser(key, (n_in, n_out), dtype), np.zeros(n_out, dtype) if bias else None)
 
-    def __call__(self, x):
+    def __call__(self, x: Any) -> NDArray[Any]:
         check_last_axis("Linear", x, np.shape(self.weight)[0])
         y = x @ self.weight
         return y if self.bias is None else y + self.bias
@@ -76,11 +77,11 @@ class MLP:
     """
 
     layers: tuple[Linear, ...]
-    activation: Callable = static(default=np.tanh)
+    activation: Callable[..., Any] = static(default=np.tanh)
 
     @classmethod
-    def init(cls, key, sizes: list[int], *, activation: Callable = np.tanh, initialiser: Initialiser = lecun_normal,
-             dtype=np.float32) -> MLP:
+    def init(cls, key: Any, sizes: Sequence[int], *, activation: Callable[..., Any] = np.tanh,
+             initialiser: Initialiser = lecun_normal, dtype: DTypeLike = np.float32) -> MLP:
         """`sizes` are the widths from input to output."""
         if len(sizes) < 2:
             raise ValueError(f"MLP: sizes must name at least input and output width, got {sizes}")
@@ -91,7 +92,7 @@ class MLP:
         ]
         return cls(tuple(layers), activation)
 
-    def __call__(self, x):
+    def __call__(self, x: Any) -> NDArray[Any]:
         for layer in self.layers[:-1]:
             x = self.activation(layer(x))
         return self.layers[-1](x)
@@ -124,10 +125,10 @@ class Conv:
     groups: int = static(default=1)
 
     @classmethod
-    def init(cls, key, rank: int, channels_in: int, channels_out: int, window: int | tuple[int, ...], *,
+    def init(cls, key: Any, rank: int, channels_in: int, channels_out: int, window: int | tuple[int, ...], *,
              stride: int | tuple[int, ...] = 1,
              padding: Any = "same", dilation: int | tuple[int, ...] = 1, groups: int = 1, bias: bool = True,
-             initialiser: Initialiser = he_normal, dtype=np.float32) -> Conv:
+             initialiser: Initialiser = he_normal, dtype: DTypeLike = np.float32) -> Conv:
         """Fresh weights; numbers stand for the same value along each of the `rank` axes."""
 
         def spread(what, v):
@@ -143,18 +144,18 @@ class Conv:
         return cls(weight, np.zeros(channels_out, dtype) if bias else None, spread("stride", stride), padding,
                    spread("dilation", dilation), groups)
 
-    def __call__(self, x):
+    def __call__(self, x: Any) -> NDArray[Any]:
         y = conv_general(x, self.weight, stride=self.stride, padding=self.padding, dilation=self.dilation,
                          groups=self.groups)
         return y if self.bias is None else y + self.bias
 
 
-def Conv1d(key, channels_in: int, channels_out: int, window: int, **options: Any) -> Conv:
+def Conv1d(key: Any, channels_in: int, channels_out: int, window: int, **options: Any) -> Conv:
     """A `Conv` over one axis: inputs [..., length, channels_in]. Options as for `Conv.init`."""
     return Conv.init(key, 1, channels_in, channels_out, window, **options)
 
 
-def Conv2d(key, channels_in: int, channels_out: int, window: int | tuple[int, int], **options: Any) -> Conv:
+def Conv2d(key: Any, channels_in: int, channels_out: int, window: int | tuple[int, int], **options: Any) -> Conv:
     """A `Conv` over two axes: inputs [..., height, width, channels_in]. Options as for `Conv.init`."""
     return Conv.init(key, 2, channels_in, channels_out, window, **options)
 
@@ -168,10 +169,10 @@ class LayerNorm:
     epsilon: float = static(default=1e-5)
 
     @classmethod
-    def init(cls, n: int, *, epsilon: float = 1e-5, dtype=np.float32) -> LayerNorm:
+    def init(cls, n: int, *, epsilon: float = 1e-5, dtype: DTypeLike = np.float32) -> LayerNorm:
         return cls(np.ones(n, dtype), np.zeros(n, dtype), epsilon)
 
-    def __call__(self, x):
+    def __call__(self, x: Any) -> NDArray[Any]:
         check_last_axis("LayerNorm", x, np.shape(self.scale)[0])
         centred = x - np.mean(x, axis=-1, keepdims=True)
         variance = np.mean(centred**2, axis=-1, keepdims=True)
@@ -194,18 +195,18 @@ class BatchNorm:
     epsilon: float = static(default=1e-5)
 
     @classmethod
-    def init(cls, n: int, *, momentum: float = 0.9, epsilon: float = 1e-5, dtype=np.float32) -> BatchNorm:
+    def init(cls, n: int, *, momentum: float = 0.9, epsilon: float = 1e-5, dtype: DTypeLike = np.float32) -> BatchNorm:
         """`momentum` is the weight of the past in the running statistics."""
         return cls(np.ones(n, dtype), np.zeros(n, dtype), np.zeros(n, dtype), np.ones(n, dtype), momentum, epsilon)
 
     def _apply(self, x, mean, variance):
         return (x - mean) / np.sqrt(variance + self.epsilon) * self.scale + self.bias
 
-    def __call__(self, x):
+    def __call__(self, x: Any) -> NDArray[Any]:
         check_last_axis("BatchNorm", x, np.shape(self.scale)[0])
         return self._apply(x, stop_gradient(self.mean), stop_gradient(self.variance))
 
-    def train(self, x):
+    def train(self, x: Any) -> tuple[NDArray[Any], BatchNorm]:
         """Normalise by the batch. Returns ``(y, updated layer)``."""
         check_last_axis("BatchNorm", x, np.shape(self.scale)[0])
         axes = tuple(range(np.ndim(x) - 1))
@@ -234,9 +235,9 @@ class Embedding:
     weight: Any  # [n_entries, n_features]
 
     @classmethod
-    def init(cls, key, n_entries: int, n_features: int, *, dtype=np.float32) -> Embedding:
+    def init(cls, key: Any, n_entries: int, n_features: int, *, dtype: DTypeLike = np.float32) -> Embedding:
         """Standard normal entries."""
         return cls(random.normal(key, (n_entries, n_features), dtype=dtype))
 
-    def __call__(self, indices):
+    def __call__(self, indices: Any) -> NDArray[Any]:
         return self.weight[indices]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
 from .. import random
@@ -52,14 +53,14 @@ class LSTM:
     bias: Any
 
     @classmethod
-    def init(cls, key, n_in: int, n_hidden: int, *, dtype=np.float32) -> LSTM:
+    def init(cls, key: Any, n_in: int, n_hidden: int, *, dtype: DTypeLike = np.float32) -> LSTM:
         """The forget gate's bias starts at 1 (Jozefowicz et al. 2015, section 2.2), the others at 0."""
         w_input, w_hidden = _weights(key, n_in, n_hidden, 4, dtype)
         bias = np.zeros(4 * n_hidden, dtype)
         bias[n_hidden : 2 * n_hidden] = 1
         return cls(w_input, w_hidden, bias)
 
-    def __call__(self, xs, state=None):
+    def __call__(self, xs: Any, state: tuple[Any, Any] | None = None) -> tuple[NDArray[Any], tuple[Any, Any]]:
         """Run over the sequence.
 
         Parameters
@@ -107,12 +108,12 @@ class GRU:
     bias_candidate: Any
 
     @classmethod
-    def init(cls, key, n_in: int, n_hidden: int, *, dtype=np.float32) -> GRU:
+    def init(cls, key: Any, n_in: int, n_hidden: int, *, dtype: DTypeLike = np.float32) -> GRU:
         """Fresh weights, zero biases."""
         w_input, w_hidden = _weights(key, n_in, n_hidden, 3, dtype)
         return cls(w_input, w_hidden, np.zeros(3 * n_hidden, dtype), np.zeros(n_hidden, dtype))
 
-    def __call__(self, xs, state=None):
+    def __call__(self, xs: Any, state: Any = None) -> tuple[NDArray[Any], Any]:
         """Run over the sequence ``[T, ..., n_in]``; returns ``(ys, h)``, ys ``[T, ..., n_hidden]``."""
         check_last_axis("GRU", xs, np.shape(self.w_input)[0])
         n = np.shape(self.w_hidden)[0]

@@ -10,6 +10,7 @@ import operator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import TracerError
 from ..graph.graph import spec_of
@@ -363,7 +364,7 @@ def _updated(x, idx, v, mode):
     return setitem(x if isinstance(x, Tensor) else np.asarray(x), idx, v, mode)
 
 
-def index_update(x, idx, v):
+def index_update(x: Any, idx: Any, v: Any) -> NDArray[Any]:
     """A copy of `x` with ``x[idx] = v``; where positions repeat, the last value stays.
 
     Parameters
@@ -392,7 +393,7 @@ def index_update(x, idx, v):
     return _updated(x, idx, v, "set")
 
 
-def index_add(x, idx, v):
+def index_add(x: Any, idx: Any, v: Any) -> NDArray[Any]:
     """A copy of `x` with `v` added at ``x[idx]`` (see `index_update`); positions that repeat add up.
 
     Examples
@@ -403,7 +404,7 @@ def index_add(x, idx, v):
     return _updated(x, idx, v, "add")
 
 
-def index_mul(x, idx, v):
+def index_mul(x: Any, idx: Any, v: Any) -> NDArray[Any]:
     """A copy of `x` with ``x[idx]`` multiplied by `v` (see `index_update`); positions that repeat multiply up.
 
     There is no derivative with respect to `v` when positions may repeat: asked for, it is an error.
@@ -416,7 +417,7 @@ def index_mul(x, idx, v):
     return _updated(x, idx, v, "multiply")
 
 
-def index_min(x, idx, v):
+def index_min(x: Any, idx: Any, v: Any) -> NDArray[Any]:
     """A copy of `x` with the smaller of ``x[idx]`` and `v` (see `index_update`); equal ones share the derivative.
 
     Examples
@@ -427,7 +428,7 @@ def index_min(x, idx, v):
     return _updated(x, idx, v, "min")
 
 
-def index_max(x, idx, v):
+def index_max(x: Any, idx: Any, v: Any) -> NDArray[Any]:
     """A copy of `x` with the larger of ``x[idx]`` and `v` (see `index_update`); equal ones share the derivative.
 
     Examples

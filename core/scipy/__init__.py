@@ -8,16 +8,20 @@ arrays::
     from triskele.core.scipy.linalg import expm
 """
 
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import Any as _Any
 
 __all__ = ["fft", "linalg", "special"]
 
 
-def __getattr__(name: str) -> _Any:
-    if name in __all__:
-        return _import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if _typing.TYPE_CHECKING:
+    from . import fft, linalg, special
+else:
+
+    def __getattr__(name):
+        if name in __all__:
+            return _import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,7 @@ must not merge what is inside with equal computations outside, or the memory it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 from .. import tree
 from ..graph.graph import spec_of
@@ -19,8 +19,11 @@ from .vmap import move_batch_axis
 
 __all__ = ["checkpoint", "checkpoint_p", "stop_gradient"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
+
+def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     """`f` whose inner values are not kept for the backward pass but computed again there.
 
     Takes and returns trees; all orders of derivative, `jit` and `vmap` work as for `f`.
@@ -95,7 +98,7 @@ _stop.loop = lambda x: (x.dtype, x.dtype)
 _stop.defbatch(lambda args, axes, size: (bind(_stop, *args), axes[0]))
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: R) -> R:
     """`x` (a tree) as a constant for derivatives: its tangents and cotangents are zero.
 
     Examples

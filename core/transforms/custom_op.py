@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from .vmap import move_batch_axis, vmap
 
 __all__ = ["custom_op", "spec"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 MODES = ("numba", "python", "cfunc")
 
 
@@ -92,7 +93,7 @@ class CustomOp:
     def __repr__(self):
         return f"<custom_op {self.name}, mode {self.mode}>"
 
-    def __call__(self, *args, **static):
+    def __call__(self, *args: Any, **static: Any) -> Any:
         values = [as_value(a) for a in args]
         if self.argtypes is not None:
             if len(args) != len(self.argtypes):
@@ -197,7 +198,7 @@ class CustomOp:
 
     # -- rules ---------------------------------------------------------------------------------------------------------
 
-    def vjp(self, rule: Callable) -> Callable:
+    def vjp(self, rule: F) -> F:
         """Decorator: the derivative in reverse mode (forward mode follows).
 
         ``rule(ct, out, *inputs, **static)`` returns one cotangent per input, None for zero; alone if there is one
@@ -207,7 +208,7 @@ class CustomOp:
         self._vjp = rule
         return rule
 
-    def jvp(self, rule: Callable) -> Callable:
+    def jvp(self, rule: F) -> F:
         """Decorator: the derivative in forward mode (reverse mode follows).
 
         ``rule(tangents, out, *inputs, **static)`` returns the tangent of the output(s), linear in `tangents`, a tuple
@@ -216,7 +217,7 @@ class CustomOp:
         self._jvp = rule
         return rule
 
-    def batch(self, rule: Callable) -> Callable:
+    def batch(self, rule: F) -> F:
         """Decorator: the operator on a batch.
 
         ``rule(size, is_batched, *inputs, **static)`` returns the output(s) with the batch axis first. `is_batched`
@@ -400,9 +401,17 @@ def _read_only(a):
     return a
 
 
-def custom_op(function: Any = None, *, out: Callable | None = None, mode: str = "numba", batch: str | None = None,
-              name: str | None = None,
-              argtypes: Sequence[Any] | None = None, abi: Sequence[str] | str | None = None) -> Any:
+@overload
+def custom_op(function: None = None, *, out: Callable[..., Any] | None = None, mode: str = "numba",
+              batch: str | None = None, name: str | None = None, argtypes: Sequence[Any] | None = None,
+              abi: Sequence[str] | str | None = None) -> Callable[[Any], CustomOp]: ...
+@overload
+def custom_op(function: Any, *, out: Callable[..., Any] | None = None, mode: str = "numba", batch: str | None = None,
+              name: str | None = None, argtypes: Sequence[Any] | None = None,
+              abi: Sequence[str] | str | None = None) -> CustomOp: ...
+def custom_op(function: Any = None, *, out: Callable[..., Any] | None = None, mode: str = "numba",
+              batch: str | None = None, name: str | None = None, argtypes: Sequence[Any] | None = None,
+              abi: Sequence[str] | str | None = None) -> Any:
     """Make an operator of the core from code of your own. Usable as a decorator.
 
     Parameters

@@ -55,7 +55,7 @@ class Elementwise:
 
     # -- application ---------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != len(self.names):
             args = self._bind(args, kwargs)
         args = [define.as_value(a) for a in args]

@@ -6,7 +6,7 @@ A tangent of None is zero and costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -142,7 +142,14 @@ def _check_tangents(where, primals, tangents):
             )
 
 
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False):
+@overload
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
+        has_aux: Literal[False] = False) -> tuple[Any, Any]: ...
+@overload
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
+        has_aux: Literal[True]) -> tuple[Any, Any, Any]: ...
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
+        has_aux: bool = False) -> tuple[Any, ...]:
     """Value of `f` and its directional derivative (Jacobian-vector product), in one forward pass.
 
     Parameters
@@ -198,7 +205,7 @@ def _tangent(x, trace):
     return zeros_like_value(x)
 
 
-def linearize(f: Callable[..., Any], *primals: Any):
+def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """Value of `f` at `primals` and its derivative there as a linear function, computed once and cheap to apply.
 
     Returns

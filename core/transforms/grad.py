@@ -10,7 +10,7 @@ z = x + iy is df/dx - i df/dy, and for holomorphic f, ``vjp(f, z)[1](1)`` is f'(
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from .results import own, own_tree
 
 __all__ = ["Node", "TapeTensor", "TapeTrace", "backward", "check_arrays", "check_inexact", "check_plain", "grad",
            "inexact", "replaced", "select_arguments", "split_aux", "value_and_grad", "vjp"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Node:
@@ -346,7 +349,13 @@ def _vjp_flat(f: Callable[..., Any], leaves: Sequence[Any]):
     return values, rest, pull
 
 
-def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
+@overload
+def vjp(f: Callable[..., Any], *primals: Any,
+        has_aux: Literal[False] = False) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(f: Callable[..., Any], *primals: Any,
+        has_aux: Literal[True]) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]: ...
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Value of `f` and a function that pulls cotangents back (vector-Jacobian product).
 
     Parameters
@@ -412,7 +421,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
     return (out, pullback, own_tree(aux)) if has_aux else (out, pullback)
 
 
-def split_aux(out, f):
+def split_aux(out: Any, f: Callable[..., Any]) -> tuple[Any, Any]:
     """Return the pair (value, aux) that a function with has_aux=True returns, or raise TypeError."""
     if not isinstance(out, tuple) or len(out) != 2:
         raise TypeError(
@@ -443,8 +452,8 @@ def replaced(args: Sequence[Any], positions: Sequence[int], values: Sequence[Any
     return full
 
 
-def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0,
-                   has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(f: Callable[P, R], argnums: int | Sequence[int] = 0,
+                   has_aux: bool = False) -> Callable[P, tuple[R, Any]]:
     """Function that returns the value of the scalar function `f` and its gradient.
 
     Parameters
@@ -513,7 +522,7 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0,
     return value_and_grad_f
 
 
-def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Function that returns the gradient of the scalar function `f` (see `value_and_grad` for the arguments).
 
     Examples

@@ -11,7 +11,7 @@ import numpy as np
 from .. import tree
 from ..graph.trace import traceable
 from .forward import jvp
-from .grad import check_inexact, grad, replaced, select_arguments, split_aux, vjp
+from .grad import P, check_inexact, grad, replaced, select_arguments, split_aux, vjp
 from .results import own_tree
 from .vmap import vmap
 
@@ -55,7 +55,7 @@ def _partial(f, args, kwargs, argnums, has_aux, where):
     return leaves, structure, flat
 
 
-def jacfwd(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacfwd(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Jacobian of `f` by forward mode: one pass per input element, all in one batch. Right for few inputs.
 
     Returns a function whose result has, for each output leaf of shape O and input leaf of shape I, an array of shape
@@ -92,7 +92,7 @@ def jacfwd(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     return jacobian
 
 
-def jacrev(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacrev(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Jacobian of `f` by reverse mode: one pull-back per output element, all in one batch. Right for few outputs.
 
     Same result as `jacfwd`.
@@ -124,7 +124,7 @@ def jacrev(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     return jacobian
 
 
-def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def hessian(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Hessian of the scalar function `f`: forward over reverse mode.
 
     Examples

@@ -276,7 +276,7 @@ def _edges(data, bins, periods, limits, dimensions):
             given = periods[d] or (min(x[:, d].min() for x in data), max(x[:, d].max() for x in data))
         if not given[0] < given[1]:
             raise ValueError(f"wham: samples must differ, got {given[0]} only (give limits)")
-        edges.append(np.linspace(*given, bins[d] + 1))
+        edges.append(np.linspace(given[0], given[1], bins[d] + 1))
     return edges
 
 

@@ -35,7 +35,7 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
     """
     field = as_forcefield(forcefield)
     t = structure.topology
-    bare = {}
+    bare: dict[Any, list] = {}
     for template in field.templates.values():
         if template.sites:
             atoms = ~np.isin(np.arange(len(template.names)), [site.index for site in template.sites])
@@ -48,7 +48,7 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
                 template.external[atoms],
             )
             bare.setdefault(graph.signature, []).append((graph, np.array(template.names)[~atoms].tolist()))
-    extra = [()] * len(t.residue_names)
+    extra: list[tuple[str, ...] | list[str]] = [()] * len(t.residue_names)
     for residues, graph in residue_graphs(t):
         found = next((names for other, names in bare.get(graph.signature, ()) if match(other, graph) is not None), ())
         for r in residues if found else ():

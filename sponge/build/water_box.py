@@ -56,13 +56,13 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
     """
     if model not in WATER_MODELS:
         raise ValueError(f"water_box: model must be one of {', '.join(WATER_MODELS)}, got {model!r}")
-    if n is None and size is None:
-        raise ValueError("water_box: a number of molecules n or a size must be given, got neither")
     check.positive(density, "water_box: density", "g/cm^3")
     field = ForceField(f"amber14/{model}")
     template = field.templates["HOH"]
     mass = sum(field.types[t].mass for t in template.types)
     if size is None:
+        if n is None:
+            raise ValueError("water_box: a number of molecules n or a size must be given, got neither")
         if n < 1:
             raise ValueError(f"water_box: n must be positive, got {n}")
         size = (n * mass / (density / units.DENSITY)) ** (1 / 3)
@@ -120,7 +120,7 @@ def _lattice(n, box, random_numbers):
     """
     edges = np.linalg.norm(box, axis=1)
     around = np.array(list(np.ndindex(3, 3, 3))) - 1
-    best = (0.0, None, None)
+    best: tuple[float, Any, Any] = (0.0, None, None)
     for cell in _CELLS:
         low = np.maximum(np.floor(edges / (len(cell) * boxes.volume(box) / n) ** (1 / 3)).astype(int), 1)
         for more in np.ndindex(3, 3, 3):
@@ -137,7 +137,7 @@ def _lattice(n, box, random_numbers):
             f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbours would be "
             f"{distance:.3f} nm apart)"
         )
-    corners = np.stack(np.meshgrid(*(np.arange(c) for c in cells), indexing="ij"), axis=-1).reshape(-1, 1, 3)
+    corners = np.array(list(np.ndindex(*cells)))[:, None]
     points = ((corners + cell + 0.25) / cells).reshape(-1, 3)
     keep = np.sort(random_numbers.choice(len(points), n, replace=False))
     return points[keep] @ box

@@ -43,7 +43,8 @@ class Algebra:
         return Term(1.0, ((self._index[key], 1),))
 
     def multiply(self, *terms: Term) -> Term:
-        number, powers = 1.0, {}
+        number = 1.0
+        powers: dict[int, int] = {}
         for term in terms:
             number *= term.number
             for node, n in term.factors:
@@ -89,7 +90,7 @@ class Algebra:
         by_condition: dict[Term, list[tuple[float, Term, Term]]] = {}
         others = []
         for term in terms:
-            key = self.nodes[term.factors[0][0]] if len(term.factors) == 1 and term.factors[0][1] == 1 else ("",)
+            key: tuple = self.nodes[term.factors[0][0]] if len(term.factors) == 1 and term.factors[0][1] == 1 else ("",)
             if key[0] == "select":
                 by_condition.setdefault(key[1], []).append((term.number, key[2], key[3]))
             else:

@@ -66,7 +66,10 @@ class Tables:
 def elimination(clusters: list[np.ndarray], pairs: np.ndarray, lengths: np.ndarray,
                 inverse_masses: np.ndarray) -> Tables:
     """Order the constraints of each cluster by least degree, and lay out the factor."""
-    order, starts, columns, rows, couplings, updates, update_starts = [], [0], [0], [], [], [], [0]
+    order: list[int] = []
+    rows: list[int] = []
+    updates: list[int] = []
+    starts, columns, couplings, update_starts = [0], [0], [], [0]
     for cluster in clusters:
         ends = pairs[cluster]
         of_atom: dict[int, list[int]] = {}

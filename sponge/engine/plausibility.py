@@ -122,6 +122,6 @@ def _references(system):
         if isinstance(atoms, np.ndarray) and atoms.shape[1:] == (2,) and "r0" in p.params:
             pairs.append(atoms)
             lengths.append(p.params["r0"])
-    pairs, lengths = np.concatenate(pairs), np.concatenate(lengths)
-    real = lengths > 0.05  # shorter than any bond: springs of models
-    return pairs[real], lengths[real]
+    reference = np.concatenate(lengths)
+    real = reference > 0.05  # shorter than any bond: springs of models
+    return np.concatenate(pairs)[real], reference[real]

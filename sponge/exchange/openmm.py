@@ -172,7 +172,7 @@ def _cmap(mm: Any, system: System, potential: CMAP) -> Any:
     force = mm.CMAPTorsionForce()
     for grid in potential.params["maps"]:
         force.addMap(len(grid), grid.T.ravel().tolist())  # there the first angle runs fastest
-    for kind, phi, psi in zip(potential.types.tolist(), potential.phi.tolist(), potential.psi.tolist()):
+    for kind, phi, psi in zip(np.asarray(potential.types).tolist(), potential.phi.tolist(), potential.psi.tolist()):
         force.addTorsion(kind, *phi, *psi)
     return force
 
@@ -224,9 +224,9 @@ def _nonbonded(mm: Any, system: System, potential: Nonbonded, exceptions: Any) -
     if potential.switch is not None and method != "none":
         force.setUseSwitchingFunction(True)
         force.setSwitchingDistance(potential.switch)
-    if method in ("pme", "ljpme"):
+    if form.grid is not None:
         force.setPMEParameters(form.alpha, *form.grid)
-    if method == "ljpme":
+    if form.lj_grid is not None:
         force.setLJPMEParameters(form.lj_alpha, *form.lj_grid)
     own = potential.mixing == "lorentz_berthelot"
     rows = zip(p["charges"], p["sigmas"], p["epsilons"]) if own else ((q, 1.0, 0.0) for q in p["charges"])
@@ -255,7 +255,7 @@ def _mixed(mm: Any, system: System, potential: Nonbonded, form: Any) -> Any:
         for name in "ab":
             force.addTabulatedFunction(name, mm.Discrete2DFunction(*p[name].shape, p[name].ravel().tolist()))
         force.addPerParticleParameter("type")
-        rows = [[t] for t in potential.types.tolist()]
+        rows = [[t] for t in np.asarray(potential.types).tolist()]
     else:
         force = mm.CustomNonbondedForce("4*sqrt(epsilon1*epsilon2)*(x*x - x); x = (sigma1*sigma2)^3/r^6")
         for name in ("sigma", "epsilon"):

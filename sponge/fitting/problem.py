@@ -110,8 +110,8 @@ class Given:
 
         def frame(u, x, box):
             value, slope = core.value_and_grad(energy, 1)(u, x, box) if want_f else (energy(u, x, box), None)
-            parts = ([np.reshape(value, (1,))] if want_e else []) + ([np.reshape(-slope, (-1,))] if want_f else [])
-            return np.concatenate(parts)
+            energies = [np.reshape(value, (1,))] if want_e else []
+            return np.concatenate([*energies, np.reshape(np.negative(slope), (-1,))] if want_f else energies)
 
         frame.kernels = energy.kernels
         self._frames = OverFrames(frame, None, target.positions, target.boxes)

@@ -134,7 +134,8 @@ class Differentiated:
                 f"fit: relax must be a multiple of every and less than all steps, got {by.relax} of {by.steps}"
             )
         check.integer(by.replicas, "fit: replicas", 2)
-        self.problem, self.by, self.last = problem, by, None
+        self.problem, self.by = problem, by
+        self.last: Any = None
         run = trajectory(problem.energy(explicit=True), system.masses, by.integrator, by.steps,
                          lambda u, x, box: [o.frame(u, x, box) for o in problem.observables], by.every, by.method)
 

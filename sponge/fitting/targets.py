@@ -181,9 +181,9 @@ def energies_forces(positions: Any, energies: Any = None, forces: Any = None, bo
     shapes = {"energies": (energies, positions.shape[:1]), "forces": (forces, positions.shape)}
     found = {}
     for name, (values, shape) in shapes.items():
-        found[name] = None if values is None else np.array(values, np.float64)
-        if values is not None and (found[name].shape != shape or not np.isfinite(found[name]).all()):
-            raise ValueError(f"{where}: {name} must be finite and have shape {shape}, got shape {found[name].shape}")
+        found[name] = array = None if values is None else np.array(values, np.float64)
+        if array is not None and (array.shape != shape or not np.isfinite(array).all()):
+            raise ValueError(f"{where}: {name} must be finite and have shape {shape}, got shape {array.shape}")
     for name, error in (("energy_error", energy_error), ("force_error", force_error)):
         check.positive(error, f"{where}: {name}")
     boxes = None if boxes is None else np.array(np.broadcast_to(np.asarray(boxes, np.float64), (len(positions), 3, 3)))

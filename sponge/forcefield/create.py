@@ -225,7 +225,7 @@ def _bonds_and_angles(topology, masses, field, assignment, constraints, rigid_wa
 
 def _template_constraints(assignment):
     """Distances that templates ask for, by pair of atoms."""
-    asked = {}
+    asked: dict[tuple[int, int], float] = {}
     for template, atoms in assignment.groups:
         for i, j, distance in template.constraints:
             asked |= {(min(p), max(p)): distance for p in atoms[:, [i, j]].tolist()}
@@ -249,7 +249,8 @@ def _add_bonded(system, topology, field, assignment, bonds, angles):
     index = find_terms("proper", propers, field.propers, assignment, topology, needed=False)
     if len(field.propers) + len(field.rb_propers):  # each torsion must have terms of one kind at least
         find_terms("proper", propers[(index < 0) & (by_rb < 0)], field.propers, assignment, topology)
-    atoms, terms = [], []
+    atoms: list[np.ndarray] = []
+    terms: list = []
     _collect(atoms, terms, propers[index >= 0], [field.propers.values[k] for k in index[index >= 0]])
     rows, index = find_impropers(candidates, field.impropers, assignment, topology)
     for row, order in _trefoils(rows, [field.impropers.values[k][0] for k in index]):
@@ -264,9 +265,9 @@ def _add_bonded(system, topology, field, assignment, bonds, angles):
         coefficients = {f"c{n}": c for n, c in enumerate(np.array(values).T)}
         system.add(ryckaert_bellemans(np.concatenate([propers[by_rb >= 0], rows]), **coefficients))
     if len(field.cmaps):
-        atoms, maps, kinds = _cmap_terms(field, assignment, topology, propers, starts, near)
-        if len(atoms):
-            system.add(CMAP(maps, atoms[:, :4], atoms[:, 1:], kinds))
+        chains, maps, kinds = _cmap_terms(field, assignment, topology, propers, starts, near)
+        if len(chains):
+            system.add(CMAP(maps, chains[:, :4], chains[:, 1:], kinds))
 
 
 def _collect(atoms, terms, rows, series):

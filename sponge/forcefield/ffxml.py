@@ -109,7 +109,8 @@ class ForceField:
         self.bonds, self.angles = TermTable(2, specific_first=False), TermTable(3, specific_first=False)
         self.propers, self.impropers = TermTable(4), TermTable(4)
         self.rb_propers, self.rb_impropers = TermTable(4), TermTable(4)
-        self.cmaps, self.maps = TermTable(5), []
+        self.cmaps = TermTable(5)
+        self.maps: list[np.ndarray] = []
         self.nonbonded: NonbondedTypes | None = None
         self.lennard_jones: NonbondedTypes | None = None
         self.nbfix: list[tuple[tuple, tuple, float, float]] = []
@@ -229,7 +230,7 @@ class ForceField:
         """Keys of an element's `n` atoms for a TermTable; None if a class or type is not defined (such terms can never
         act).
         """
-        out = []
+        out: list[tuple] = []
         for k in range(n):
             suffix = str(k + 1) if n > 1 else ""
             cls, kind = e.get("class" + suffix), e.get("type" + suffix)

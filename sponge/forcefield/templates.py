@@ -145,7 +145,8 @@ def _search(template, graph, template_colors, graph_colors):
 def _bonded_order(graph, colors):
     """Atoms in an order in which each, where possible, is bound to one before it; rare ones first."""
     rarity = [colors.count(c) for c in colors]
-    left, order, edge = set(range(len(colors))), [], []
+    left, order = set(range(len(colors))), []
+    edge: list[int] = []
     while left:
         if not edge:
             edge = [min(left, key=lambda i: (rarity[i], i))]

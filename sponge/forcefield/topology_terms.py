@@ -72,10 +72,10 @@ def five_chains(propers: np.ndarray, starts: np.ndarray, near: np.ndarray) -> np
         after = near[starts[end[row]] + within]
         longer = np.column_stack([chain[row], after])
         rows.append(longer[np.all(longer[:, :4] != after[:, None], axis=1)])
-    rows = np.concatenate(rows)
-    flip = rows[:, 0] > rows[:, 4]
-    rows[flip] = rows[flip, ::-1]
-    return np.unique(rows, axis=0)
+    found = np.concatenate(rows)
+    flip = found[:, 0] > found[:, 4]
+    found[flip] = found[flip, ::-1]
+    return np.unique(found, axis=0)
 
 
 def _sorted(rows):

@@ -6,6 +6,7 @@ Lengths are in nm, energies in kJ/mol, angles in degrees; force constants carry 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -266,7 +267,7 @@ def _constraints(
 
 
 def _bonded(terms: Terms, rows: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
-    ours = {
+    ours: dict[str, Callable[..., None]] = {
         "bond": terms.bonds, "angle": terms.angles, "urey_bradley": terms.urey_bradley, "torsion": terms.torsions,
         "improper": terms.impropers, "pair14": terms.pairs,
     }

@@ -131,7 +131,7 @@ def _records(model, where):
         for e, name, residue in zip(columns[6], columns[0], columns[2])
     ]
     for bad, what in ((~np.isfinite(positions).all(axis=1), "finite coordinates"),
-                      (np.equal(elements, None), "a known element")):
+                      ([e is None for e in elements], "a known element")):
         if np.any(bad):
             k = int(np.argmax(bad))
             raise FileFormatError(

@@ -225,7 +225,7 @@ def _wrapped_spring(form: _Form) -> tuple[np.ndarray, np.ndarray] | None:
     if squared is None or kind != "min":
         return None
     for near, far in (ends, ends[::-1]):
-        inner = form.algebra.nodes[near.factors[0][0]] if near.factors else ("",)
+        inner: tuple = form.algebra.nodes[near.factors[0][0]] if near.factors else ("",)
         turn = form.algebra.add(far, near)
         if inner[0] == "abs" and near.number == 1 and len(near.factors) == 1 and not turn.factors:
             line = form.linear(inner[1])

@@ -150,7 +150,7 @@ def load_openmm(
     terms = OpenMMTerms(str(path), n)
     periodic, remove = False, False
     readers = _READERS | openmm_custom.READERS | {"CustomGBForce": read_generalized_born}
-    for force in root.find("Forces"):
+    for force in root.iterfind("Forces/*"):
         kind, name = force.get("type", ""), force.get("name", "")
         if kind == "CMMotionRemover":
             remove = True
@@ -316,8 +316,8 @@ def _ryckaert_bellemans(terms: OpenMMTerms, force: ET.Element, where: str) -> bo
 
 
 def _cmap(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
-    maps = []
-    for entry in force.find("Maps"):
+    maps: list[np.ndarray] = []
+    for entry in force.iterfind("Maps/*"):
         size = int(entry.get("size"))
         energies = table(entry, "e")
         if energies.size != size * size:

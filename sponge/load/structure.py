@@ -231,7 +231,8 @@ def standard_bonds(
     starts = np.searchsorted(topology.residue_index, np.arange(len(residues) + 1))
     plain, kinds = names.tolist(), residues.tolist()
     local: dict = {}
-    pairs, tails = [], {}
+    tails: dict = {}
+    pairs = []
     for r, kind in enumerate(kinds):
         lo, hi = starts[r], starts[r + 1]
         key = (kind, *plain[lo:hi])

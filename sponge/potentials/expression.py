@@ -345,7 +345,7 @@ def _external(expression: str, names: tuple[str, ...]) -> Any:
 
 
 def _made(cls: type, state: dict) -> Any:
-    potential = object.__new__(cls)
+    potential: Any = object.__new__(cls)
     potential.__dict__.update(state)
     return potential
 

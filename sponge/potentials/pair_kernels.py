@@ -54,6 +54,7 @@ class _Code:
                 self.numbers.append(float(values))
                 self.mixing.append(f"{name} = c[{len(self.numbers) - 1}]")
             elif rule == "table":
+                assert potential.types is not None
                 if typed is None:
                     typed = len(self.columns)
                     self.columns.append(potential.types.astype(np.float64))
@@ -65,8 +66,8 @@ class _Code:
                 )
             else:
                 k = len(self.columns)
-                self.columns.append({"arithmetic": lambda v: 0.5 * v, "geometric": np.sqrt,
-                                     "product": np.copy}[rule](values))
+                self.columns.append(0.5 * values if rule == "arithmetic" else
+                                    np.sqrt(values) if rule == "geometric" else np.copy(values))
                 self.mixing.append(f"{name} = i[{k}] {'+' if rule == 'arithmetic' else '*'} j[{k}]")
         if not self.columns:
             self.columns.append(np.zeros(1))
@@ -127,6 +128,7 @@ def _source(code: _Code, load: str, imports: str, functions: str, kernels: list[
 # --------------------------------------------------------------------------------------------------------- cluster
 # pairs
 def _cluster_code(potential: PairPotential, engine: Engine) -> tuple[_Code, str]:
+    assert potential.cutoff is not None
     code = _Code(potential, "float32" if engine.precision == "mixed" else "float64", 16, [potential.cutoff**2])
     p = len(code.columns)
     loads = ", ".join(f"lanes(params, {4 * p} * cluster + {4 * k})" for k in range(p))

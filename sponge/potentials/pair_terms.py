@@ -22,7 +22,7 @@ from ..potential import Potential
 from ..topology import as_indices
 from .at_values import Part, at_values
 from .nonbonded.mixing import root
-from .terms import class_and_state, potential_class, present_function
+from .terms import arguments, class_and_state, potential_class, present_function
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -64,14 +64,16 @@ class PairPotential(Potential):
                  mixing: str | Mapping[str, str] | None = None, types: Any = None, **params: Any):
         where = type(self).__name__
         self.name = name or self.default_name
-        self.cutoff, self.switch = (None if x is None else float(x) for x in (cutoff, switch))
+        self.cutoff = None if cutoff is None else float(cutoff)
+        self.switch = None if switch is None else float(switch)
         self.shift = bool(shift)
-        if cutoff is not None:
+        if self.cutoff is None:
+            if switch is not None or shift:
+                raise ValueError(f"{where}: switch and shift need a cutoff")
+        else:
             check.positive(self.cutoff, f"{where}: cutoff", "nm")
-        if cutoff is None and (switch is not None or shift):
-            raise ValueError(f"{where}: switch and shift need a cutoff")
-        if switch is not None and not 0 < self.switch < self.cutoff:
-            raise ValueError(f"{where}: switch must lie between 0 and the cut-off {cutoff} nm, got {switch}")
+            if self.switch is not None and not 0 < self.switch < self.cutoff:
+                raise ValueError(f"{where}: switch must lie between 0 and the cut-off {cutoff} nm, got {switch}")
         self.types = None if types is None else as_indices(types, f"{where}: types").reshape(-1)
         self.params, self.rules = {}, {}
         names = self.function.names[1:]
@@ -79,7 +81,7 @@ class PairPotential(Potential):
             raise TypeError(f"{where}: parameters must be {', '.join(names) or 'none'}, got {', '.join(unknown)}")
         if isinstance(mixing, Mapping) and (unknown := [n for n in mixing if n not in names]):
             raise TypeError(f"{where}: mixing must name some of {', '.join(names)}, got {', '.join(unknown)}")
-        defaults = {p.name: p.default for p in self.function._signature.parameters.values() if p.default is not p.empty}
+        defaults = {p.name: p.default for p in arguments(self.function) if p.default is not p.empty}
         for n in names:
             if n not in params and n not in defaults:
                 raise TypeError(f"{where}: parameter {n} is missing (parameters: {', '.join(names)})")
@@ -155,6 +157,7 @@ class PairPotential(Potential):
         """Largest absolute first and second derivative of the energy at the cut-off, over a sample of pairs: what
         missed pairs cost.
         """
+        assert self.cutoff is not None
         lengths = [len(self.params[k]) for k, rule in self.rules.items() if rule not in ("same", "table")]
         n = max([*lengths, 1 if self.types is None else len(self.types)])
         i, j = np.random.default_rng(0).integers(0, n, (2, 1000))
@@ -293,7 +296,7 @@ def pair_potential(function: Callable | None = None, *, name: str | None = None)
                 f"{own.__name__}: an argument must not be called {taken[0]!r}, which the potential needs itself"
             )
         keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters = [p.replace(kind=keyword) for p in list(own._signature.parameters.values())[1:]]
+        parameters = [p.replace(kind=keyword) for p in arguments(own)]
         parameters += [p for p in inspect.signature(PairPotential).parameters.values() if p.kind is keyword]
         return potential_class(PairPotential, own, default_name=name or own.__name__,
                                __signature__=inspect.Signature(parameters))

@@ -196,8 +196,9 @@ class TermPotential(Potential):
                                  f"{values[np.argmax(np.abs(values))]:g} (np.radians)")
 
     def plan(self, engine):
-        if self.compiled is not None:
-            return type(self).compiled(self, engine)
+        compiled = type(self).compiled
+        if compiled is not None:
+            return compiled(self, engine)
         function = present_function(self)
         params = np.stack([self.params[n] for n in function.names[1:]],
                           axis=1) if self.params else np.zeros((len(self.atoms), 1))
@@ -234,6 +235,12 @@ def present_function(potential: Any) -> Elementwise:
     return potential.function
 
 
+def arguments(function: Elementwise) -> list[inspect.Parameter]:
+    """The parameters of a potential's function, without the distance or angle that comes first."""
+    assert function._signature is not None
+    return list(function._signature.parameters.values())[1:]
+
+
 def indices(where: str, atoms: Any, k: int) -> np.ndarray:
     given = np.asarray(atoms)
     if given.size == 0:
@@ -254,7 +261,7 @@ def _parameters(where: str, function: Elementwise, given: dict[str, Any], m: int
     unknown = [n for n in given if n not in names]
     if unknown:
         raise TypeError(f"{where}: parameters must be {', '.join(names) or 'none'}, got {', '.join(unknown)}")
-    defaults = {p.name: p.default for p in function._signature.parameters.values() if p.default is not p.empty}
+    defaults = {p.name: p.default for p in arguments(function) if p.default is not p.empty}
     params = {}
     for n in names:
         if n not in given and n not in defaults:
@@ -286,7 +293,7 @@ def _decorator(kind: Kind, function: Callable | None, name: str | None, compiled
                                    inspect.Parameter("atoms", inspect.Parameter.POSITIONAL_OR_KEYWORD),
                                    inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None),
                                    *[p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-                                     for p in list(own._signature.parameters.values())[1:]]]))
+                                     for p in arguments(own)]]))
 
     return decorate if function is None else decorate(function)
 

@@ -47,16 +47,15 @@ class H5MD(Reporter):
 
     def open(self, sim: SimulationLike) -> None:
         """Open a new file, or continue after the frames that existed when the state was saved."""
-        known = sim.files.get(self.path)
         exists = os.path.exists(self.path)
+        known = sim.files.get(self.path) if exists else None
         if known is None and exists and sim.resumed_from is not None:
             raise self._error(f"exists, but was not being written when {sim.resumed_from!r} was saved "
                               "(move it away, or choose another path)")
         try:
-            new = known is None or not exists
-            self._staged = StagedFile(self.path, new)
-            self._file = self._h5py.File(self._staged, "w" if new else "r+")
-            if new:
+            self._staged = StagedFile(self.path, known is None)
+            self._file = self._h5py.File(self._staged, "w" if known is None else "r+")
+            if known is None:
                 self._begin(sim)
                 known = 0
             else:

@@ -110,10 +110,10 @@ def _close(reporters, error):
             r.close()
         except Exception as problem:  # noqa: BLE001  every reporter is closed before the first error is raised
             failed.append((r, problem))
-    for r, problem in failed:
+    for r, fault in failed:
         if error is not None:
-            error.add_note(f"{type(r).__name__}: could not be closed: {problem}")
+            error.add_note(f"{type(r).__name__}: could not be closed: {fault}")
         else:
-            error = problem
+            error = fault
     if failed and error is failed[0][1]:
         raise error

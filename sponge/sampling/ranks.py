@@ -43,7 +43,9 @@ class Ranks:
 
     def __init__(self, n: int, comm: Any = None):
         self._comm = mpi.world("replicas") if comm is None else comm
-        self.rank, self.size = (self._comm.Get_rank(), self._comm.Get_size()) if self._comm is not None else (0, 1)
+        self.rank, self.size = 0, 1
+        if self._comm is not None:
+            self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
         if self.size > n:
             raise ValueError(
                 f"replicas: there must be at least as many replicas as MPI ranks, got {n} replicas on {self.size} ranks"

@@ -17,7 +17,7 @@ from ..engine.program import Phase
 from ..run.sampling_method import Sampling
 from ..units import GAS_CONSTANT
 from .history import ITERATE, OBSERVE, PRODUCE, History
-from .ladder_weights import ESTIMATORS, LadderWeights, approximate, from_mean_energies
+from .ladder_weights import ESTIMATORS, approximate, from_mean_energies
 from .reweighting import LadderReweighting, count_round_trips, mean_probabilities
 from .sits_kernels import factor, record
 from .sits_sharing import Sharing
@@ -116,7 +116,7 @@ class SITS(Sampling):
         self._biased, self._online = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._history = History(len(self._log_n), self.cross, self.block + 2)
         self._used = 0  # records that the estimator has seen, or will not see
-        self._learner: LadderWeights | None = None
+        self._learner: Any = None  # a LadderWeights
         self._sharing: Sharing | None = None
         self._engine: Engine | None = None
         self._found: tuple[tuple[int, int], LadderReweighting] | None = None
@@ -470,8 +470,10 @@ class SITS(Sampling):
 
     def _present_energy(self):
         here = self._engine
+        assert here is not None
         engine = Engine(here.system, here.precision, sampling=[self])
         engine.compute(here.positions, here.box if here.periodic else None)
+        assert engine.split is not None
         return float(engine.split.energies[0] + self.cross * engine.split.energies[1])
 
     # -- restarts and walkers

@@ -238,7 +238,7 @@ class _Window(Sampling):
         self._held = self.centre.copy()  # at; elsewhere than `centre` while it is pulled
         self._offset, self._span = np.zeros(len(cvs)), np.zeros(2, np.int64)
         self._buffer = np.zeros((slots, len(cvs)))
-        self._evaluations = weakref.WeakKeyDictionary()
+        self._evaluations: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._taken = 0  # the last state that was
 
     def check(self, system, integrator):

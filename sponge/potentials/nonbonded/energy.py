@@ -97,7 +97,7 @@ def pair_energies(form: Form, params: dict[str, Any], i: Any, j: Any, types: Any
     else:
         e = qq / r
     lj = _lennard_jones(form, params, i, j, types, r2)
-    if form.switch is not None:
+    if form.switch is not None and form.cutoff is not None:
         x = np.maximum((r - form.switch) / (form.cutoff - form.switch), 0.0)
         lj = lj * (1 + x**3 * (-10 + x * (15 - 6 * x)))
     return e + lj
@@ -210,6 +210,7 @@ def reciprocal(form: Form, params: dict[str, Any], positions: Any, box: Any) -> 
 def long_range_dispersion(form: Form, params: dict[str, Any], types: Any) -> Any:
     """Mean Lennard-Jones energy beyond the cut-off (and of what the switch takes away) times the volume."""
     rc = form.cutoff
+    assert rc is not None
     w12, w6 = 1 / (9 * rc**9), 1 / (3 * rc**3)
     if form.switch is not None:
         more12, more6 = _lost_by_switch(form.switch, rc)
@@ -227,6 +228,7 @@ def jump_at_cutoff(form: Form, params: dict[str, Any], types: Any) -> Any:
     """
     if form.switch is not None:
         return 0.0
+    assert form.cutoff is not None
     sum12, sum6 = _mean_sums(form, params, types)
     return 16 * np.pi / 3 * (sum12 / form.cutoff**9 - sum6 / form.cutoff**3)
 

@@ -151,11 +151,11 @@ class PairForm:
                 f"+ d2 * {n(1 / 6)}))))",
             ]
             d2 = (a * rc) ** 2
+            squared = "size * size" if self.mixing == "lorentz_berthelot" else "size"
             left = (1 - np.exp(-d2) * (1 + d2 + d2 * d2 / 2)) / rc**6
-            scale = 2.0 if self.mixing == "lorentz_berthelot" else None
             energy += [
                 f"u_lj = u_lj + {n(1 / 64)} * mesh * ({n(1.0)} - gauss * ({n(1.0)} + d2 * ({n(1.0)} + d2 * {n(0.5)})))",
-                f"at_cutoff = size * size * {n(4 / rc**2)}" if scale else f"at_cutoff = size * {n(4 / rc**2)}",
+                f"at_cutoff = {squared} * {n(4 / rc**2)}",
                 "at_cutoff = at_cutoff * at_cutoff * at_cutoff",
                 f"u_lj = u_lj + {n(4.0)} * i[{k + 1}] * j[{k + 1}] * at_cutoff * ({n(1.0)} - at_cutoff)"
                 f" - {n(left)} * (i[{k + 2}] * j[{k + 2}])",

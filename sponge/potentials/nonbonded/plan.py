@@ -96,7 +96,7 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
     parts, updates = [], []
     split = engine.split if engine.split is not None and engine.split.reciprocal else None
     as_solute = split is not None and split.whole
-    whole: Any = split.always if as_solute else engine  # for reciprocal sums
+    whole: Any = split.always if split is not None and split.whole else engine  # for reciprocal sums
     mesh: Any = PME if split is None or as_solute else SplitPME
     coulomb_sum: PME | Ewald | None = None
     dispersion_sum: PME | None = None

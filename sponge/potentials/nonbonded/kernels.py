@@ -33,6 +33,7 @@ saves two thirds of the shuffles of a sum per pair, which would be a fifth of th
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,44 +85,65 @@ def _add_quarters(force, at, v):
 
 
 @template
+def _three(force, at, x, y, z):
+    """Add the sums of the quarters of three vectors to the rows of a first cluster."""
+    _add_quarters(force, at, x)
+    _add_quarters(force, at + 16, y)
+    _add_quarters(force, at + 32, z)
+
+
+@template
+def _place(cluster, origin, clusters):
+    """Index of a cluster's lanes among the sums of a chunk, whose window may run over the end."""
+    at = cluster - origin
+    return 48 * (at + clusters * (at < 0))
+
+
+@template
+def _image(xs, i, shifts, s, real):
+    """Coordinates of a first cluster, shifted by a vector of the lattice."""
+    return (first(xs, 16 * i) + real(shifts[3 * s]), first(xs, 16 * i + 4) + real(shifts[3 * s + 1]),
+            first(xs, 16 * i + 8) + real(shifts[3 * s + 2]))
+
+
+@template
+def _separation(ix, iy, iz, xs, j):
+    """Differences to the atoms of a second cluster, and their squared lengths."""
+    dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
+    return dx, dy, dz, simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
+
+
+@template
+def _within(r2, c, mask, k, plain_end):
+    """The pairs of an entry that count: within the cut-off, and not masked; only masked pairs have bits."""
+    bits = simd.load_scalar(mask, k) if k >= plain_end else np.int32(-1)
+    return (r2 < c[0]) & simd.from_bits(np.uint64(bits), 16)
+
+
+@template
+def _force(force, inside, r2, pi, pj, c, zero, u):
+    return simd.select(inside, force(r2, pi, pj, c), zero), u
+
+
+@template
+def _force_and_energy(energy, inside, r2, pi, pj, c, zero, u):
+    du, f = energy(r2, pi, pj, c)
+    return simd.select(inside, f, zero), u + simd.select(inside, du, zero)
+
+
+@template
 def _run(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c, load,
-         force):
+         force, evaluate):
     """One run of an entry: forces on its first cluster are returned, those on the second go to `total`."""
     zero = simd.splat(total.dtype.type(0), 16)
     for k in range(begin, end):
         j = np.int64(simd.load_scalar(pair, k))
-        at = j - origin
-        at = 48 * (at + clusters * (at < 0))
-        dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
-        r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
+        at = _place(j, origin, clusters)
+        dx, dy, dz, r2 = _separation(ix, iy, iz, xs, j)
         inside = r2 < c[0]
         if masked:
             inside = inside & simd.from_bits(np.uint64(simd.load_scalar(mask, k)), 16)
-        s = simd.select(inside, force(r2, pi, load(params, j, second), c), zero)
-        simd.store(total, at, simd.fma(-s, dx, simd.load(total, at, 16)))
-        simd.store(total, at + 16, simd.fma(-s, dy, simd.load(total, at + 16, 16)))
-        simd.store(total, at + 32, simd.fma(-s, dz, simd.load(total, at + 32, 16)))
-        fx, fy, fz = simd.fma(s, dx, fx), simd.fma(s, dy, fy), simd.fma(s, dz, fz)
-    return fx, fy, fz, u
-
-
-@template
-def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c,
-              load, energy):
-    """As `_run`, with the energy, which is added to `u`."""
-    zero = simd.splat(total.dtype.type(0), 16)
-    for k in range(begin, end):
-        j = np.int64(simd.load_scalar(pair, k))
-        at = j - origin
-        at = 48 * (at + clusters * (at < 0))
-        dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
-        r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
-        inside = r2 < c[0]
-        if masked:
-            inside = inside & simd.from_bits(np.uint64(simd.load_scalar(mask, k)), 16)
-        du, f = energy(r2, pi, load(params, j, second), c)
-        s = simd.select(inside, f, zero)
-        u = u + simd.select(inside, du, zero)
+        s, u = evaluate(force, inside, r2, pi, load(params, j, second), c, zero, u)
         simd.store(total, at, simd.fma(-s, dx, simd.load(total, at, 16)))
         simd.store(total, at + 16, simd.fma(-s, dy, simd.load(total, at + 16, 16)))
         simd.store(total, at + 32, simd.fma(-s, dz, simd.load(total, at + 32, 16)))
@@ -132,7 +154,7 @@ def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, tota
 @template
 def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums,
           blocks,
-          rows, flags, constants, load, run, f, f_plain, with_energy):
+          rows, flags, constants, load, evaluate, f, f_plain, with_energy):
     if flags[ENERGY]:
         return
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
@@ -144,22 +166,16 @@ def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_tou
     u_sum = 0.0
     for e in range(n_entries[chunk]):
         i, s = np.int64(mine[e, I]), np.int64(mine[e, SHIFT])
-        ix = first(xs, 16 * i) + real(shifts[3 * s])
-        iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
-        iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
+        ix, iy, iz = _image(xs, i, shifts, s, real)
         p = load(params, i, first)
         fx, fy, fz, u = zero, zero, zero, zero
-        fx, fy, fz, u = run(pair, mask, mine[e, START], mine[e, LJ_END], False, origin, clusters, xs, params, total,
-                            ix, iy, iz, p, fx, fy, fz, u, c, load, f)
-        fx, fy, fz, u = run(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params, total,
-                            ix, iy, iz, p, fx, fy, fz, u, c, load, f_plain)
-        fx, fy, fz, u = run(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total,
-                            ix, iy, iz, p, fx, fy, fz, u, c, load, f)
-        at = i - origin
-        at = 48 * (at + clusters * (at < 0))
-        _add_quarters(total, at, fx)
-        _add_quarters(total, at + 16, fy)
-        _add_quarters(total, at + 32, fz)
+        fx, fy, fz, u = _run(pair, mask, mine[e, START], mine[e, LJ_END], False, origin, clusters, xs, params, total,
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f, evaluate)
+        fx, fy, fz, u = _run(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params, total,
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f_plain, evaluate)
+        fx, fy, fz, u = _run(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total,
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f, evaluate)
+        _three(total, _place(i, origin, clusters), fx, fy, fz)
         if with_energy:
             u_sum += simd.sum(u)
     if with_energy:
@@ -174,7 +190,7 @@ def force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, 
     """Forces of a chunk; `force_plain` is for pairs of clusters one of which has no Lennard-Jones parameters."""
     _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums,
           blocks,
-          rows, flags, constants, load, _run, force, force_plain, False)
+          rows, flags, constants, load, _force, force, force_plain, False)
 
 
 @template
@@ -184,7 +200,7 @@ def force_energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, to
     """Forces as `force_loop` sums them, bit for bit, and the energy, without the virial, into rows[chunk]."""
     _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums,
           blocks,
-          rows, flags, constants, load, _run_both, energy, energy_plain, True)
+          rows, flags, constants, load, _force_and_energy, energy, energy_plain, True)
 
 
 @template
@@ -202,20 +218,15 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
     u_sum, xx_sum, yy_sum, zz_sum, xy_sum, xz_sum, yz_sum = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for e in range(n_entries[chunk]):
         i, s = np.int64(mine[e, I]), np.int64(mine[e, SHIFT])
-        ix = first(xs, 16 * i) + real(shifts[3 * s])
-        iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
-        iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
+        ix, iy, iz = _image(xs, i, shifts, s, real)
         p = load(params, i, first)
         fx, fy, fz, u = zero, zero, zero, zero
         xx, yy, zz, xy, xz, yz = zero, zero, zero, zero, zero, zero
         for k in range(mine[e, START], mine[e, END]):
             j = np.int64(simd.load_scalar(pair, k))
-            at = j - origin
-            at = 48 * (at + clusters * (at < 0))
-            dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
-            r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
-            bits = simd.load_scalar(mask, k) if k >= mine[e, PLAIN_END] else np.int32(-1)  # only masked pairs have bits
-            inside = (r2 < c[0]) & simd.from_bits(np.uint64(bits), 16)
+            at = _place(j, origin, clusters)
+            dx, dy, dz, r2 = _separation(ix, iy, iz, xs, j)
+            inside = _within(r2, c, mask, k, mine[e, PLAIN_END])
             du, f = energy(r2, p, load(params, j, second), c)
             f = simd.select(inside, f, zero)
             u = u + simd.select(inside, du, zero)
@@ -226,11 +237,7 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
             fx, fy, fz = fx + gx, fy + gy, fz + gz
             xx, yy, zz = simd.fma(gx, dx, xx), simd.fma(gy, dy, yy), simd.fma(gz, dz, zz)
             xy, xz, yz = simd.fma(gx, dy, xy), simd.fma(gx, dz, xz), simd.fma(gy, dz, yz)
-        at = i - origin
-        at = 48 * (at + clusters * (at < 0))
-        _add_quarters(total, at, fx)
-        _add_quarters(total, at + 16, fy)
-        _add_quarters(total, at + 32, fz)
+        _three(total, _place(i, origin, clusters), fx, fy, fz)
         u_sum += simd.sum(u)
         xx_sum += simd.sum(xx)
         yy_sum += simd.sum(yy)
@@ -263,19 +270,14 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
     zero = simd.splat(real(0), 16)
     for e in range(n_entries[chunk]):
         i, s = np.int64(mine[e, I]), np.int64(mine[e, SHIFT])
-        ix = first(xs, 16 * i) + real(shifts[3 * s])
-        iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
-        iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
+        ix, iy, iz = _image(xs, i, shifts, s, real)
         p = load(params, i, first)
         ga, gb, gc = zero, zero, zero
         for k in range(mine[e, START], mine[e, END]):
             j = np.int64(simd.load_scalar(pair, k))
-            at = j - origin
-            at = 48 * (at + clusters * (at < 0))
-            dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
-            r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
-            bits = simd.load_scalar(mask, k) if k >= mine[e, PLAIN_END] else np.int32(-1)  # only masked pairs have bits
-            inside = (r2 < c[0]) & simd.from_bits(np.uint64(bits), 16)
+            at = _place(j, origin, clusters)
+            dx, dy, dz, r2 = _separation(ix, iy, iz, xs, j)
+            inside = _within(r2, c, mask, k, mine[e, PLAIN_END])
             own, other = gradient(r2, p, load(params, j, second), c)
             ga = ga + simd.select(inside, own[0], zero)
             gb = gb + simd.select(inside, own[1], zero)
@@ -283,11 +285,7 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
             simd.store(total, at + 16, simd.load(total, at + 16, 16) + simd.select(inside, other[1], zero))
             gc = gc + simd.select(inside, own[2], zero)
             simd.store(total, at + 32, simd.load(total, at + 32, 16) + simd.select(inside, other[2], zero))
-        at = i - origin
-        at = 48 * (at + clusters * (at < 0))
-        _add_quarters(total, at, ga)
-        _add_quarters(total, at + 16, gb)
-        _add_quarters(total, at + 32, gc)
+        _three(total, _place(i, origin, clusters), ga, gb, gc)
     _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
     give_slot(sums, row)
 
@@ -423,4 +421,4 @@ class PairPlan(Plan):
     @property
     def gradient_sums(self) -> np.ndarray:
         """Derivatives by the first three parameters of each slot [slots, 3]."""
-        return sum(self._sums).reshape(-1, 4, 4)[:, :3].swapaxes(1, 2).reshape(-1, 3)
+        return reduce(np.add, self._sums).reshape(-1, 4, 4)[:, :3].swapaxes(1, 2).reshape(-1, 3)

@@ -64,7 +64,7 @@ class Potential(Sealed):
     images: bool = True
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
-        """Energy in kJ/mol: pure NumPy code that the core can trace, and the definition of what is right.
+        """Energy in kJ/mol: pure NumPy code that the core can trace; kernels must agree with it.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class Potential(Sealed):
         """Raise ValueError or a subclass if the potential does not fit the system."""
 
     def check_params(self) -> None:
-        """Bring `params` to float64 arrays; raise ValueError if their names or shapes are no longer those of the first
+        """Bring `params` to float64 arrays; raise ValueError if their names or shapes differ from those of the first
         call.
         """
         for key, value in self.params.items():

@@ -1,4 +1,4 @@
-"""What the parts of a simulation see of the system and of the simulation that they serve, for annotations.
+"""Protocols of the system and the simulation, for annotations in modules below them.
 
 `System` and `Simulation` fulfil these protocols. Modules below them name the protocol, so that imports point down only.
 """

@@ -49,7 +49,7 @@ class System(Sealed):
     exclusions : (m, 2) int
         Pairs of atoms that no pair potential acts between.
     remove_com_motion : bool
-        Whether runs take out the motion of the centre of mass.
+        Remove the motion of the centre of mass during runs.
 
     Attributes
     ----------
@@ -291,7 +291,7 @@ class System(Sealed):
 
     @property
     def density(self) -> float:
-        """In g/cm^3."""
+        """Density in g/cm^3."""
         if self.box is None:
             raise ValueError("system: density needs a box")
         return float(self.masses.sum() / boxes.volume(self.box) * units.DENSITY)

@@ -70,7 +70,7 @@ def ladder(lowest: float, highest: float, n: int, spacing: Literal["geometric", 
     lowest, highest : float, K
         Ends of the range.
     n : int
-        How many.
+        Number of temperatures.
     spacing : {"geometric", "linear"}
         Neighbours with equal ratios, between which a system of constant heat capacity overlaps equally well everywhere,
         or with equal differences.

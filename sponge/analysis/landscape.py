@@ -211,9 +211,9 @@ def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, 
     temperature : float, K
         Temperature of the samples.
     bins : int
-        In each direction.
+        Number of bins in each direction.
     blocks : int, optional
-        In place of that choice: how many, in all series together.
+        Number of blocks over all series, in place of that choice.
 
     Examples
     --------

@@ -77,7 +77,7 @@ def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60,
         Ends of the bins of what is not periodic, from the least to the greatest x when left out. Samples outside count
         for none of them: p is that within the limits.
     blocks : int, optional
-        How many, in place of a choice by the correlation of x.
+        Number of blocks. Defaults to a choice by the correlation of x.
 
     Examples
     --------

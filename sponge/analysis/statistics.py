@@ -21,7 +21,7 @@ class Mean:
     value, error : float
         Mean and its standard error.
     inefficiency : float
-        So many samples count as one independent one.
+        Number of samples that count as one independent sample.
     """
 
     value: float

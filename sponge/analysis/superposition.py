@@ -65,7 +65,7 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
         Molecules must be whole.
     reference : (n, 3) array
     atoms : array of int or bool, optional
-        Those that are to fit; all atoms are moved.
+        Atoms that are fitted; all atoms are moved.
     weights : (atoms,) array, optional
         Such as masses. Equal by default.
 
@@ -102,7 +102,7 @@ def rmsd(positions: Any, reference: Any, atoms: Any = None, *, fit: bool = True,
     reference : (n, 3) array
     atoms : array of int or bool, optional
     fit : bool
-        Whether each frame is superposed first, see `superpose`.
+        Superpose each frame first, see `superpose`.
     weights : (atoms,) array, optional
 
     Examples

@@ -121,14 +121,14 @@ def ramachandran(positions: Any, topology: Topology, *, boxes: Any = None) -> Ra
     ----------
     positions : (frames, n, 3) array
     topology : Topology
-        With bonds.
+        Must have bonds.
     boxes : optional
         As for `dihedrals`.
 
     Raises
     ------
     ValueError
-        If there is no such residue.
+        If no residue has both torsions.
     """
     positions = as_positions("ramachandran", positions)
     if positions.shape[1] != topology.n:

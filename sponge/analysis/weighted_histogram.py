@@ -41,7 +41,7 @@ def weighted_histogram(index: np.ndarray, weights: np.ndarray, bins: int, slow: 
     slow : sequence of (samples, series) array
         Blocks are so long that the weighted means of these are uncorrelated from block to block.
     blocks : int, optional
-        In place of that choice: how many, in all series together.
+        Number of blocks over all series, in place of that choice.
 
     Returns
     -------

@@ -30,7 +30,7 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
     structure : Structure
     ph : float
     missing_atoms : bool
-        Whether missing heavy atoms, terminal oxygens included, are added first (needs PDBFixer).
+        Add missing heavy atoms first, terminal oxygens included (needs PDBFixer).
     forcefield : sequence of names or paths, optional
         With which hydrogens are relaxed; needed for residues that are not standard. Also adds its virtual sites.
 

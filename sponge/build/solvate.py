@@ -53,7 +53,7 @@ def solvate(
     positive, negative : str
         Kinds of the ions that are added.
     neutralize : bool
-        Whether ions are added until the box has no charge.
+        Add ions until the box is neutral.
     seed : int
         Seed of the random positions of the ions.
 

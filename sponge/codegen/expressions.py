@@ -192,7 +192,7 @@ def parse(text: str, where: str, variables: Collection[str] | None = None,
     text : str
         In the syntax of OpenMM: definitions that follow, separated by semicolons, hold for what stands to their left.
     where : str
-        How errors begin.
+        Prefix of error messages.
     variables : collection of str, optional
         Names that may occur. Defaults to any.
     functions : dict of str to int, optional
@@ -201,7 +201,7 @@ def parse(text: str, where: str, variables: Collection[str] | None = None,
     Raises
     ------
     FileFormatError
-        If the text is no such expression, has names or functions that are not known, or is too long or too deep.
+        If the text is not a valid expression, uses unknown names or functions, or is too long or too deep.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def canonical(expression: Expression, algebra: Algebra, values: Mapping[str, Ter
     expression : Expression
     algebra : Algebra
     values : dict of str to Term, optional
-        What stands for variables. Defaults to inputs of their names.
+        Terms that replace variables. Defaults to inputs of their names.
     """
     found: list[Term] = []
     for kind, *arguments in expression.nodes:

@@ -256,7 +256,7 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: 
     function : Elementwise
         As made by `core.elementwise`.
     outputs : sequence of Output
-        What to compute.
+        Values to compute.
     arguments : sequence of str, optional
         Names of the vectors. Defaults to those of the function's arguments. The lines name their own v0, v1, ...
     known : mapping of str to str, optional

@@ -75,13 +75,13 @@ def constrain(
     kind : {None, "h-bonds", "all-bonds", "h-angles"}
         Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
     rigid_water : bool
-        Whether waters are rigid whatever `kind` says.
+        Keep waters rigid, whatever `kind` says.
 
     Returns
     -------
     constraints : Constraints
     free_bonds, free_angles : bool array
-        Those that keep their potential.
+        Bonds that keep their potential.
     """
     if kind not in CONSTRAINTS:
         raise ValueError(f"constraints: must be one of {', '.join(map(repr, CONSTRAINTS))}, got {kind!r}")

@@ -39,7 +39,7 @@ class Solver:
     ----------
     engine : Engine
     masses : (n,) float, optional
-        What the constraint forces divide their displacements by. Defaults to the engine's masses.
+        Masses by which the displacements of constraint forces are divided. Defaults to the engine's.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ class Contraction:
     ----------
     c : float
     steps : int
-        How many will be made: stacks of a word are put aside when they could be full.
+        Number of steps to be made: stacks of a word are put aside when they could be full.
     shape : tuple
         Shape of the numbers.
     """

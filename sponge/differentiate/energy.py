@@ -33,7 +33,7 @@ def explicit_energy(system: System) -> Callable[..., Any]:
     Parameters
     ----------
     system : System
-        As it is now: its options, exclusions and grids (those for its box) are taken over.
+        Its options, exclusions and grids (those for its box) are copied; later changes have no effect.
 
     Returns
     -------

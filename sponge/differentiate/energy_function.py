@@ -32,7 +32,7 @@ def energy_function(system: SystemLike, names: Iterable[str] | None = None) -> E
     Parameters
     ----------
     system : System
-        As it is now: later changes of the system do not reach the function.
+        The function keeps a copy: later changes of the system have no effect on it.
     names : iterable of str, optional
         The potentials. Defaults to all.
 

@@ -41,7 +41,7 @@ class Observable:
         Takes the mean over frames to the quantity that is meant, such as a dielectric constant; the mean itself when
         left out.
     of_params : bool
-        Whether `frame` looks at the parameters, or at positions and box only.
+        True if `frame` depends on the parameters, not on positions and box only.
     name : str
     """
 

@@ -53,7 +53,7 @@ class Calculator(_Base):
     def calculate(
         self, atoms: Any = None, properties: Any = ("energy",), system_changes: Any = _ase.all_changes
     ) -> None:
-        """As ASE calls it; stress is there for periodic systems."""
+        """Called by ASE. Stress is available for periodic systems."""
         super().calculate(atoms, properties, system_changes)
         if len(self.atoms) != self.system.n:
             raise ValueError(f"Calculator: the system has {self.system.n} atoms, got {len(self.atoms)}")

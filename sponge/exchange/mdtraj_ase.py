@@ -33,7 +33,7 @@ def to_mdtraj(system: SystemLike, positions: Any = None) -> Any:
     ImportError
         If MDTraj is not installed.
     ValueError
-        If there are no positions, or of another number of atoms.
+        If positions are missing, or have another number of atoms.
     """
     mdtraj = optional.need("mdtraj", "to_mdtraj", "md")
     element = optional.need("mdtraj.core.element", "to_mdtraj", "md")
@@ -76,7 +76,7 @@ def to_ase(system: SystemLike, positions: Any = None) -> Any:
     ImportError
         If ASE is not installed.
     ValueError
-        If there are no positions, or of another number of atoms.
+        If positions are missing, or have another number of atoms.
     """
     ase = optional.need("ase", "to_ase", "md")
     optional.need("ase.units", "to_ase", "md")

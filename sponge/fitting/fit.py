@@ -56,7 +56,7 @@ class Fit:
         Values reached for the targets, by name.
     history : list of Round
     converged : bool
-        Whether the last step was within `tolerance` or twice the errors.
+        True if the last step was within `tolerance` or twice the errors.
     """
 
     system: System

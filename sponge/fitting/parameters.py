@@ -37,7 +37,7 @@ class Parameters:
     start : dict of str to array
         The parameters at the beginning.
     size : int
-        How many numbers these are. The fit works with a vector u of them: exp(u) times the start for positive
+        Number of values. The fit works with a vector u of them: exp(u) times the start for positive
         parameters, u times the size of the start more than it for others.
     """
 

@@ -56,7 +56,7 @@ class Problem:
         return Observable(_with_params(observable.frame, self.parameters), observable.of_mean, True, observable.name)
 
     def finals(self, means):
-        """All targets' quantities in one vector, from the means of the observables."""
+        """Return all targets' quantities in one vector, from the means of the observables."""
         return np.concatenate([np.reshape(o.final(m), (-1,)) for o, m in zip(self.observables, means, strict=True)])
 
     def at(self, u):

@@ -31,7 +31,7 @@ def find_terms(
     topology : Topology
         Names the atoms in errors.
     needed : bool
-        Whether a term without parameters is an error.
+        Raise an error for a term without parameters.
 
     Raises
     ------

@@ -64,7 +64,7 @@ def create_system(
     constraints : {None, "h-bonds", "all-bonds", "h-angles"}
         Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
     rigid_water : bool
-        Whether waters are rigid whatever `constraints` says.
+        Keep waters rigid, whatever `constraints` says.
     hydrogen_mass : float, optional
         Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional

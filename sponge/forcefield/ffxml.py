@@ -88,7 +88,7 @@ class ForceField:
     Raises
     ------
     FileFormatError
-        If a file is no force field, contradicts another, or asks for what is not supported; the message names file and
+        If a file is not a force field, contradicts another, or needs an unsupported feature; the message names file and
         element.
 
     Examples

@@ -87,7 +87,7 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
     pairs : (m, 2) int
         Atoms three bonds apart.
     options
-        Of `Nonbonded`.
+        Options of `Nonbonded`.
     """
     from ..potentials.nonbonded.nonbonded import Nonbonded
     from ..potentials.pair14 import pair14

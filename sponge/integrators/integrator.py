@@ -62,7 +62,7 @@ class Integrator:
         raise NotImplementedError
 
     def prepare(self, engine: Engine) -> None:
-        """To be called before a run, and whenever positions, box or potentials have been changed from outside."""
+        """Prepare a run; also called whenever positions, box or potentials have been changed from outside."""
         engine.flags[FORCES_STALE] = 1
 
     def heat(self, engine: Engine) -> float:

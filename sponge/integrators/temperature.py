@@ -35,12 +35,12 @@ def degrees_of_freedom(system: System) -> int:
 
 
 def kinetic_energy(masses: np.ndarray, velocities: np.ndarray) -> float:
-    """In kJ/mol, from masses [n] in dalton and velocities [n, 3] in nm/ps."""
+    """Kinetic energy in kJ/mol, from masses [n] in dalton and velocities [n, 3] in nm/ps."""
     return 0.5 * float(np.einsum("i,ia,ia->", masses, velocities, velocities))
 
 
 def temperature(system: System, velocities: np.ndarray) -> float:
-    """In K: twice the kinetic energy over R and the degrees of freedom."""
+    """Temperature in K: twice the kinetic energy over R and the degrees of freedom."""
     return 2 * kinetic_energy(system.masses, velocities) / (units.GAS_CONSTANT * degrees_of_freedom(system))
 
 

@@ -161,7 +161,7 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     checkpoint : path-like, optional
         Written after every epoch. If the file exists, training resumes from it, bit for bit.
     progress : bool
-        Whether to show a bar.
+        Show a progress bar.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     ValueError
         If options or data make no sense.
     FloatingPointError
-        If the loss is no longer finite.
+        If the loss becomes non-finite.
     CheckpointError
         If the checkpoint belongs to another training.
 

@@ -324,13 +324,13 @@ def load_amber(
     positions, velocities : (n, 3) array, nm and nm/ps, optional
         As from `amber_files.read_restart`.
     box : (3, 3) array, optional
-        In place of the file's, if the file says that there is one.
+        Replaces the file's box, if the topology is periodic.
     method : str, optional
         Method of `Nonbonded`. Defaults to "pme" in a box and "none" without one.
     constraints : {None, "h-bonds", "all-bonds", "h-angles"}
         Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
     rigid_water : bool
-        Whether waters are rigid whatever `constraints` says.
+        Keep waters rigid, whatever `constraints` says.
     hydrogen_mass : float, optional
         Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional

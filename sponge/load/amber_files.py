@@ -129,7 +129,7 @@ class Prmtop:
     Raises
     ------
     FileFormatError
-        If this is no prmtop, or a section does not hold as many entries as the file says.
+        If the file is not a prmtop, or a section does not hold as many entries as the file says.
     """
 
     def __init__(self, path: str | Path):

@@ -60,7 +60,7 @@ def load_charmm(
     method, constraints, rigid_water, hydrogen_mass
         As for `load_amber`.
     **options
-        Of `Nonbonded`.
+        Options of `Nonbonded`.
 
     Raises
     ------

@@ -23,9 +23,9 @@ def documented(*files: str | Path, options: bool = False) -> Iterator[None]:
     Parameters
     ----------
     *files : str or Path
-        What is read inside.
+        Files that are read inside.
     options : bool
-        Whether the caller has given options, which may be what a plain ValueError is about; then it is left as it is.
+        True if the caller has given options: a plain ValueError may be about one, and is passed on unchanged.
     """
     where = ", ".join(map(str, files))
     try:

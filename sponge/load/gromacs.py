@@ -70,7 +70,7 @@ def load_gromacs(
     constraints : {None, "h-bonds", "all-bonds", "h-angles"}
         Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X. The file's own constraints always hold.
     rigid_water : bool
-        Whether waters are rigid whatever `constraints` says; False defines FLEXIBLE.
+        Keep waters rigid, whatever `constraints` says; False defines FLEXIBLE.
     hydrogen_mass : float, optional
         Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
     **options

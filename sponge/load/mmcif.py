@@ -67,7 +67,7 @@ def read_mmcif(
     gemmi = optional.need("gemmi", "read_mmcif", "md")
     where = str(path)
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{where}: there is no such file")
+        raise FileNotFoundError(f"{where}: the file does not exist")
     try:
         block = gemmi.cif.read(where)[0]
         structure = gemmi.make_structure_from_block(block)

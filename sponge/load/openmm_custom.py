@@ -33,7 +33,7 @@ _MOST_TYPES = 2000  # of particles that differ in their parameters: tables of pa
 
 
 def children(force: ET.Element, tag: str) -> list[ET.Element]:
-    """The entries of a section; none if there is no such section."""
+    """The entries of a section; empty if the section is missing."""
     found = force.find(tag)
     return [] if found is None else list(found)
 

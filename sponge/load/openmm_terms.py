@@ -65,7 +65,7 @@ class OpenMMTerms(Terms):
         Raises
         ------
         FileFormatError
-            If a pair is there twice, is no pair, or the pairs are not those of another force.
+            If a pair occurs twice, joins an atom to itself, or the pairs differ from those of another force.
         """
         rows = [tuple(p) for p in np.sort(np.asarray(pairs, np.int64).reshape(-1, 2), axis=1).tolist()]
         for p in rows:

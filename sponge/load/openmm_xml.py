@@ -124,12 +124,12 @@ def load_openmm(
     positions, velocities : (n, 3) array, nm and nm/ps, optional
         Positions and velocities of the atoms.
     box : (3, 3) array, optional
-        In place of the file's; used if any force is periodic.
+        Replaces the file's box; used if any force is periodic.
 
     Raises
     ------
     FileFormatError
-        If the file is no System, or holds a force of another form; the message names the force.
+        If the file is not a System, or holds an unsupported force; the message names the force.
     """
     root = read_xml(path)
     if root.tag != "System":

@@ -42,7 +42,7 @@ def load_pdb(path: str | Path, forcefield: Any, *, model: int | None = None, alt
     model, altloc
         As in `read_pdb`.
     options
-        Those of `forcefield.create_system`.
+        Options of `forcefield.create_system`.
 
     Returns
     -------

@@ -130,7 +130,7 @@ class Terms:
         self._term(harmonic_bond, atoms, k=k, r0=r0)
 
     def bonded_pairs(self) -> np.ndarray:
-        """All pairs joined by bonds [m, 2]."""
+        """Return all pairs joined by bonds, (m, 2)."""
         return np.concatenate([np.empty((0, 2), np.int64), *self._pairs])
 
     def urey_bradley(self, atoms: Any, k: Any, r0: Any) -> None:

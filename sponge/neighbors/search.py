@@ -284,7 +284,7 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
 
 @kernel(nogil=True)
 def invert(chunk, chunks, state, touched_by, touching, n_touching):
-    """From the clusters that chunks touch, the chunks that touch each cluster."""
+    """Find the chunks that touch each cluster, from the clusters that chunks touch."""
     clusters = state[CLUSTERS]
     for i in range(chunk * clusters // chunks, (chunk + 1) * clusters // chunks):
         n = 0

@@ -28,7 +28,7 @@ class Part(NamedTuple):
     data : tree of arrays
         Constants to derivatives.
     compile : bool
-        Whether it is worth compiling.
+        True if it is worth compiling.
     """
 
     function: Callable[..., Any]

@@ -181,7 +181,7 @@ class Split:
     Attributes
     ----------
     coefficients : list of Term
-        Those that `function` has found.
+        Coefficients that `function` has found.
     """
 
     def __init__(self, algebra: Algebra, *variables: str):

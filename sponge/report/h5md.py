@@ -30,9 +30,9 @@ class H5MD(Reporter):
     every : int
         Number of steps between two records.
     velocities : bool
-        Whether velocities are written too.
+        Write velocities too.
     double : bool
-        Whether positions and velocities keep their float64; otherwise they become float32.
+        Write positions and velocities as float64, not as float32.
 
     Raises
     ------

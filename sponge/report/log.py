@@ -36,7 +36,7 @@ class Log(Reporter):
     every : int
         Number of steps between two records.
     progress : bool, optional
-        Whether to show a progress bar; when left out, only on a terminal.
+        Show a progress bar. Defaults to True on a terminal only.
     """
 
     def __init__(self, every: int, *, progress: bool | None = None):

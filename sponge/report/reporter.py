@@ -19,7 +19,7 @@ __all__ = ["FileReporter", "Reporter", "check_path"]
 
 
 def check_path(name: str, path: str, descriptor: int, lost: str) -> None:
-    """Raise ReporterError unless `path` leads to the open file `descriptor`: what is written must be found there.
+    """Raise ReporterError unless `path` still names the open file `descriptor`.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class Minimum:
         Root of the mean square of the components of the forces that constraints leave, in kJ/mol/nm.
     steps : int
     converged : bool
-        Whether `rms_force` is at most the tolerance.
+        True if `rms_force` is at most the tolerance.
     """
 
     energy: float

@@ -23,7 +23,7 @@ class MadeFrom:
     ----------
     sim : Simulation
     given : iterable of str
-        Those of "positions" and "velocities" that did not come from the system.
+        Names among "positions" and "velocities" that did not come from the system.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class MadeFrom:
                         - set(given)}
 
     def check(self) -> None:
-        """Raise StaleSimulationError if something is no longer what it was."""
+        """Raise StaleSimulationError if the system or a setting has changed."""
         found = []
         if self._present_hash() != self._hash:
             here = fingerprint(self._sim) | {"first box": self.fingerprint["first box"]}

@@ -68,7 +68,7 @@ class Sampling(Fixed):
     # -----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that has been learned, as arrays that do not change later."""
+        """Return everything learned so far, as arrays that do not change later."""
         return {}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:

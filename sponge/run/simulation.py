@@ -70,7 +70,7 @@ class Simulation(Fixed):
     Attributes
     ----------
     files : dict of str to int
-        How long each file of a reporter is; part of checkpoints.
+        Length of each reporter's file in bytes; saved in checkpoints.
     resumed_from : str or None
         The checkpoint from which the state comes.
 
@@ -176,12 +176,12 @@ class Simulation(Fixed):
 
     @property
     def timestep(self) -> float:
-        """In ps."""
+        """Time in ps."""
         return self.integrator.timestep
 
     @property
     def time(self) -> float:
-        """In ps."""
+        """Time in ps."""
         return self.step * self.timestep
 
     @property
@@ -226,7 +226,8 @@ class Simulation(Fixed):
                      engine.box.copy() if engine.periodic else None)
 
     def thermalize(self, temperature: float | None = None, seed: int | None = None) -> None:
-        """Draw velocities from the Maxwell-Boltzmann distribution; constraints are kept, and the centre of mass rests.
+        """Draw velocities from the Maxwell-Boltzmann distribution, consistent with constraints and with zero total
+        momentum.
 
         Parameters
         ----------
@@ -250,7 +251,7 @@ class Simulation(Fixed):
 
     @property
     def kinetic_energy(self) -> float:
-        """In kJ/mol."""
+        """Kinetic energy in kJ/mol."""
         return kinetic_energy(self._engine.masses, self._engine.velocities)
 
     @property
@@ -259,7 +260,7 @@ class Simulation(Fixed):
         return 2 * self.kinetic_energy / max(self._freedom, 1) / units.GAS_CONSTANT
 
     def energies(self) -> dict[str, float]:
-        """Energies and what goes with them, at the present positions.
+        """Return energies, temperature, pressure and density at the present positions.
 
         The computation has no side effects: a run continues bit for bit as without it.
 
@@ -276,7 +277,7 @@ class Simulation(Fixed):
         StaleSimulationError
             If the system or a setting was changed after the simulation was made.
         BrokenSimulationError
-            If an energy is not finite, as those of overlapping atoms are.
+            If an energy is not finite, for example because atoms overlap.
         """
         if not self._running:  # a run looks for itself
             self.check_unchanged()
@@ -355,7 +356,7 @@ class Simulation(Fixed):
         ----------
         steps : int
         time : str or float
-            In place of steps: "1 ns", or a number of ps.
+            Length of the run, in place of steps: "1 ns", or a number of ps.
         report : sequence of Reporter
             Each acts when the number of the step is a multiple of its `every`.
 
@@ -365,7 +366,7 @@ class Simulation(Fixed):
             If the system or a setting was changed after the simulation was made; says what. A change that a reporter
             makes is noticed within a second, and at the end of the run.
         BrokenSimulationError
-            If positions, velocities or forces are no longer finite; says where, when and why, and leaves the last good
+            If positions, velocities or forces become non-finite; says where, when and why, and leaves the last good
             state on the disk.
         ReporterError
             If a reporter cannot write. Whatever a reporter raises, the state is saved, and other reporters are closed.

@@ -29,7 +29,7 @@ class Rows:
 
     @property
     def values(self) -> np.ndarray:
-        """All rows [m, width]: a view that does not change later."""
+        """Rows, (m, width): a view that does not change later."""
         return self._all[:self._n]
 
     def append(self, rows: np.ndarray) -> None:
@@ -57,14 +57,14 @@ class History:
     cross : float
         The enhanced energy is E = U_pp + cross U_pw.
     size : int
-        How many records can wait in `buffer`.
+        Number of records that `buffer` holds.
 
     Attributes
     ----------
     buffer : (size, 3) float64
         Records that a kernel leaves here; they are taken over when somebody looks.
     count : (1,) int64
-        How many wait.
+        Number of records in the buffer.
     epochs : Rows
         Number of the first record, mode, ln n_k (NaN: plain dynamics).
     """

@@ -89,7 +89,7 @@ class LadderWeights:
         """Bring `log_n` up to date with the blocks that were added."""
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that has been learned, as arrays of their own."""
+        """Return everything learned so far, as copies."""
         return {"log_n": self.log_n.copy()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -137,7 +137,7 @@ class Iteration(LadderWeights):
         self._set(np.concatenate([[0.0], np.cumsum(mean)]))
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that has been learned."""
+        """Return everything learned so far."""
         return {**super().state(), "log_w": self.log_w.copy()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -215,7 +215,7 @@ class MBAR(LadderWeights):
         self._set(-self._log_z[1:])
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that has been learned."""
+        """Return everything learned so far."""
         parts = {f"{name}/{what}": np.asarray(values) for name, g in (("old", self._old), ("new", self._new))
                  for what, values in (("samples", g.samples), ("rows", g.rows), *vars(g.histogram).items())}
         return {**super().state(), **parts, "seen": np.array([self._seen, self._solved]),
@@ -309,7 +309,7 @@ class Approximation(LadderWeights):
         approximate(0, *self.arguments(np.ones(1, np.int64), np.array([energy], np.float64)))
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that has been learned."""
+        """Return everything learned so far."""
         return {**super().state(), "numbers": self.numbers.copy(), "sums": self.sums.copy()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:

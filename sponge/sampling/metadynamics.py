@@ -22,7 +22,7 @@ __all__ = ["FreeEnergyEstimate", "Metadynamics"]
 
 _ROWS = 1024  # of the table that kernels fill: when it is full, Python puts it away
 _MOST_NODES = 10_000_000
-# of grids of so many variables; interpolation is right to 1e-5 and 1e-4 of a hill's height
+# of grids of that many variables; interpolation is right to 1e-5 and 1e-4 of a hill's height
 _NODES_PER_SIGMA = (5, 5, 3)
 
 
@@ -373,7 +373,7 @@ class Metadynamics(Sampling):
         Raises
         ------
         ValueError
-            If there are too few records, or there is no temperature.
+            If there are too few records, or the integrator has no temperature.
         """
         where = "Metadynamics.free_energy"
         if blocks < 2 or not 0 <= skip < 1:

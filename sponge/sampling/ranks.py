@@ -29,7 +29,7 @@ class Ranks:
     own : range
         The replicas of this rank.
     threads : int
-        How many of the processors that it may use are this rank's, when others on the same machine use them too.
+        Number of processors for this rank, when other ranks on the same machine share them.
 
     Raises
     ------
@@ -64,7 +64,7 @@ class Ranks:
         return [item] if self.size == 1 else self._comm.allgather(item)
 
     def swap(self, pairs: list[tuple[int, int]], arrays: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
-        """For each own replica in `pairs`, the array of its partner.
+        """Return the partner's array for each of this rank's replicas in `pairs`.
 
         Parameters
         ----------

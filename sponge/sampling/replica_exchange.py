@@ -166,12 +166,12 @@ class ReplicaExchange(Replicas):
         frames : (n, m, ...) array
             For each state, one value a frame: positions, angles, energies, ...
         steps : (m,) int
-            When they were recorded, in reports of these steps (or ``rex.steps``).
+            Steps at which they were recorded, in reports of these steps (or ``rex.steps``).
 
         Returns
         -------
         (n, m, ...) array
-            Of each walker.
+            Frames of each walker.
         """
         frames, steps = np.asarray(frames), np.asarray(steps)
         if frames.ndim < 2 or frames.shape[0] != self.n or frames.shape[1:2] != steps.shape:
@@ -183,7 +183,7 @@ class ReplicaExchange(Replicas):
         return frames[np.argsort(at, axis=1).T, np.arange(len(steps))]
 
     def mbar(self, discard: int = 0) -> Mbar:
-        """All recorded configurations with their weights in every state, see `analysis.mbar`.
+        """Return all recorded configurations with their weights in every state, see `analysis.mbar`.
 
         An observable is given for the configurations in the states before the attempts, ``result.mean(phi[:,
         discard:])`` with phi [n, m]; another temperature T by the reduced potential ``rex.energies.T[:, discard:] /

@@ -60,7 +60,7 @@ class Replicas(Fixed):
     own : range
         Numbers of the replicas that this process has.
     root : bool
-        Whether this is the process that should print and draw.
+        True in the process that should print and draw.
 
     Examples
     --------
@@ -121,12 +121,12 @@ class Replicas(Fixed):
         Parameters
         ----------
         function : callable
-            What it returns must be something that can be pickled when there are several ranks.
+            With several ranks, its result must be picklable.
 
         Returns
         -------
         list
-            What it has returned for all n replicas, on all ranks.
+            Results for all n replicas, on all ranks.
         """
         with self._workers() as workers:
             return self._all(lambda k: function(self._simulations[k]), workers)
@@ -142,7 +142,7 @@ class Replicas(Fixed):
         Returns
         -------
         list
-            Those of all n replicas, on all ranks.
+            Values of all n replicas, on all ranks.
 
         Examples
         --------
@@ -166,7 +166,7 @@ class Replicas(Fixed):
         ----------
         steps : int
         time : str or float
-            In place of steps: "1 ns", or a number of ps.
+            Length of the run, in place of steps: "1 ns", or a number of ps.
         report : callable, optional
             ``report(k)`` returns the reporters of replica k, with files of their own, such as
             ``lambda k: sponge.DCD(f"replica{k}.dcd", every=500)``. They are called from threads.

@@ -58,7 +58,7 @@ class SITS(Sampling):
         Names of potentials whose terms in the solute belong to E besides pairs; when left out, torsions, 1-4 pairs and
         CMAP, or everything if there is no solute.
     reciprocal : bool
-        Whether E contains the reciprocal sum of the solute.
+        Include the reciprocal sum of the solute in E.
     estimator : {"mbar", "iteration", "approximation"}
         Estimator of n_k; see `sponge.sampling.ladder_weights`.
     every : int
@@ -258,7 +258,7 @@ class SITS(Sampling):
         steps : int
             Number of steps of each run; the first half is discarded.
         temperatures : int
-            How many.
+            Number of temperatures.
         """
         if self not in sim.sampling:
             raise ValueError("SITS: initialize must be given the simulation that this method belongs to")
@@ -480,7 +480,7 @@ class SITS(Sampling):
     # -----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that was learned and recorded; what was recorded is not copied, as it only grows."""
+        """Return everything learned and recorded; records are not copied, because they only grow."""
         shared = {} if self._sharing is None else self._sharing.state()
         return {"mode": np.array([self._mode, self._started, self._used]), "records": self._history.records.values,
                 "epochs": self._history.epochs.values, **{f"estimator/{k}": v for k,

@@ -35,7 +35,7 @@ class Sharing:
             self._common = {k.removeprefix("common/"): v for k, v in state.items() if k.startswith("common/")} or None
 
     def state(self) -> dict[str, np.ndarray]:
-        """All of it, as arrays that do not change later."""
+        """Return the shared state, as arrays that do not change later."""
         return {"energies": self._energies, "rows": self._rows,
                 **{f"common/{k}": v for k, v in (self._common or {}).items()}}
 

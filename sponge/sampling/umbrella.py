@@ -143,7 +143,7 @@ class UmbrellaSampling(Replicas):
         ----------
         steps : int
         time : str or float
-            In place of steps. Long enough for the way: some 10 ps for a torsion.
+            Length of the run, in place of steps: long enough for the path, some 10 ps for a torsion.
         """
         half = self._steps(steps, time) // 2
         try:
@@ -162,7 +162,7 @@ class UmbrellaSampling(Replicas):
         ----------
         steps : int
         time : str or float
-            In place of steps.
+            Length of the run, in place of steps.
         report, checkpoint
             As for `Replicas.run`; the checkpoint's `every` must be a multiple of the windows' own.
         """
@@ -191,8 +191,8 @@ class UmbrellaSampling(Replicas):
                     period=[v.period for v in self.cvs], **options)
 
     def mbar(self) -> Mbar:
-        """All samples (``np.concatenate(windows.samples)``) with their weights in the ensemble without biases, see
-        `analysis.mbar`.
+        """Return all samples (``np.concatenate(windows.samples)``) with their weights in the ensemble without biases,
+        see `analysis.mbar`.
 
         State 0 is without bias, state 1 + w is window w. Samples of a window are used as often as they are independent.
         """
@@ -262,7 +262,7 @@ class _Window(Sampling):
                       name="umbrella")]
 
     def pull(self, sim, steps):
-        """From the present values of the variables to the centre, in the next `steps` steps."""
+        """Pull the variables from their present values to the centre, in the next `steps` steps."""
         self._offset[:] = [v.difference(float(v(sim.positions, sim.box)), c) for v,
                            c in zip(self._bias.cvs, self.centre, strict=True)]
         self._span[:] = sim.step, sim.step + steps
@@ -270,7 +270,7 @@ class _Window(Sampling):
         sim._engine.flags[FORCES_STALE] = 1
 
     def hold(self):
-        """At the centre."""
+        """Hold the variables at the centre."""
         self._offset[:] = 0.0
         self._held[:] = self.centre
 

@@ -68,7 +68,7 @@ def spring_system(units: int = 1, constraints: bool = True, seed: int = 1) -> Sy
     units : int
         The number of copies of twelve atoms: two kinds of hydrides, a chain, a free atom and a virtual site.
     constraints : bool
-        Whether there are constraints (water, XH2, three in a row) and the virtual site.
+        Include constraints (water, XH2, three in a row) and the virtual site.
     seed : int
         Seed of the random displacements of the atoms.
     """

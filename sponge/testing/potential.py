@@ -31,7 +31,7 @@ def example_system(*potentials: Potential, n: int = 12, box: Any = None, seed: i
     *potentials : Potential
     n : int
     box : array, optional
-        As `System` takes it.
+        Box, as for `System`.
     seed : int
         Seed of the random directions of the steps.
     exclusions : (m, 2) int
@@ -204,7 +204,7 @@ def check_potential(potential: Potential, system: System, *, invariant: bool | N
     system : System
         Gives positions, box, exclusions and virtual sites; its own potentials are left out.
     invariant : bool, optional
-        Whether the energy is that of the atoms among themselves; ``potential.invariant``, or True, when left out.
+        True if the energy depends on relative positions only. Defaults to ``potential.invariant``, or True.
     order : int
         2 to check second derivatives too.
     rtol : float

@@ -75,7 +75,7 @@ class VirtualSite:
         raise NotImplementedError
 
     def place(self, positions: Any) -> Any:
-        """All positions [n, 3] with those of the sites replaced; can be differentiated.
+        """Return all positions, (n, 3), with those of the sites replaced; differentiable.
 
         Parameters
         ----------

@@ -170,11 +170,11 @@ def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_tou
         p = load(params, i, first)
         fx, fy, fz, u = zero, zero, zero, zero
         fx, fy, fz, u = _run(pair, mask, mine[e, START], mine[e, LJ_END], False, origin, clusters, xs, params, total,
-                            ix, iy, iz, p, fx, fy, fz, u, c, load, f, evaluate)
-        fx, fy, fz, u = _run(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params, total,
-                            ix, iy, iz, p, fx, fy, fz, u, c, load, f_plain, evaluate)
+                             ix, iy, iz, p, fx, fy, fz, u, c, load, f, evaluate)
+        fx, fy, fz, u = _run(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params,
+                             total, ix, iy, iz, p, fx, fy, fz, u, c, load, f_plain, evaluate)
         fx, fy, fz, u = _run(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total,
-                            ix, iy, iz, p, fx, fy, fz, u, c, load, f, evaluate)
+                             ix, iy, iz, p, fx, fy, fz, u, c, load, f, evaluate)
         _three(total, _place(i, origin, clusters), fx, fy, fz)
         if with_energy:
             u_sum += simd.sum(u)
@@ -354,7 +354,7 @@ class PairPlan(Plan):
     values : (n, p) array
         Parameters of each atom, in the order in which `load` reads them.
     numbers : array
-        What `constants` reads; the first is the square of the cut-off.
+        Numbers that `constants` reads; the first is the square of the cut-off.
     both : Compiled, optional
         Made of `force_energy_loop`: takes the place of `force` where an `EnergySplit` wants energies at every
         evaluation.

@@ -73,7 +73,7 @@ class Nonbonded(Potential):
         "charges", "sigmas", "epsilons"; with a table "charges", "a", "b". An atom with epsilon 0 has no derivative by
         it.
     exclusions : (m, 2) int32
-        Those of the system, as of `check`.
+        Excluded pairs of the system, as stored by `check`.
 
     Examples
     --------

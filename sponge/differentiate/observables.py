@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Observable", "density", "dielectric", "dipole", "energy", "function", "pressure", "rdf"]
 
-_WIDTHS = 6.0  # of a Gaussian bin, beyond which a pair adds less than 1e-8
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,10 +101,6 @@ class BehlerParrinello(Network):
         return {"features": np.shape(self.layers[0].weight)[2], "layers": len(self.layers) - 1, "radial": self.radial,
                 "angular": self.angular}
 
-    def symmetry_functions(self, species: Any, neighbors: Any, vectors: Any) -> Any:
-        """Return the symmetry functions of each atom, (n, functions); arguments as for `energies`."""
-        return np.concatenate(self._functions(species, neighbors, vectors), axis=-1)
-
     def _functions(self, species, neighbors, vectors):
         """Radial and angular functions."""
         m, dtype = len(self.elements), np.result_type(vectors)

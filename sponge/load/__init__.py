@@ -176,10 +176,7 @@ def _coordinates(by_kind: dict[str, list[Path]], used: str) -> dict[str, Any]:
 def _amber(by_kind, **options):
     from .amber import load_amber
 
-    start = _coordinates(by_kind, "AMBER topology")
-    path = by_kind["AMBER topology"][0]
-    system = load_amber(path, start["positions"], start["velocities"], start["box"], **options)
-    return _same_atoms(path, system, start["topology"])
+    return _with_coordinates(load_amber, by_kind, "AMBER topology", **options)
 
 
 def _openmm(by_kind, **options):
@@ -205,18 +202,18 @@ def _openmm(by_kind, **options):
 def _gromacs(by_kind, **options):
     from .gromacs import load_gromacs
 
-    start = _coordinates(by_kind, "GROMACS topology")
-    path = by_kind["GROMACS topology"][0]
-    system = load_gromacs(path, start["positions"], start["velocities"], start["box"], **options)
-    return _same_atoms(path, system, start["topology"])
+    return _with_coordinates(load_gromacs, by_kind, "GROMACS topology", **options)
 
 
 def _charmm(by_kind, **options):
     from .charmm import load_charmm
 
-    start = _coordinates(by_kind, "CHARMM topology")
-    path, parameters = by_kind["CHARMM topology"][0], by_kind.get("CHARMM parameters", [])
-    system = load_charmm(path, parameters, start["positions"], start["velocities"], start["box"], **options)
+    return _with_coordinates(load_charmm, by_kind, "CHARMM topology", by_kind.get("CHARMM parameters", []), **options)
+
+
+def _with_coordinates(reader, by_kind, kind, *files, **options):
+    path, start = by_kind[kind][0], _coordinates(by_kind, kind)
+    system = reader(path, *files, start["positions"], start["velocities"], start["box"], **options)
     return _same_atoms(path, system, start["topology"])
 
 

@@ -18,13 +18,13 @@ __all__ = ["read", "write"]
 
 
 def write(path: str | os.PathLike, kind: str, version: int, value: Any, arrays: dict[str, np.ndarray]) -> None:
-    """Write a description and arrays. A process that is killed meanwhile leaves the old file or the new one.
+    """Write a description and arrays. If the process is killed, the file is either the old or the new one.
 
     Parameters
     ----------
     path : path-like
     kind : str
-        What the file is, which `read` asks for again.
+        Kind of file. `read` checks it.
     version : int
         Version of the description's form.
     value : JSON-like
@@ -34,7 +34,7 @@ def write(path: str | os.PathLike, kind: str, version: int, value: Any, arrays: 
     Raises
     ------
     OSError
-        If the disk is full or the path cannot be written; what was there is untouched.
+        If the disk is full or the path cannot be written; an existing file stays untouched.
     """
     text = json.dumps({"kind": kind, "version": version, "value": value}).encode()
     save(path, {"text": np.frombuffer(text, np.uint8), "arrays": arrays})
@@ -48,7 +48,7 @@ def read(path: str | os.PathLike, kind: str, versions: Collection[int],
     ----------
     path : path-like
     kind : str
-        What the file must be.
+        Kind of file that is expected.
     versions : collection of int
         Versions that can be read.
     error : type of exception
@@ -66,7 +66,7 @@ def read(path: str | os.PathLike, kind: str, versions: Collection[int],
     path = os.fspath(path)
     where = f"{kind} {path!r}"
     if not os.path.exists(path):
-        raise FileNotFoundError(f"{where}: there is no such file")
+        raise FileNotFoundError(f"{where}: no such file")
     try:
         found = load(path)
         arrays, head = found["arrays"], json.loads(found["text"].tobytes())

@@ -16,19 +16,19 @@ _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def world(who: str) -> Any:
-    """``COMM_WORLD``, or None where there is only this process.
+    """Return ``COMM_WORLD``, or None if there is only one process.
 
     Parameters
     ----------
     who : str
-        What needs it, for messages.
+        Name of the caller, for error messages.
 
     Raises
     ------
     ImportError
-        If mpiexec has started several processes, and mpi4py is missing: each would do the work of all.
+        If mpiexec started several processes but mpi4py is missing (each process would do all the work).
     RuntimeError
-        If it is an mpiexec of another MPI than mpi4py's: likewise.
+        If mpiexec belongs to another MPI than mpi4py.
     """
     started = max(int(os.environ.get(name) or 1) for name in _SIZES)
     if started <= 1 and "mpi4py.MPI" not in sys.modules:

@@ -28,16 +28,16 @@ def save(path: str | os.PathLike[str], value: Any) -> None:
     Parameters
     ----------
     path : path-like
-        By custom ending in ``.safetensors``.
+        Usually ends in ``.safetensors``.
     value : tree
         Dictionaries need string keys.
 
     Raises
     ------
     TypeError
-        If a leaf is no array or number of a type that the format has, or a key is not a string.
+        If a leaf is not an array or number of a type that the format supports, or a key is not a string.
     OSError
-        If the disk is full or the path cannot be written; what was there is untouched.
+        If the disk is full or the path cannot be written; an existing file stays untouched.
     """
     arrays: dict[str, np.ndarray] = {}
     description = _walk(value, "", arrays)

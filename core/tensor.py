@@ -316,7 +316,7 @@ class Tensor:
             f"float(): {self!r} is traced, a Python float would lose its derivative or has no value yet "
             "(use NumPy's functions rather than math's, and np.zeros_like(x) of a traced x, for an array to assign "
             "into; "
-            "core.stop_gradient(x) where no derivative is wanted)"
+            "core.stop_gradient(x) drops the derivative)"
         )
 
     def __format__(self, spec):

@@ -1,6 +1,6 @@
 """Trees: dict, list, tuple, namedtuple, dataclass and None, nested; everything else is a leaf.
 
-Every transform takes and returns trees. A class of one's own joins with `register`.
+Every transform takes and returns trees. Use `register` to add your own classes.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def broadcast_prefix(prefix: Any, tree: Any, what: str) -> list[Any]:
             return
         inner = _children(t)
         if inner is None or len(inner[2]) != len(node[2]) or (node[0] is dict and inner[1] != node[1]):
-            raise TreeError(f"{what} must be a prefix of the tree it speaks of, got {p!r} for {structure(t)}")
+            raise TreeError(f"{what} must be a prefix of its tree, got {p!r} for {structure(t)}")
         for pc, tc in zip(node[2], inner[2], strict=True):
             walk(pc, tc)
 

@@ -189,7 +189,7 @@ def _remove(path) -> None:
 
 
 def _entries():
-    """All files of ours with their status; nothing else in the folder is looked at."""
+    """Return the cache's own files with their status; other files in the folder are ignored."""
     try:
         shards = [e.path for e in os.scandir(folder()) if len(e.name) == 2 and e.is_dir(follow_symlinks=False)]
     except OSError:

@@ -51,12 +51,12 @@ class NativeModule:
     key : str
         Its key in the disk cache.
     cached : bool
-        Whether the object came from the disk cache.
+        True if the object came from the disk cache.
     seconds : dict of str to float
         ``parse``, ``optimise``, ``emit`` (absent when cached) and ``load``.
     object_size : int, bytes
     names : native.Symbols
-        What it defines and needs.
+        Symbols that the module defines and needs.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: 
 
 
 def load_module(key: str, names: native.Symbols, symbols: Mapping[str, int]) -> NativeModule | None:
-    """The module whose object `compile_module` stored under `key`; None when it is no longer there."""
+    """The module whose object `compile_module` stored under `key`; None if it has been removed."""
     code = cache.get(key)
     return None if code is None else _linked(key, code, names, symbols, {}, True)
 

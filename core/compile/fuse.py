@@ -201,7 +201,7 @@ class Fusion:
     Attributes
     ----------
     steps : list of Group and Step
-        In the order of execution.
+        Groups in the order of execution.
     stored : set of Var
         Values that live in memory (inputs included).
     producer : dict of Var to Equation

@@ -116,7 +116,7 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     if f is None:
         return functools.partial(jit, static_argnames=static_argnames, debug=debug)
     if not callable(f):
-        raise TypeError(f"jit: a function is wanted, got {type(f).__name__} {f!r}")
+        raise TypeError(f"jit: expected a function, got {type(f).__name__} {f!r}")
     return Jitted(f, (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames), debug)
 
 
@@ -257,7 +257,7 @@ class Jitted(Generic[P, R]):
         if t is np.ndarray:
             if x.dtype.kind not in "biufc":
                 raise TypeError(
-                    f"jit of {self._name}: arrays of numbers are wanted, got dtype {x.dtype} {_where(structure, k)}"
+                    f"jit of {self._name}: expected arrays of numbers, got dtype {x.dtype} {_where(structure, k)}"
                 )
             return (x.shape, x.dtype if x.dtype.isnative else x.dtype.newbyteorder("="))
         if t in _NUMBERS:

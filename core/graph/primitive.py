@@ -24,7 +24,7 @@ class Primitive:
     spec : callable
         ``spec(*specs, **params) -> Spec`` (a tuple of Specs when `multiple`); raises the errors for wrong shapes.
     multiple : bool
-        Whether it returns a tuple.
+        True if the primitive returns a tuple.
     kind : str
         How the compiler treats it: ``"elementwise"`` (broadcasting, `emit`), ``"pull"`` (each output element is one
         expression of loads of the inputs, `pull`), ``"reduce"``, ``"scan"`` …, or ``"opaque"`` (`impl` is called

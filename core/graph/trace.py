@@ -307,7 +307,7 @@ class GraphTrace(Trace):
             return Const(value)
         array = np.asarray(value)
         if array.dtype == object:
-            raise TypeError(f"jit: arrays and numbers are wanted here, got {type(value).__name__} {value!r}")
+            raise TypeError(f"jit: expected arrays and numbers, got {type(value).__name__} {value!r}")
         return Const(array)
 
     def _constant(self, array):

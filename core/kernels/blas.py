@@ -79,7 +79,7 @@ def address(name: str) -> int:
     Raises
     ------
     KeyError
-        If there is no function of that name.
+        If no function has that name.
     """
     family, _, routine = name.partition(".")
     if routine.startswith("conv.") and routine.rpartition(".")[2] in _OWN:

@@ -36,7 +36,7 @@ def address(name: str) -> int:
     Raises
     ------
     KeyError
-        If there is no function of that name.
+        If no function has that name.
     """
     routine = name.removeprefix(PREFIX)
     library = _library()

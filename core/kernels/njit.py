@@ -116,7 +116,7 @@ def _package(place: Path) -> set[Path]:
 
 @cache
 def _face(path: Path) -> dict[str, tuple[Path, str]]:
-    """Return the home of each name that `path`, or the stub beside it, only passes on; empty if the file does more.
+    """Return the home of each name that `path`, or the stub next to it, only re-exports; empty if the file does more.
 
     A kernel that takes `simd` from `core.extend` depends on `simd`, not on the whole core.
     """

@@ -33,7 +33,7 @@ _threads: int | None = None
 def get_threads() -> int:
     """Number of threads that a parallel loop may use, the caller among them.
 
-    Unless set, as many as the processors that this process may run on.
+    Defaults to the number of processors that this process may run on.
     """
     if _threads is not None:
         return _threads

@@ -175,7 +175,7 @@ def poly(seq_of_zeros):
     """``numpy.poly`` of a sequence of roots."""
     roots = np.atleast_1d(seq_of_zeros)
     if np.ndim(roots) != 1:
-        raise ValueError(f"poly: a 1-d sequence of roots is wanted for traced values, got shape {np.shape(roots)}")
+        raise ValueError(f"poly: traced values need a 1-d sequence of roots, got shape {np.shape(roots)}")
     dtype = np.dtype(np.mintypecode(np.result_type(roots).char))
     roots, a, zero = roots.astype(dtype), np.ones(1, dtype), np.zeros(1, dtype)
     for i in range(np.shape(roots)[0]):

@@ -340,9 +340,7 @@ def spread(where: str, what: str, value: Any, rank: int) -> tuple[int, ...]:
 
 def pad_widths(where: str, padding: Any, shape: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, ...],
                dilation: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Zeros before and behind each axis: "valid" none, "same" so many that the result has ceil(n / stride)
-    positions.
-    """
+    """The zeros before and after each axis: none for "valid", enough for ceil(n / stride) positions for "same"."""
     if padding == "valid":
         return ((0, 0),) * len(window)
     if padding == "same":
@@ -369,7 +367,7 @@ def conv_general(x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "valid"
     ----------
     x : array, (..., *axes, channels_in)
     kernel : array, (*window, channels_in / groups, channels_out)
-        As many axes as the window has.
+        The window has one axis for each spatial axis of `x`.
     stride, dilation : int or tuple of int
         Steps between positions of the window, and between its elements.
     padding : "valid", "same", int, or (low, high) for each axis

@@ -196,7 +196,7 @@ def _triangle(name, keep):
     def function(m, k=0):
         shape = np.shape(m)
         if not shape:
-            raise ValueError(f"{name}: an array of at least one dimension is wanted, got shape ()")
+            raise ValueError(f"{name}: expected an array of at least one dimension, got shape ()")
         shape = shape if len(shape) > 1 else shape * 2  # a vector is every row, as NumPy has it
         return np.where(keep(np.tri(*shape[-2:], k=k, dtype=bool), np.tri(*shape[-2:], k=k - 1, dtype=bool)), m,
                         np.result_type(m).type(0))

@@ -28,7 +28,7 @@ def as_value(x: Any) -> Any:
         return np.stack([np.asarray(i) if isinstance(i, (bool, int, float, complex)) else as_value(i) for i in x])
     a = np.asarray(x)
     if a.dtype == object:
-        raise TypeError(f"arrays and numbers are wanted, got {type(x).__name__} {x!r}")
+        raise TypeError(f"expected arrays and numbers, got {type(x).__name__} {x!r}")
     return a
 
 

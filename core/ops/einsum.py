@@ -95,7 +95,9 @@ def _plan(subscripts, shapes, given):
     """Names of the dimensions of each operand and of the result, (names, sizes) of all, and the order of products."""
     terms, result = _terms(subscripts)
     if len(terms) != len(shapes):
-        raise ValueError(f"einsum: as many terms as operands are wanted, got {len(terms)} and {len(shapes)}")
+        raise ValueError(
+            f"einsum: the number of terms must equal the number of operands, got {len(terms)} and {len(shapes)}"
+        )
     names, result = _name_ellipses(terms, result, [len(s) for s in shapes])
     sizes = _sizes(names, shapes)
     return names, result, (list(sizes),

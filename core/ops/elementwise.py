@@ -207,7 +207,7 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **kwargs):
     """``numpy.clip``; a bound may be None."""
     low, high = a_min if min is None else min, a_max if max is None else max
     dtype = np.result_type(a)
-    if dtype.kind in "iu":  # as NumPy: a Python integer beyond the dtype is no bound
+    if dtype.kind in "iu":  # as NumPy: a Python integer beyond the dtype does not bound anything
         low = None if type(low) is int and low < np.iinfo(dtype).min else low
         high = None if type(high) is int and high > np.iinfo(dtype).max else high
     if low is not None:

@@ -157,7 +157,7 @@ def _prepare(where, x, axes, norm, real=False):
     x = as_value(x)
     dtype = np.result_type(x)
     if real and dtype.kind == "c":
-        raise TypeError(f"{where}: real input is wanted, got {dtype}")
+        raise TypeError(f"{where}: expected real input, got {dtype}")
     if dtype.kind in "iub" or dtype == np.float16:
         x = np.astype(x, np.float32 if dtype == np.float16 else float)
     norm = norm or "backward"

@@ -407,7 +407,7 @@ def index_add(x: Any, idx: Any, v: Any) -> NDArray[Any]:
 def index_mul(x: Any, idx: Any, v: Any) -> NDArray[Any]:
     """A copy of `x` with ``x[idx]`` multiplied by `v` (see `index_update`); positions that repeat multiply up.
 
-    There is no derivative with respect to `v` when positions may repeat: asked for, it is an error.
+    When positions may repeat, a derivative with respect to `v` is not available and raises an error.
 
     Examples
     --------

@@ -92,7 +92,7 @@ def floating(where: str, *xs: Any) -> Any:
 
 
 def stack_of_matrices(where: str, x: Any, square: bool = True) -> None:
-    """Raise as NumPy does where `x` is no stack of (square) matrices."""
+    """Raise NumPy's error if `x` is not a stack of (square) matrices."""
     shape = np.shape(x)
     if len(shape) < 2:
         raise np.linalg.LinAlgError(

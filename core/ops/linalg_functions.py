@@ -369,7 +369,7 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     packed, b = floating("lu_solve", packed, b)
     if np.ndim(packed) != 2 or np.ndim(b) not in (1, 2):
         raise ValueError(
-            f"lu_solve: one matrix (n, n) and b (n,) or (n, k) are wanted, got shapes {np.shape(packed)} and "
+            f"lu_solve: expected one matrix (n, n) and b (n,) or (n, k), got shapes {np.shape(packed)} and "
             f"{np.shape(b)} (use vmap for stacks)"
         )
     order = bind(pivots_p, as_value(piv))

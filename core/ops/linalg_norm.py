@@ -58,7 +58,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """``numpy.linalg.matrix_norm``: of the last two dimensions."""
     x = _real_floating(x)
     if np.ndim(x) < 2:
-        raise ValueError(f"matrix_norm: at least two dimensions are wanted, got shape {np.shape(x)}")
+        raise ValueError(f"matrix_norm: expected at least two dimensions, got shape {np.shape(x)}")
     return norm(x, ord, (-2, -1), keepdims)
 
 

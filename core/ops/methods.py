@@ -19,7 +19,7 @@ def _number(x, what):
     if x.dtype.kind in "fc":
         raise TracerError(
             f"{what}: {x!r} is traced, a Python number would lose its derivative or has no value yet "
-            "(keep the array; core.stop_gradient where no derivative is wanted)"
+            "(keep the array; core.stop_gradient drops the derivative)"
         )
     return np.asarray(x._concrete(what))
 

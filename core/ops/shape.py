@@ -219,7 +219,7 @@ def rollaxis(a, axis, start=0):
 def matrix_transpose(x, /):
     """``numpy.matrix_transpose``: of the last two axes."""
     if np.ndim(x) < 2:
-        raise ValueError(f"matrix_transpose: an array of at least 2 dimensions is wanted, got shape {np.shape(x)}")
+        raise ValueError(f"matrix_transpose: expected an array of at least 2 dimensions, got shape {np.shape(x)}")
     return np.swapaxes(x, -1, -2)
 
 

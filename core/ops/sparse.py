@@ -23,7 +23,7 @@ class Sparse:
     ----------
     shape, dtype : of the whole cotangent.
     parts : tuple of arrays and Tensors
-        What is to be added and, where they are data, the positions.
+        Values to add and, where they are data, their positions.
     add : callable
         ``add(dense, *parts)``: the sum, as operations.
     add_in_place : callable

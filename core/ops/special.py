@@ -48,7 +48,7 @@ def no_derivative(name: str, argument: str) -> Callable:
 
     def d(out, *args):
         raise MissingRuleError(
-            f"{name}: no derivative with respect to {argument} (core.stop_gradient({argument}) if none is wanted)"
+            f"{name}: no derivative with respect to {argument} (core.stop_gradient({argument}) if you need none)"
         )
 
     return d

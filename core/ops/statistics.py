@@ -48,7 +48,7 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
     flat, axes = _to_last(a, axis)
     n = np.shape(flat)[-1]
     if n == 0:
-        raise ValueError(f"quantile: at least one element is wanted, got shape {shape}")
+        raise ValueError(f"quantile: expected at least one element, got shape {shape}")
     ordered = np.sort(flat, axis=-1)
     if method in _CONTINUOUS:
         alpha, beta = _CONTINUOUS[method]

@@ -389,7 +389,7 @@ def unique_values(x, /):
 def trim_zeros(filt, trim="fb"):
     """``numpy.trim_zeros`` of a vector."""
     if np.ndim(filt) != 1:
-        raise ValueError(f"trim_zeros: a vector is wanted for traced values, got shape {np.shape(filt)}")
+        raise ValueError(f"trim_zeros: traced values must be a vector, got shape {np.shape(filt)}")
     if not trim or set(trim.lower()) - set("fb"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     kept = np.flatnonzero(_value("trim_zeros", filt, "a slice of fixed length keeps the shape"))

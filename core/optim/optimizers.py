@@ -77,7 +77,7 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class SGD:
-    """Gradient descent, with momentum if wanted (Sutskever et al. 2013, eqs. 1-4 for Nesterov's form).
+    """Gradient descent with optional momentum (Sutskever et al. 2013, eqs. 1-4 for Nesterov's form).
 
     Examples
     --------

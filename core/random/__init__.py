@@ -3,7 +3,7 @@
 A key is an array of two uint32 words, so it can be traced, batched, split inside a loop and saved. Use every key once:
 split it, and give one part to each function that draws.
 
-The generator is Philox4x32-10 [1]_; streams are apart by key and by the last word of the counter.
+The generator is Philox4x32-10 [1]_; streams differ in their key and in the last word of the counter.
 
 References
 ----------

@@ -194,7 +194,7 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
         Chosen from along its first axis.
     shape : int or sequence of int
     replace : bool
-        Whether an entry may be chosen again.
+        If True, draw with replacement.
     p : array_like, optional
         Probabilities, which are normalised; equal by default.
 

@@ -171,7 +171,7 @@ def beta(key: Any, a: Any, b: Any, shape: Shape | None = None, dtype: Any = np.f
     Raises
     ------
     ValueError
-        As for `gamma`.
+        Under the same conditions as for `gamma`.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = np.
     Raises
     ------
     ValueError
-        As for `gamma`; if `alpha` has no axis.
+        As for `gamma`, or if `alpha` has no axis.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def poisson(key: Any, rate: Any, shape: Shape | None = None, dtype: Any = np.int
     Raises
     ------
     TypeError
-        If `dtype` is no signed integer type.
+        If `dtype` is not a signed integer type.
     ValueError
         If `rate` is out of range (checked unless it is traced) or does not broadcast to `shape`.
 

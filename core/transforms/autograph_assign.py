@@ -123,7 +123,7 @@ def put(value: Any, x: Any, index: Any) -> None:
 
 
 def put_update(kind: str, x: Any, index: Any, value: Callable[[], Any]) -> None:
-    """``x[index] += value()`` where `x` is no variable of the function."""
+    """``x[index] += value()`` where `x` is not a variable of the function."""
     check_target()
     old, v = x[index], value()
     if type(x) is np.ndarray and has_tensor(v):

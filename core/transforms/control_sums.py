@@ -51,7 +51,7 @@ def take_out_products(body: Graph, n_consts: int, n_carry: int, n_sums: int) -> 
     kept : list of int
         Sums that are still carried.
     products : list of Product
-        What to add to the sums after the loop.
+        Terms to add to the sums after the loop.
     """
     producer = {o: eqn for eqn in body.equations for o in eqn.outputs}
     uses: dict[Any, int] = {}

@@ -24,7 +24,7 @@ class _Custom:
 
     def __init__(self, f: Callable, nondiff_argnums: Sequence[int] = ()):
         if not callable(f):
-            raise TypeError(f"{self.kind}: a function is wanted, got {type(f).__name__}")
+            raise TypeError(f"{self.kind}: expected a function, got {type(f).__name__}")
         self.f = f
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         update_wrapper(self, f)

@@ -34,7 +34,7 @@ def address_of(function: Any, where: str) -> int:
 
         return int(cffi.FFI().cast("uintptr_t", function))
     raise TypeError(
-        f"{where}: with mode='cfunc' a ctypes or cffi function pointer, a Numba cfunc or an integer address is wanted, "
+        f"{where}: mode='cfunc' needs a ctypes or cffi function pointer, a Numba cfunc or an integer address, "
         f"got {type(function).__name__}"
     )
 

@@ -70,8 +70,9 @@ class CustomOp:
     Attributes
     ----------
     primitive : Primitive
-        What stands in graphs. ``primitive.native(in_specs, out_specs, **static)`` returns the entry of the operator for
-        compiled programs (see `custom_native`) with its ``address``, or None where only Python can call it.
+        The primitive that stands in graphs. ``primitive.native(in_specs, out_specs, **static)`` returns the entry of
+        the operator for compiled programs (see `custom_native`) with its ``address``, or None where only Python can
+        call it.
     """
 
     def __init__(self, function: Any, out: Callable, mode: str, batch: str | None, name: str, argtypes: Any, abi: Any):
@@ -97,7 +98,7 @@ class CustomOp:
         values = [as_value(a) for a in args]
         if self.argtypes is not None:
             if len(args) != len(self.argtypes):
-                raise TypeError(f"{self.where}: {len(self.argtypes)} arguments are wanted, got {len(args)}")
+                raise TypeError(f"{self.where}: expected {len(self.argtypes)} arguments, got {len(args)}")
             values = [self._typed(i, a, want) for i, (a, want) in enumerate(zip(values, self.argtypes, strict=True))]
         try:
             hash(tuple(static.items()))
@@ -485,11 +486,11 @@ def custom_op(function: Any = None, *, out: Callable[..., Any] | None = None, mo
         )
     if mode == "numba" and not hasattr(function, "py_func"):
         raise TypeError(
-            f"{where}: with mode='numba' a function compiled by numba.njit is wanted, got {type(function).__name__} "
+            f"{where}: mode='numba' needs a function compiled by numba.njit, got {type(function).__name__} "
             "(decorate it, or mode='python')"
         )
     if mode == "python" and not callable(function):
-        raise TypeError(f"{where}: with mode='python' a function is wanted, got {type(function).__name__}")
+        raise TypeError(f"{where}: mode='python' needs a function, got {type(function).__name__}")
     if mode == "cfunc":
         custom_native.address_of(function, where)
         if argtypes is None:

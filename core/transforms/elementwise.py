@@ -298,7 +298,7 @@ def elementwise(function: Callable) -> Elementwise:
     array([0.      , 1.997882])
     """
     if not callable(function):
-        raise TypeError(f"elementwise: a function is wanted, got {type(function).__name__}")
+        raise TypeError(f"elementwise: expected a function, got {type(function).__name__}")
     plain = getattr(function, "py_func", function)
     signature = inspect.signature(plain)
     for p in signature.parameters.values():

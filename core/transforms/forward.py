@@ -158,7 +158,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
     primals, tangents : sequences of trees
         Same structures and shapes; float or complex leaves.
     has_aux : bool
-        `f` returns ``(out, aux)``.
+        If True, `f` returns ``(out, aux)``.
 
     Returns
     -------

@@ -166,7 +166,7 @@ class TapeTrace(Trace):
 
 
 def _add(old, owned, g):
-    """(sum, whether it is an array of ours that may be added to in place)."""
+    """Return the sum, and True if it is an array made here, which may be added to in place."""
     if type(g) is Sparse:
         total = g.add_to(old, owned)
         return total, type(total) is np.ndarray
@@ -292,7 +292,7 @@ def check_plain(x: Any, where: str) -> None:
     """Refuse arrays whose operations mean something else than ndarray's: that meaning would be lost on the way."""
     if type(x) is not np.ndarray and isinstance(x, (np.matrix, np.ma.MaskedArray)):
         raise TypeError(
-            f"{where}: ndarrays are wanted, got {type(x).__name__} of shape {x.shape} (np.asarray of it, its "
+            f"{where}: expected ndarrays, got {type(x).__name__} of shape {x.shape} (np.asarray of it, its "
             ".filled(), or np.where with the mask)"
         )
 
@@ -363,7 +363,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     f : callable
     *primals : trees of float or complex arrays
     has_aux : bool
-        `f` returns ``(out, aux)``; `aux` is passed through.
+        If True, `f` returns ``(out, aux)``, and `aux` is passed through.
 
     Returns
     -------

@@ -51,7 +51,7 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[C
     Raises
     ------
     MissingRuleError
-        In reverse mode, without `transpose_solve` and not `symmetric`.
+        In reverse mode, if `transpose_solve` is missing and `symmetric` is False.
 
     Examples
     --------

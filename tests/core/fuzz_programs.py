@@ -469,7 +469,7 @@ def gradient_difference(program, f, inputs):
 
 REFUSALS: list | None = None
 NAMED = ("complex numbers have no order", "a complex value cannot be assigned into",
-         "is not supported for traced values", "at least one element is wanted",
+         "is not supported for traced values", "expected at least one element",
          "is being differentiated (np.floor(x) or core.stop_gradient(x)")  # refused by name
 
 

@@ -48,5 +48,5 @@ def test_damaged_and_missing_files(tmp_path):
     (tmp_path / "a").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(Refused, match="the checksum does not fit"):
         archive.read(tmp_path / "a", "run", (1,), Refused)
-    with pytest.raises(FileNotFoundError, match="run '.*b': there is no such file"):
+    with pytest.raises(FileNotFoundError, match="run '.*b': no such file"):
         archive.read(tmp_path / "b", "run", (1,), Refused)

@@ -128,7 +128,7 @@ WRONG = {
         case(lambda: core.vjp(np.sin, x)[1](m), ValueError, r"shape of its output, \(3,\), got \(2, 3\)",
              at_entry=True),
         case(lambda: jit(lambda v: v * v, m.view(np.matrix)), TypeError,
-             r"ndarrays are wanted, got matrix of shape \(2, 3\)", "np.asarray", at_entry=True),
+             r"expected ndarrays, got matrix of shape \(2, 3\)", "np.asarray", at_entry=True),
         case(lambda: jit(lambda v: v * 2, np.ma.array(x, mask=[0, 1, 0])), TypeError,
              r"got MaskedArray of shape \(3,\)", "filled", at_entry=True),
         case(lambda: grad(lambda v: np.sum(v * v), np.ma.array(x, mask=[0, 1, 0])), TypeError, r"got MaskedArray",

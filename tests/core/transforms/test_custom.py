@@ -308,7 +308,7 @@ def test_closing_over_a_differentiated_or_batched_value_is_an_error():
 
 
 def test_bad_arguments():
-    with pytest.raises(TypeError, match="custom_vjp: a function is wanted, got int"):
+    with pytest.raises(TypeError, match="custom_vjp: expected a function, got int"):
         custom_vjp(3)
     f = custom_vjp(lambda x, *, k: x)
     with pytest.raises(TypeError, match="keyword-only"):

@@ -391,7 +391,7 @@ def _fill(x):
 
 
 def test_wrong_definitions():
-    with pytest.raises(TypeError, match=r"a function compiled by numba.njit is wanted, got function"):
+    with pytest.raises(TypeError, match=r"a function compiled by numba.njit, got function"):
         custom_op(lambda x, out: None, out=lambda x: x)
     with pytest.raises(ValueError, match="mode must be one of numba, python, cfunc, got 'c'"):
         custom_op(lambda x: x, out=lambda x: x, mode="c")
@@ -401,7 +401,7 @@ def test_wrong_definitions():
         custom_op(lambda x: x, out=lambda x: x, mode="python", batch="loop")
     with pytest.raises(ValueError, match="argtypes must give the dtype of each input"):
         custom_op(12345, out=lambda x: x, mode="cfunc")
-    with pytest.raises(TypeError, match="an integer address is wanted, got function"):
+    with pytest.raises(TypeError, match="an integer address, got function"):
         custom_op(lambda x: x, out=lambda x: x, mode="cfunc", argtypes=[float])
     op = custom_op(lambda x, k=None: x * 1, out=lambda x, k=None: x, mode="python", name="options")
     with pytest.raises(TypeError, match="keyword arguments are fixed options and must be hashable"):

@@ -264,7 +264,7 @@ def test_numba_form_computes_in_the_precision_of_its_arguments():
 
 
 def test_errors():
-    with pytest.raises(TypeError, match="elementwise: a function is wanted, got int"):
+    with pytest.raises(TypeError, match="elementwise: expected a function, got int"):
         elementwise(3)
     with pytest.raises(TypeError, match="arguments must be plain ones"):
         elementwise(lambda *xs: xs)

@@ -17,6 +17,7 @@ from triskele.core.extend import inner
 from . import rule_kernels
 from .errors import GameError, IllegalActionError
 from .fingerprint import fingerprint, plain
+from .first_use import checks
 from .state_dtype import record_dtype
 from .wiring import wire
 
@@ -163,9 +164,7 @@ class Game:
     @functools.cached_property
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
-        from .testing.first_use import check_game_once
-
-        check_game_once(self)
+        checks().check_game_once(self)
         return Rules(*(None if f is None else inner(plain(f), _nrt=True) for f in self._functions))
 
     @functools.cached_property

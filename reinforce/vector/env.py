@@ -17,6 +17,7 @@ from triskele.core.extend import check, threads
 
 from ..environment import Environment, LaneEnvironment
 from ..errors import EnvError
+from ..first_use import checks
 from ..shipped import is_shipped
 from ..spaces import Box, Discrete
 from .failures import Raised
@@ -120,9 +121,7 @@ class VectorEnv:
         self._seed(secrets.randbits(63) if seed is None else seed)
         self._prepare()
         if self._may_raise:
-            from ..testing.first_use import check_env_once
-
-            check_env_once(self)
+            checks().check_env_once(self)
 
     @property
     def max_episode_steps(self) -> int:

@@ -12,7 +12,7 @@ from triskele import core
 from triskele.core import nn, optim, random
 from triskele.core.extend import check
 
-from ..distribution.fragments import Port
+from ..distribution.actors import Port
 from ..errors import GameError
 from ..game import Game
 from ..matches.match import MatchResult, play_match

@@ -13,7 +13,7 @@ from triskele import core
 from triskele.core import nn, optim, random
 from triskele.core.nn import init
 
-from ..distribution.fragments import Port
+from ..distribution.actors import Port
 from ..errors import EnvError
 from ..policy import Categorical, Flat, Gaussian, Policy
 from ..returns import gae

@@ -29,7 +29,7 @@ from triskele.core.extend import check, mpi
 
 from .. import errors, storage
 from ..errors import DistributionError
-from .fragments import FragmentedAgent, PlacedActor
+from .actors import FragmentedAgent, PlacedActor
 from .placements import Distribution, Iterate, OneProcess, check_splits, learn
 
 __all__ = ["MPI"]

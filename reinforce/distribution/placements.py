@@ -13,7 +13,7 @@ from triskele.core import get_threads, set_threads
 from triskele.core.extend import check
 
 from ..errors import DistributionError
-from .fragments import FragmentedAgent, PlacedActor
+from .actors import FragmentedAgent, PlacedActor
 
 __all__ = ["Distribution", "OneProcess", "Threads"]
 

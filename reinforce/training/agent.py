@@ -24,7 +24,7 @@ from .report import Bar, Report
 from .stopping import Stopped
 
 if TYPE_CHECKING:
-    from ..distribution.fragments import Actor, Port
+    from ..distribution.actors import Actor, Port
     from ..distribution.placements import Distribution
 
 __all__ = ["Agent"]

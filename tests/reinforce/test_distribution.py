@@ -12,7 +12,7 @@ from triskele import reinforce as rl
 from triskele.core import get_threads
 from triskele.reinforce import storage
 from triskele.reinforce.agents.ppo import PPO, _joined
-from triskele.reinforce.distribution.fragments import Port, check_ports
+from triskele.reinforce.distribution.actors import Port, check_ports
 
 DISCRETE = ("CartPole-v1", {"num_envs": 4, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,),
                             "normalize": True})

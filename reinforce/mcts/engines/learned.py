@@ -11,7 +11,7 @@ from ...program import Batch
 from ...wiring import wire
 from ..context import context_of, run_chunks
 from ..loops import learned as loop
-from ..loops.learned import FAILED, PART, LearnedArrays
+from ..loops.learned import ADDRESSES, FAILED, PART, LearnedArrays
 
 __all__ = ["FunctionEngine", "ProgramEngine"]
 
@@ -75,8 +75,8 @@ class ProgramEngine:
                 np.empty((trees, search.simulations + 1), np.float32),
             )
             arrays = [*room, *first.outputs, *then.inputs, *then.outputs, first.calls, then.calls]
-            numbers[:4] = here.start, trees, width, 0
-            numbers[4 : 4 + len(arrays)] = [a.ctypes.data for a in arrays]
+            numbers[:ADDRESSES] = here.start, trees, width, 0
+            numbers[ADDRESSES:] = [a.ctypes.data for a in arrays]
             self._parts.append((here, first, then))
             self._kept.append(room)
 

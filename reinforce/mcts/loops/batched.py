@@ -17,8 +17,7 @@ from triskele.core.extend import inner, run_program, template
 from ... import random
 from ..context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
 from ..tree import EDGES, ERROR_NODE, NODES, RAN, STATUS, add_edge
-from .edges import lean, new_edges
-from .select import draw_outcome
+from .gathered_edges import lean, new_edges
 from .simulation import (
     BAD_PLAYER,
     BAD_PRIORS,
@@ -30,6 +29,7 @@ from .simulation import (
     TOO_LONG,
     Sizes,
     add_noise,
+    draw_outcome,
     expand_any,
     finite,
     keep_order,

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from triskele.core.extend import inner
 
-from .select import draw_outcome
-from .simulation import select_any
+from .simulation import draw_outcome, select_any
 from .solver import select_open
 
 __all__ = ["SearchFunctions", "selection", "update_of"]

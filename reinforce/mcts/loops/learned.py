@@ -14,14 +14,18 @@ from triskele.core.extend import inner, template
 from ... import random
 from ...program import run_all
 from ..context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
-from ..tree import ERROR_NODE, FREE, RAN, STATUS, add_node, reset, row
-from .edges import add_value, expand, gather, lean, new_edges
+from ..tree import ERROR_NODE, FREE, RAN, STATUS, add_edge, add_node, reset, row
+from .gathered_edges import gather, lean, new_edges
 
 __all__ = [
-    "FAILED", "PART", "LearnedArrays", "LearnedSearch", "results", "search_functions", "search_programs",
+    "ADDRESSES", "FAILED", "PART", "LearnedArrays", "LearnedSearch", "results", "search_functions", "search_programs",
 ]
 
-PART, FAILED = 20, 3  # columns of the table of parts: first tree, trees, bytes of an embedding, FAILED, addresses
+PART = 18  # columns of the table of parts; from ADDRESSES on, those of arrays
+(
+    _FIRST, _ROWS, _WIDTH, FAILED, ADDRESSES, _DISCOUNTS, _ROOT_EMBEDDING, _ROOT_PRIOR, _ROOT_VALUE, _EMBEDDING,
+    _ACTION, _NEXT_EMBEDDING, _REWARD, _DISCOUNT, _PRIOR, _VALUE, _ROOT_CALLS, _STEP_CALLS,
+) = range(PART)
 # places in the context
 _TABLE, _LEGAL, _SCHEDULE, _COUNTS, _TIMES, _FORMULA, _SIMULATIONS, _SEED, _ACTIONS = range(FIRST_FREE, FIRST_FREE + 9)
 
@@ -80,13 +84,34 @@ def _copy_bytes(out, x):
 
 
 @lean
+def _expand(tree, node, legal, prior):
+    """Make edges of the legal actions. Return False, and make none, if their priors are not numbers."""
+    for a in range(len(prior)):
+        if legal[a] and not math.isfinite(prior[a]):
+            return False
+    for a in range(len(prior)):
+        if legal[a]:
+            add_edge(tree, node, a, prior[a])
+    return True
+
+
+@lean
+def _add_value(tree, node, value):
+    """One more visit of a node, with this value for who moved there."""
+    stats = tree.stats[node]
+    stats.visits += 1
+    tree.totals[node] += value
+    stats.mean = tree.totals[node] / stats.visits
+
+
+@lean
 def _begin_tree(search, one, seed, number, legal, prior, value, noise, formula, edges):
     reset(one)
     random.start(one.streams, seed, number, 0)
     add_node(one, FREE, FREE, 0, 0)
     one.values[0] = value
-    add_value(one, 0, value)
-    if not math.isfinite(value) or not expand(one, 0, legal, prior):
+    _add_value(one, 0, value)
+    if not math.isfinite(value) or not _expand(one, 0, legal, prior):
         one.counts[STATUS] = 1
         return False
     search.prepare_root(one, noise, formula, edges)
@@ -107,14 +132,14 @@ def _descend(search, one, noise, schedule, formula, edges):
 def _back_up(one, node, reward, discount, value, legal, prior, discounts):
     total = np.float64(value)
     one.values[node], one.rewards[node], discounts[node] = value, reward, discount
-    if not math.isfinite(total + reward + discount) or not expand(one, node, legal, prior):
+    if not math.isfinite(total + reward + discount) or not _expand(one, node, legal, prior):
         one.counts[STATUS], one.counts[ERROR_NODE] = 1, node
         return False
     while node > 0:
         total = one.rewards[node] + discounts[node] * total
-        add_value(one, node, total)
+        _add_value(one, node, total)
         node = one.parents[node].parent
-    add_value(one, 0, total)
+    _add_value(one, 0, total)
     one.counts[RAN] += 1
     return True
 
@@ -178,20 +203,27 @@ def search_programs(search, context, chunk):
     """Search in the trees of a part with a model of compiled programs."""
     w = carray(context, (32,))
     p = carray(at(w[_TABLE] + 8 * PART * chunk), (PART,), np.int64)
-    start, trees, width, nodes, actions = p[0], p[1], p[2], w[NODE_CAPACITY], w[_ACTIONS]
+    start, trees, width, nodes, actions = p[_FIRST], p[_ROWS], p[_WIDTH], w[NODE_CAPACITY], w[_ACTIONS]
     noise = carray(at(w[STATES]), (w[TREES], actions), np.float64)
     legal = carray(at(w[_LEGAL]), (w[TREES], actions), np.bool_)
     schedule = carray(at(w[_SCHEDULE]), (w[_COUNTS], w[_TIMES]), np.int32)
     formula = carray(at(w[_FORMULA]), (16,), np.float64)
     x = LearnedArrays(
-        carray(at(p[4]), (trees, nodes, width), np.uint8), carray(at(p[5]), (trees, nodes), np.float32),
-        carray(at(p[6]), (trees, width), np.uint8), carray(at(p[7]), (trees, actions), np.float32),
-        carray(at(p[8]), (trees,), np.float32), carray(at(p[9]), (trees, width), np.uint8),
-        carray(at(p[10]), (trees,), np.int64), carray(at(p[11]), (trees, width), np.uint8),
-        carray(at(p[12]), (trees,), np.float32), carray(at(p[13]), (trees,), np.float32),
-        carray(at(p[14]), (trees, actions), np.float32), carray(at(p[15]), (trees,), np.float32),
+        carray(at(p[ADDRESSES]), (trees, nodes, width), np.uint8),
+        carray(at(p[_DISCOUNTS]), (trees, nodes), np.float32),
+        carray(at(p[_ROOT_EMBEDDING]), (trees, width), np.uint8),
+        carray(at(p[_ROOT_PRIOR]), (trees, actions), np.float32),
+        carray(at(p[_ROOT_VALUE]), (trees,), np.float32),
+        carray(at(p[_EMBEDDING]), (trees, width), np.uint8),
+        carray(at(p[_ACTION]), (trees,), np.int64),
+        carray(at(p[_NEXT_EMBEDDING]), (trees, width), np.uint8),
+        carray(at(p[_REWARD]), (trees,), np.float32),
+        carray(at(p[_DISCOUNT]), (trees,), np.float32),
+        carray(at(p[_PRIOR]), (trees, actions), np.float32),
+        carray(at(p[_VALUE]), (trees,), np.float32),
     )
-    roots, steps = carray(at(p[16]), (1, 4), np.int64), carray(at(p[17]), (1, 4), np.int64)
+    roots = carray(at(p[_ROOT_CALLS]), (1, 4), np.int64)
+    steps = carray(at(p[_STEP_CALLS]), (1, 4), np.int64)
     edges, everything = new_edges(actions), np.ones(actions, np.bool_)
     if run_all(roots) != 0:
         p[FAILED] = 1

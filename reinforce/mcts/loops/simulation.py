@@ -29,8 +29,9 @@ from ..tree import (
 
 __all__ = [
     "BAD_PLAYER", "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NOT_FINITE", "NOT_ZERO_SUM", "NO_ACTION", "RAISED", "TOO_LONG",
-    "Sizes", "Work", "add_noise", "descend", "expand", "expand_any", "expand_with", "finish", "finite", "forget",
-    "grow", "keep_order", "know", "new_child", "new_root", "new_work", "run_tree", "select_any", "shuffle", "take_back",
+    "Sizes", "Work", "add_noise", "descend", "draw_outcome", "expand", "expand_any", "expand_with", "finish", "finite",
+    "forget", "grow", "keep_order", "know", "new_child", "new_root", "new_work", "run_tree", "select_any", "shuffle",
+    "take_back",
 ]
 
 # What became of a simulation or a part of it. From FULL on it ended before anything was backed up.
@@ -178,6 +179,20 @@ def select_any(select, draw, tree, node, parameters, stream):
     if tree.links[node].player < 0:
         return draw(tree, node, stream)
     return select(tree, node, parameters, stream)
+
+
+@inner
+def draw_outcome(tree, node, stream):
+    """An outcome of chance, by its probability."""
+    link = tree.links[node]
+    edge, u = np.int64(link.first_edge), random.uniform(stream)
+    last = edge + link.num_edges - 1
+    while edge < last:
+        u -= tree.priors[edge]
+        if u < 0.0:
+            break
+        edge += 1
+    return edge
 
 
 @template

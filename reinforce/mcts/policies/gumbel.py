@@ -20,7 +20,7 @@ from triskele.core.extend import check
 
 from ... import random
 from ...errors import SearchError
-from ..loops.edges import gather, lean
+from ..loops.gathered_edges import gather, lean
 
 __all__ = ["Gumbel"]
 

@@ -17,7 +17,7 @@ from triskele.core.extend import check
 
 from ... import random
 from ...errors import SearchError
-from ..loops.edges import gather, lean
+from ..loops.gathered_edges import gather, lean
 from ..loops.simulation import add_noise
 
 __all__ = ["MuZeroPUCT"]

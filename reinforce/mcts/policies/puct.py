@@ -4,14 +4,49 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from triskele.core.extend import check
+import numpy as np
+
+from triskele.core.extend import check, inner, simd
 
 from ...errors import SearchError
-from ..loops.select import select_puct
+from .children import INFINITY, LOWEST, best_lane, eight_children
+from .logarithms import fast_log
 
 __all__ = ["PUCT"]
+
+
+@inner
+def select_puct(tree, node, parameters, stream):
+    """Mean + C prior sqrt(N) / (1 + n), C = c + log((1 + N + base) / base), with N visits below the node and n of the
+    child.
+
+    Parameters: c, base, value of an action never taken, or NaN for the mean of those that have been.
+    """
+    link = tree.links[node]
+    first, count = np.int64(link.first_edge), np.int64(link.num_edges)
+    unknown = np.float32(parameters[2])
+    if math.isnan(unknown):
+        sums, counts = simd.splat(np.float32(0), 8), simd.splat(np.float32(0), 8)
+        for at in range(first, first + count, 8):
+            lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
+            known = simd.select(mean == -INFINITY, simd.splat(np.float32(0), 8), visits)
+            sums, counts = simd.select(known > np.float32(0), simd.fma(mean, known, sums), sums), counts + known
+        n = simd.sum(counts)
+        unknown = simd.sum(sums) / n if n > 0 else tree.values[node]
+    below = np.float32(max(tree.stats[node].visits - 1, 0))
+    growth = np.float32(parameters[0]) + fast_log(np.float32(1) + (np.float32(1) + below) / np.float32(parameters[1]))
+    wide = np.float32(growth * np.float32(math.sqrt(max(below, np.float32(1)))))
+    edge, highest = first, LOWEST
+    for at in range(first, first + count, 8):
+        lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
+        prior = simd.load_masked(tree.priors, at, lanes, simd.splat(np.float32(0), 8))
+        value = simd.select(taken, mean, simd.splat(unknown, 8))
+        score = value + prior / (visits + np.float32(1)) * simd.splat(wide, 8)
+        top, lane = best_lane(simd.select(lanes, score, simd.splat(-INFINITY, 8)))
+        if top > highest:
+            edge, highest = at + lane, top
+    return edge
 
 
 @dataclass(frozen=True)
@@ -49,6 +84,7 @@ class PUCT:
     fpu: float | str = 0.0
     dirichlet: tuple[float, float] | None = None
 
+    key, function = "puct", staticmethod(select_puct)
     in_random_order = False
 
     def __post_init__(self):
@@ -67,13 +103,3 @@ class PUCT:
     def parameters(self) -> tuple[float, ...]:
         """As `function` takes them."""
         return float(self.c), float(self.base), math.nan if self.fpu == "parent" else float(self.fpu)
-
-    @property
-    def function(self) -> Any:
-        """select(tree, node, parameters, stream) -> edge."""
-        return select_puct
-
-    @property
-    def key(self) -> str:
-        """Key of the compiled code; policies with equal keys share it."""
-        return "puct"

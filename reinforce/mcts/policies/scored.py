@@ -6,11 +6,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from triskele.core.extend import inner
+import numpy as np
+
+from triskele.core.extend import inner, template
 
 from ...errors import GameError, SearchError
 from ...fingerprint import fingerprint, plain, required
-from ..loops.select import select_scored
+from .children import INFINITY
 
 __all__ = ["Scored", "as_policy"]
 
@@ -44,6 +46,28 @@ class Scored:
 
     def __repr__(self) -> str:
         return self.score.__name__
+
+
+@template
+def select_scored(score, tree, node):
+    """The edge for which ``score(mean, visits, prior, parent_visits)`` is highest, the first of equals; never taken:
+    mean 0, visits 0.
+    """
+    link = tree.links[node]
+    first, parent_visits = np.int64(link.first_edge), np.int64(tree.stats[node].visits)
+    edge, highest = first, -np.inf
+    for at in range(first, first + link.num_edges):
+        child = tree.children[at]
+        visits, mean = np.int64(0), 0.0
+        if child >= 0 and tree.stats[child].visits > 0:
+            visits = np.int64(tree.stats[child].visits)
+            if tree.stats[child].mean == -INFINITY:
+                continue
+            mean = tree.totals[child] / visits
+        s = score(mean, visits, np.float64(tree.priors[at]), parent_visits)
+        if s > highest:
+            edge, highest = at, s
+    return edge
 
 
 def _highest(score):

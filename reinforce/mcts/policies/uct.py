@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from triskele.core.extend import check
+import numpy as np
+
+from triskele.core.extend import check, inner, simd
 
 from ...errors import SearchError
-from ..loops.select import select_uct
+from .children import INFINITY, LOWEST, best_lane, eight_children
+from .logarithms import root_log
 
 __all__ = ["UCT"]
+
+
+@inner
+def select_uct(tree, node, parameters, stream):
+    """Mean + c sqrt(log N / n), with N visits of the node and n of the child; parameters: c, score of an action never
+    taken.
+    """
+    link = tree.links[node]
+    first, count = np.int64(link.first_edge), np.int64(link.num_edges)
+    wide = np.float32(parameters[0]) * root_log(max(tree.stats[node].visits, 1))
+    unknown, nothing = simd.splat(np.float32(parameters[1]), 8), simd.splat(-INFINITY, 8)
+    edge, highest = first, LOWEST
+    for at in range(first, first + count, 8):
+        lanes, taken, visits, mean = eight_children(tree, at, first + count - at)
+        score = mean + simd.splat(wide, 8) / simd.sqrt(visits)
+        top, lane = best_lane(simd.select(taken, score, simd.select(lanes, unknown, nothing)))
+        if top > highest:
+            edge, highest = at + lane, top
+    return edge
 
 
 @dataclass(frozen=True)
@@ -38,6 +59,7 @@ class UCT:
     c: float = math.sqrt(2)
     fpu: float | None = None
 
+    key, function = "uct", staticmethod(select_uct)
     dirichlet = None
     in_random_order = True  # of equal scores any wins, so that no action profits from its number
 
@@ -50,13 +72,3 @@ class UCT:
     def parameters(self) -> tuple[float, ...]:
         """As `function` takes them."""
         return float(self.c), math.inf if self.fpu is None else float(self.fpu)
-
-    @property
-    def function(self) -> Any:
-        """select(tree, node, parameters, stream) -> edge."""
-        return select_uct
-
-    @property
-    def key(self) -> str:
-        """Key of the compiled code; policies with equal keys share it."""
-        return "uct"

@@ -1,17 +1,14 @@
-"""Inputs of the formulas of Gumbel and MuZero: the edges of one node, gathered into flat arrays."""
+"""The edges of one node, gathered into flat arrays: inputs of the formulas of Gumbel and MuZero."""
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from triskele.core.extend import inner
 
-from ..tree import add_edge
-
-__all__ = ["Edges", "add_value", "expand", "gather", "lean", "new_edges"]
+__all__ = ["Edges", "gather", "lean", "new_edges"]
 
 lean = inner(_nrt=False)  # for functions that make no array: references are not counted, which would take half the time
 
@@ -51,24 +48,3 @@ def gather(tree, node, edges):
         edges.q[k] = tree.stats[child].mean if visits > 0 else 0.0
         edges.prior[k] = tree.priors[first + k]
     return count
-
-
-@lean
-def expand(tree, node, legal, prior):
-    """Make edges of the legal actions. Return False, and make none, if their priors are not numbers."""
-    for a in range(len(prior)):
-        if legal[a] and not math.isfinite(prior[a]):
-            return False
-    for a in range(len(prior)):
-        if legal[a]:
-            add_edge(tree, node, a, prior[a])
-    return True
-
-
-@lean
-def add_value(tree, node, value):
-    """One more visit of a node, with this value for who moved there."""
-    stats = tree.stats[node]
-    stats.visits += 1
-    tree.totals[node] += value
-    stats.mean = tree.totals[node] / stats.visits

@@ -1,4 +1,4 @@
-"""Fragments: the parts of an agent that a distribution places, and the ports at which they are joined.
+"""Actors: the parts of an agent that a distribution places, and the ports that join them to the learner.
 
 An agent that runs in several places consists of *actors*, which turn parameters into experience, and a *learner*, the
 agent itself, which turns experience into parameters (its buffer is inside it). No fragment knows where the others are.

@@ -90,18 +90,16 @@ class Batch:
     def set_params(self, params: Any) -> None:
         """Use these from now on: read at each run where they have the right layout, copied where not."""
         program = self._program(params)
-        flat = zip(tree.flatten(params)[0], program.traced.in_specs, strict=False)
-        constant = [_in_place(x, s) for x, s in flat]
+        read = [(x, _in_place(x, s)) for x, s in zip(tree.flatten(params)[0], program.traced.in_specs, strict=False)]
         scratch = Bound.scratch_for(program)
         pieces = [slice(k * self.size, (k + 1) * self.size) for k in range(len(self.calls))]
-        self._bound = [Bound(program, [*constant, *(a[part] for a in self.inputs)], [a[part] for a in self.outputs],
+        held = [h for _, h in read]
+        self._bound = [Bound(program, [*held, *(a[part] for a in self.inputs)], [a[part] for a in self.outputs],
                              scratch) for part in pieces]
         for call, bound in zip(self.calls, self._bound, strict=True):
             call[:] = bound.words
         self.params, self.program = params, program
-        read = [(x, held) for (x, _), held in zip(zip(tree.flatten(params)[0], program.traced.in_specs, strict=False),
-                                                  constant, strict=True)]
-        self._copied = [(x, held) for x, held in read if isinstance(x, np.ndarray) and not np.may_share_memory(x, held)]
+        self._copied = [(x, h) for x, h in read if isinstance(x, np.ndarray) and not np.may_share_memory(x, h)]
 
     def refresh(self) -> None:
         """Read arrays of the parameters again that the program has as copies: they may have been changed in place."""

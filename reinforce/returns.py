@@ -23,21 +23,19 @@ from triskele.core.extend import check
 __all__ = ["VTrace", "discounted", "gae", "lambda_returns", "n_step", "v_trace"]
 
 
-def _checked(where: str, rewards: Any, **others: Any) -> list[Any]:
-    """The arrays, of one shape; None becomes "never"."""
+def _checked(where: str, rewards: Any, discount: float, lam: float = 1.0, **others: Any) -> list[Any]:
+    """Return the arrays, which must have one shape; None becomes all False."""
     shape = np.shape(rewards)
     if not shape or shape[0] == 0:
         raise ValueError(f"{where}: rewards must be an array of at least one step, [T, ...], got shape {shape}")
     for name, x in others.items():
         if x is not None and np.shape(x) != shape:
             raise ValueError(f"{where}: {name} must have the shape of rewards, {shape}, got {np.shape(x)}")
+    for name, number in {"discount": discount, "lam": lam}.items():
+        if isinstance(number, (int, float)) and not 0 <= number <= 1:
+            raise ValueError(f"{where}: {name} must be between 0 and 1, got {number}")
     arrays = [rewards, *[np.zeros(shape, bool) if x is None else x for x in others.values()]]
     return [x if hasattr(x, "dtype") else np.asarray(x) for x in arrays]
-
-
-def _number(where: str, name: str, x: Any) -> None:
-    if isinstance(x, (int, float)) and not 0 <= x <= 1:
-        raise ValueError(f"{where}: {name} must be between 0 and 1, got {x}")
 
 
 def _backwards(step: Any, last: Any, *xs: Any) -> Any:
@@ -93,10 +91,8 @@ def lambda_returns(rewards: Any, next_values: Any, terminated: Any, truncated: A
     array([2.5, 3. ])
     """
     rewards, next_values, terminated, truncated = _checked(
-        "lambda_returns", rewards, next_values=next_values, terminated=terminated, truncated=truncated
+        "lambda_returns", rewards, discount, lam, next_values=next_values, terminated=terminated, truncated=truncated
     )
-    _number("lambda_returns", "discount", discount)
-    _number("lambda_returns", "lam", lam)
     return _lambda_returns(rewards, next_values, terminated, truncated, discount, lam)
 
 
@@ -130,9 +126,8 @@ def discounted(rewards: Any, terminated: Any, truncated: Any = None, *, next_val
     if next_values is None:
         next_values = np.zeros(np.shape(rewards), np.result_type(rewards))
     rewards, next_values, terminated, truncated = _checked(
-        "discounted", rewards, next_values=next_values, terminated=terminated, truncated=truncated
+        "discounted", rewards, discount, next_values=next_values, terminated=terminated, truncated=truncated
     )
-    _number("discounted", "discount", discount)
     return _lambda_returns(rewards, next_values, terminated, truncated, discount, 1.0)
 
 
@@ -182,10 +177,9 @@ def gae(rewards: Any, values: Any, next_values: Any, terminated: Any, truncated:
     array([1.5, 1. ])
     """
     rewards, values, next_values, terminated, truncated = _checked(
-        "gae", rewards, values=values, next_values=next_values, terminated=terminated, truncated=truncated
+        "gae", rewards, discount, lam, values=values, next_values=next_values, terminated=terminated,
+        truncated=truncated,
     )
-    _number("gae", "discount", discount)
-    _number("gae", "lam", lam)
     return _gae(rewards, values, next_values, terminated, truncated, discount, lam)
 
 
@@ -243,9 +237,8 @@ def n_step(rewards: Any, next_values: Any, terminated: Any, truncated: Any = Non
     array([3.5, 3.5, 5. ])
     """
     rewards, next_values, terminated, truncated = _checked(
-        "n_step", rewards, next_values=next_values, terminated=terminated, truncated=truncated
+        "n_step", rewards, discount, next_values=next_values, terminated=terminated, truncated=truncated
     )
-    _number("n_step", "discount", discount)
     check.integer(n, "n_step: n", 1)
     return _n_step(rewards, next_values, terminated, truncated, discount, n=n)
 
@@ -328,10 +321,8 @@ def v_trace(rewards: Any, values: Any, next_values: Any, ratios: Any, terminated
     array([1.5, 1. ])
     """
     rewards, values, next_values, ratios, terminated, truncated = _checked(
-        "v_trace", rewards, values=values, next_values=next_values, ratios=ratios, terminated=terminated,
+        "v_trace", rewards, discount, lam, values=values, next_values=next_values, ratios=ratios, terminated=terminated,
         truncated=truncated,
     )
-    _number("v_trace", "discount", discount)
-    _number("v_trace", "lam", lam)
     return _v_trace(rewards, values, next_values, ratios, terminated, truncated, discount, lam, clip_targets,
                     clip_advantages)

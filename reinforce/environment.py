@@ -105,7 +105,7 @@ class Environment:
         if missing:
             raise EnvError(f"{self.name}: an environment needs the function{'s' if len(missing) > 1 else ''} "
                            f"{', '.join(missing)} (static methods)")
-        return EnvRules(*(getattr(self, n, None) for n in EnvRules._fields))
+        return EnvRules._make(getattr(self, n, None) for n in EnvRules._fields)
 
     @functools.cached_property
     def dtype(self) -> np.dtype:

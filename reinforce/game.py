@@ -7,7 +7,7 @@ Python's. A search, an environment or a match compiles the rules into its own lo
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -138,7 +138,7 @@ class Game:
         if missing:
             raise GameError(f"{self.name}: a game needs the function{'s' if len(missing) > 1 else ''} "
                             f"{', '.join(missing)} (static methods)")
-        return Rules(*(getattr(self, n, None) for n in Rules._fields))
+        return Rules._make(getattr(self, n, None) for n in Rules._fields)
 
     def draw(self, state: State) -> str:
         """The position as text for a terminal."""
@@ -165,7 +165,7 @@ class Game:
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
         checks().check_game_once(self)
-        return Rules(*(None if f is None else inner(plain(f), _nrt=True) for f in self._functions))
+        return Rules._make(None if f is None else inner(plain(f), _nrt=True) for f in self._functions)
 
     @functools.cached_property
     def key(self) -> str:
@@ -362,7 +362,7 @@ def as_records(game: Game, states: State | Sequence[State] | np.ndarray, where: 
                 f"{where}: states must be records of {game.name} (dtype {game.dtype}), got dtype {states.dtype}"
             )
         return np.atleast_1d(states).copy(), states.ndim == 0
-    given: Iterable[Any] = [states] if single else states
+    given: Any = [states] if single else states
     for s in given:
         if not isinstance(s, State) or s.game.key != game.key:
             raise GameError(f"{where}: states must be positions of {game.name}, got {s!r:.80}")

@@ -155,6 +155,8 @@ class PythonState(State):
 
     __slots__ = ("__weakref__", "position")
 
+    game: Any  # a `PythonGame`, which is not a `Game`
+
     def __init__(self, game: PythonGame, position: Any, moves: tuple[int, ...], key: bytes):
         super().__init__(game, np.frombuffer(key, game.dtype), moves)  # type: ignore[arg-type]
         self.position = position

@@ -16,6 +16,7 @@ from ..buffers.prioritized import PrioritizedReplayBuffer
 from ..buffers.replay import ReplayBuffer
 from ..errors import EnvError
 from ..policy import Flat, Greedy, Policy
+from ..spaces import Discrete
 from ..training.agent import Agent
 from ..training.rollout import Rollout
 from .checks import check_layers
@@ -124,7 +125,7 @@ class DQN(Agent):
         super().__init__(env, given)
         self._check_settings(self.settings)
         action = self.env.action_space
-        if not hasattr(action, "n"):
+        if not isinstance(action, Discrete):
             raise EnvError(f"DQN: actions must be Discrete, got {action}")
         self._key, weights = random.split(random.key(seed))
         self.network = _network(weights, self.env, self.settings)
@@ -133,8 +134,9 @@ class DQN(Agent):
         self.moments = optim.Adam().init(self.network)._replace(count=np.int64(0))
         self.iteration = self.updates = 0
         self.loss: float | None = None
-        options = {"num_envs": num_envs, "n_step": n_step, "discount": discount, "seed": seed}
+        options: dict[str, Any] = {"num_envs": num_envs, "n_step": n_step, "discount": discount, "seed": seed}
         spaces = self.env.observation_space, action
+        self._num_actions = action.n
         self._buffer: ReplayBuffer = PrioritizedReplayBuffer(
             buffer_size, *spaces, alpha=alpha, **options
         ) if prioritized else ReplayBuffer(buffer_size, *spaces, **options)
@@ -185,7 +187,7 @@ class DQN(Agent):
 
     def _collect(self):
         s, r = self.settings, self._rollout
-        draws = self._noise(self._key, self.iteration, shape=(r.length + 1, s.num_envs, 1 + self.env.action_space.n))
+        draws = self._noise(self._key, self.iteration, shape=(r.length + 1, s.num_envs, 1 + self._num_actions))
         r.collect((self.network, np.array([self.epsilon], np.float32)), draws)
         self._buffer.extend(r.observations, r.actions, r.rewards, r.terminated, r.truncated)
         self.episodes.add(r.rewards, r.terminated, r.truncated)
@@ -206,7 +208,7 @@ class DQN(Agent):
         self.check_finite("the loss", loss)
         self.loss = float(loss)
         self.updates += 1
-        if s.prioritized:
+        if isinstance(self._buffer, PrioritizedReplayBuffer):
             self._buffer.update_priorities(batch.indices, errors)
 
     def _updated(self, network, moments, target, batch, tau):
@@ -228,7 +230,7 @@ class DQN(Agent):
     @property
     def policy(self) -> Policy:
         """Return the learned state; see `Agent`."""
-        return Policy(Greedy(self.network), self.env.observation_space.shape, None, int(self.env.action_space.n))
+        return Policy(Greedy(self.network), self.env.observation_space.shape, None, self._num_actions)
 
 
 def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:

@@ -136,7 +136,7 @@ class GumbelMuZero(Agent):
                                "support": Support() if support is None else support})
         s = self.settings
         self._check(s)
-        actions = int(self.env.action_space.n)
+        actions: int = self.env.action_space.n  # type: ignore[union-attr]  # `_check` has looked
         self.network = MuZeroNetwork.init(random.key(seed), self.env.observation_space.shape, actions, s)
         # the type it will have, so that one program serves all
         self.moments = optim.Adam().init(self.network)._replace(count=np.int64(0))

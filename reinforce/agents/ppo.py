@@ -165,7 +165,7 @@ class PPO(Agent):
         observations = self.env.observation_space.shape
         self.observation_moments = RunningMoments.start(observations)
         self.return_scale = ReturnScale.start(s.num_envs)
-        action = self.env.action_space
+        action: Any = self.env.action_space
         self._noise_size = action.n if discrete else math.prod(action.shape)
         self._act = core.jit(_acting(self._structure))
         self._player = PPOActor(self.env, self._act, self._noise, self._noise_size, s)

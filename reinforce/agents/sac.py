@@ -145,7 +145,8 @@ class SAC(Agent):
         self.moments = Moments(*starts)  # counts have the type that they will have, so that one program serves all
         self.iteration = self.updates = 0
         self.numbers: dict[str, float | None] = dict.fromkeys(("critic_loss", "actor_loss", "alpha", "entropy"))
-        observation, action = self.env.observation_space, self.env.action_space
+        observation = self.env.observation_space
+        action: Any = self.env.action_space
         self._buffer = ReplayBuffer(buffer_size, observation, action, num_envs=num_envs, n_step=n_step,
                                     discount=discount, seed=seed)
         self._size = math.prod(action.shape)

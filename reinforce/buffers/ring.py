@@ -283,7 +283,7 @@ class Ring:
         for k, x in targets.items():
             if k not in sources or sources[k].shape != (used, *x.shape[1:]) or sources[k].dtype != x.dtype:
                 raise BufferError(f"{self.name}.state: {k} must be {x.dtype} of shape {(used, *x.shape[1:])}, got "
-                                  f"{getattr(sources.get(k), 'dtype', None)} {np.shape(sources.get(k))}")
+                                  f"{getattr(sources.get(k), 'dtype', None)} {getattr(sources.get(k), 'shape', ())}")
         for k, x in targets.items():
             x[:used] = sources[k]
         self.flags[:] = state["flags"]

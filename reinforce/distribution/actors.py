@@ -35,10 +35,18 @@ class Actor(Protocol):
 class FragmentedAgent(Protocol):
     """An agent as a distribution sees it. See `training.agent.Agent`."""
 
-    name: str
-    ports: dict[str, Port] | None
     settings: Any
-    _spaces: Any
+
+    @property
+    def name(self) -> str:
+        """Name of the agent, for messages."""
+
+    @property
+    def ports(self) -> dict[str, Port] | None:
+        """Arrays that an actor returns; None for an agent in one piece."""
+
+    @property
+    def _spaces(self) -> Any: ...
 
     @property
     def state(self) -> Any:
@@ -103,7 +111,7 @@ def check_ports(where: str, ports: dict[str, Port], experience: Any) -> None:
     sizes: dict[str, int] = {}
     for name, port in ports.items():
         value = experience[name]
-        shape = getattr(value, "shape", None)
+        shape: Any = getattr(value, "shape", None)
         if getattr(value, "dtype", None) == port.dtype and len(shape) == len(port.shape):
             if all(n == (sizes.setdefault(m, n) if isinstance(m, str) else m) for n,
                    m in zip(shape, port.shape, strict=True)):

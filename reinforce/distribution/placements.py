@@ -139,10 +139,9 @@ class _Worker:
     def _work(self):
         while (parameters := self.tasks.get()) is not None:
             try:
-                answer = self.actor.collect(parameters)
+                self._answers.put(self.actor.collect(parameters))
             except BaseException as error:  # noqa: BLE001  a thread has no caller to raise to
-                answer = error
-            self._answers.put(answer)
+                self._answers.put(error)
 
     def answer(self, until, timeout):
         """Experience, or what went wrong."""

@@ -19,6 +19,7 @@ __all__ = ["Acrobot"]
 _CENTRE, _GRAVITY, _TIME = 0.5, 9.8, 0.2
 _FASTEST_1, _FASTEST_2 = 4 * math.pi, 9 * math.pi
 _HALF_TURN, _TURN = math.pi, 2 * math.pi
+_BOUNDS = np.array([1, 1, 1, 1, _FASTEST_1, _FASTEST_2], np.float32)
 
 
 @inner
@@ -73,7 +74,7 @@ class Acrobot(LaneEnvironment):
 
     state = ("theta1", "theta2", "speed1", "speed2")
     action_space = Discrete(3)
-    observation_space = Box(*(s * np.array([1, 1, 1, 1, _FASTEST_1, _FASTEST_2], np.float32) for s in (-1, 1)))
+    observation_space = Box(-_BOUNDS, _BOUNDS)
     max_steps = 500
 
     @staticmethod

@@ -57,7 +57,7 @@ class Breakout(Environment):
         self._sticky, self._minimal = float(sticky_action_prob), bool(minimal_actions)
         self.action_space = Discrete(3 if minimal_actions else 6)
 
-    def rules(self):
+    def rules(self) -> EnvRules:
         """See `Environment`."""
         sticky, right = self._sticky, 2 if self._minimal else 3
 

@@ -17,6 +17,7 @@ __all__ = ["CartPole"]
 _GRAVITY, _CART, _POLE, _HALF_LENGTH, _FORCE, _TIME = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
 _MASS, _POLE_MOMENT = _POLE + _CART, _POLE * _HALF_LENGTH
 _FAR, _STEEP = 2.4, 12 * 2 * math.pi / 360
+_BOUNDS = np.array([2 * _FAR, np.inf, 2 * _STEEP, np.inf], np.float32)
 
 
 @inner
@@ -44,13 +45,13 @@ class CartPole(LaneEnvironment):
 
     state = ("x", "x_dot", "theta", "theta_dot")
     action_space = Discrete(2)
-    observation_space = Box(*(s * np.array([2 * _FAR, np.inf, 2 * _STEEP, np.inf], np.float32) for s in (-1, 1)))
+    observation_space = Box(-_BOUNDS, _BOUNDS)
     max_steps = 500
 
     def __init__(self, sutton_barto_reward: bool = False):
         self._rewards = (0.0, -1.0) if sutton_barto_reward else (1.0, 1.0)
 
-    def rules(self):
+    def rules(self) -> EnvRules:
         """See `LaneEnvironment`."""
         going, over = self._rewards
 

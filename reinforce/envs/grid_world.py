@@ -68,7 +68,7 @@ class GridWorld(Environment):
         self._slip, self._step_reward = float(slip), float(step_reward)
         self.observation_space = Box(0.0, 1.0, (self._cells.size,))
 
-    def rules(self):
+    def rules(self) -> EnvRules:
         """See `Environment`."""
         height, width = self._cells.shape
         cells, starts = self._cells.ravel(), np.flatnonzero(self._cells == _START)

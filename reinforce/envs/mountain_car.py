@@ -38,14 +38,14 @@ class MountainCar(LaneEnvironment):
     """
 
     state = ("position", "velocity")
-    action_space = Discrete(3)
+    action_space: Box | Discrete = Discrete(3)
     observation_space = Box(_LOW, _HIGH)
     max_steps = 200
 
     def __init__(self, goal_velocity: float = 0.0):
         self._goal_velocity = float(goal_velocity)
 
-    def rules(self):
+    def rules(self) -> EnvRules:
         """See `LaneEnvironment`."""
         goal_velocity = self._goal_velocity
 
@@ -84,7 +84,7 @@ class MountainCarContinuous(MountainCar):
     action_space = Box(-1.0, 1.0, (1,))
     max_steps = 999
 
-    def rules(self):
+    def rules(self) -> EnvRules:
         """See `LaneEnvironment`."""
         goal_velocity = self._goal_velocity
 

@@ -49,7 +49,7 @@ class Pendulum(LaneEnvironment):
     def __init__(self, g: float = 10.0):
         self._g = float(g)
 
-    def rules(self):
+    def rules(self) -> EnvRules:
         """See `LaneEnvironment`."""
         gravity = 3 * self._g / (2 * _LENGTH)
         drive = 3.0 / (_MASS * _LENGTH**2)

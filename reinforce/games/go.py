@@ -314,7 +314,7 @@ class Go(Game):
                     for q in (p - 1, p + 1, p - width, p + width):
                         color = np.int64(state.color[q])
                         if color != _EMPTY:
-                            reached |= (1 << color) & 6
+                            reached |= (1 << color) & 6  # type: ignore[assignment]
                         elif not visited[q]:
                             visited[q] = 1
                             waiting[count] = q

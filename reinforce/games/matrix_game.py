@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -89,7 +91,8 @@ class MatrixGame(Game):
         """Describe the actions played, and the remaining payoffs."""
         record = state.data[0]
         moves = [int(m) for m in record["moves"][: record["played"]]]
-        rest = self.payoffs[(slice(None), *moves)].reshape(self.num_players, -1)
+        played: tuple[Any, ...] = (slice(None), *moves)
+        rest = self.payoffs[played].reshape(self.num_players, -1)
         shown = " ".join(f"({', '.join(f'{v:g}' for v in entry)})" for entry in rest.T[:12])
         return f"moves {' '.join(map(str, moves)) or 'none'}: payoffs {shown}{' ...' if rest.shape[1] > 12 else ''}"
 

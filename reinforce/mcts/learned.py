@@ -192,7 +192,7 @@ class MuZero:
         for t in np.flatnonzero(tree.counts[:, STATUS]):
             node = int(tree.counts[t, ERROR_NODE])
             raise EvaluatorError(f"MuZero: the model must give finite numbers, got NaN or infinity at node {node} "
-                                 f"(after {moves_to(tree, t, node)}) from observation {t}")
+                                 f"(after {moves_to(tree, int(t), node)}) from observation {t}")
         out = LearnedSearchResult(
             np.zeros(trees, np.int64), np.zeros((trees, actions)), np.zeros((trees, actions), np.int64),
             np.zeros((trees, actions)), np.zeros((trees, actions), np.float32), np.zeros(trees), tree,

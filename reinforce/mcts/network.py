@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import Jitted
 
 from ..errors import EvaluatorError
 from ..game import Game
@@ -59,7 +60,7 @@ class Network:
             )
         self._apply = net if params is not None else _call
         self.params = net if params is None else params
-        self._jitted: dict[tuple[int, int], Callable] = {}
+        self._jitted: dict[tuple[int, int], Jitted] = {}
 
     def with_params(self, params: Any) -> Network:
         """Return the network with other parameters of the same shapes, without recompilation."""

@@ -98,7 +98,7 @@ def _turn(tree, mover):
                 child = tree.children[k]
                 if child >= 0:
                     total += tree.totals[child]
-                    visits += np.int64(tree.stats[child].visits)
+                    visits += np.int64(tree.stats[child].visits)  # type: ignore[assignment]
             # a simulation may have visited two children (see `solver.select_open`)
             total = tree.values[0] + total * min(1.0, (np.int64(tree.stats[0].visits) - 1) / max(visits, 1))
     tree.totals[0] = total

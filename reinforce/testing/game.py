@@ -87,8 +87,8 @@ def play_rules(probe: Probe, rng: np.random.Generator, *, draws: bool = False, m
         if len(probe.moves) >= game.max_length:
             probe.fail("terminal", f"must be True after at most max_length = {game.max_length} moves")
         player = probe.player()
-        for p in range(game.num_players):
-            probe.observe(p)
+        for k in range(game.num_players):
+            probe.observe(k)
         if player == CHANCE:
             p = probe.chance()
             probe.step(int(rng.choice(len(p), p=p / p.sum())))
@@ -98,8 +98,8 @@ def play_rules(probe: Probe, rng: np.random.Generator, *, draws: bool = False, m
             _check_uniform(probe, legal, rng)
         probe.step(int(rng.choice(legal)))
     probe.returns()
-    for p in range(game.num_players):
-        probe.observe(p)
+    for k in range(game.num_players):
+        probe.observe(k)
     moves, end = probe.moves, probe.record
     probe.start()
     for move in moves:

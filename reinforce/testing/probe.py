@@ -42,8 +42,8 @@ class Probe:
         self.game = game
         self.moves: list[Any] = []
         self._fields = [n for n in game.dtype.names or () if not n.startswith("gap_")]
-        self.rules = Rules(*(None if f is None else self._function(name, f) for name,
-                             f in game.rules()._asdict().items()))
+        self.rules = Rules._make(None if f is None else self._function(name, f)
+                                 for name, f in game.rules()._asdict().items())
         self._states = np.zeros(3, game.dtype)  # the middle one is the position
         self._given = {n: f for n, f in self.rules._asdict().items() if f is not None}
         self._ask = self._load({n: f for n, f in self._given.items() if n in _ANSWERS}).ask

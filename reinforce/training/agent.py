@@ -404,8 +404,9 @@ class Agent:
         """Raise ValueError unless hyper-parameters of these names are positive integers, positive, not negative, from 0
         to 1.
         """
-        for names, test, *bounds in ((integers, check.integer, 1), (positive, check.positive),
-                                     (not_negative, check.number, 0), (fractions, check.number, 0, 1)):
+        tests: list[Any] = [(integers, check.integer, 1), (positive, check.positive), (not_negative, check.number, 0),
+                            (fractions, check.number, 0, 1)]
+        for names, test, *bounds in tests:
             for name in names:
                 test(getattr(self.settings, name), f"{self.name}: {name}", *bounds)
 

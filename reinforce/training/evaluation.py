@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from ..policy import Policy
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -46,12 +45,13 @@ class Evaluation:
                 f"{self.lengths.max()} steps>")
 
 
-def evaluate(policy: Policy, env: Any, episodes: int, rng: np.random.Generator | None = None) -> Evaluation:
+def evaluate(policy: Callable[..., Any], env: Any, episodes: int, rng: np.random.Generator | None = None) -> Evaluation:
     """Play `episodes` episodes, a number fixed beforehand in each environment: short ones are not preferred.
 
     Parameters
     ----------
-    policy : Policy
+    policy : function (observations, *, rng, mask) -> actions
+        A `Policy`, for example.
     env : VectorEnv
         Is reset first.
     episodes : int

@@ -161,7 +161,7 @@ class Rollout:
 
     def _mask(self, info):
         mask = np.asarray(info.get("action_mask"))
-        shape = np.shape(self.masks)[1:]
+        shape = self.env.num_envs, self.env.action_space.n
         if mask.shape != shape:
             raise EnvError(f"{self.env}: info['action_mask'] must have shape {shape} after every step, "
                            f"got {mask.shape}")

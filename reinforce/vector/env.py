@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from ..shipped import is_shipped
 from ..spaces import Box, Discrete
 from .failures import Raised
 from .step_source import AT_WORK, CONTEXT, LANES, step_kernels
+
+if TYPE_CHECKING:
+    from .gymnasium_envs import GymnasiumVectorEnv
 
 __all__ = ["EnvArrays", "VectorEnv", "make"]
 
@@ -388,7 +391,7 @@ def integer(where: str, value: Any, least: int) -> int:
 
 
 def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_steps: int | None = None,
-         **options: Any) -> Any:
+         **options: Any) -> VectorEnv | GymnasiumVectorEnv:
     """Copies of an environment.
 
     Parameters

@@ -113,8 +113,8 @@ def write(tree: Any, value: Any, where: str = "") -> Any:
         value.bit_generator.state = state
         return value
     if "items" in tree:
-        old = list(value) if isinstance(value, (list, tuple, deque)) else []
-        new = [write(t, old[k] if k < len(old) else None, f"{where}[{k}]") for k, t in enumerate(tree["items"])]
+        items = list(value) if isinstance(value, (list, tuple, deque)) else []
+        new = [write(t, items[k] if k < len(items) else None, f"{where}[{k}]") for k, t in enumerate(tree["items"])]
         return deque(new, value.maxlen) if isinstance(value, deque) else tuple(new) if isinstance(value, tuple) else new
     if "keys" in tree:
         old = value if isinstance(value, dict) else {}

@@ -66,7 +66,7 @@ def select_scored(score, tree, node):
             mean = tree.totals[child] / visits
         s = score(mean, visits, np.float64(tree.priors[at]), parent_visits)
         if s > highest:
-            edge, highest = at, s
+            edge, highest = at, s  # type: ignore[assignment]
     return edge
 
 

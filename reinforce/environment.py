@@ -52,7 +52,7 @@ class Environment:
     action_space : Discrete, or Box of float32
         Numbers outside the bounds of a Box go to `step` as they are; NaN and infinity never do.
     max_steps : int, optional
-        After which an episode is cut off (truncated).
+        Number of steps after which an episode is truncated.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Environment:
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name of the environment, for messages."""
         return type(self).__name__
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -32,22 +32,22 @@ class Rules(NamedTuple):
     Attributes
     ----------
     initial : function (state)
-        Make the first position; `state` comes filled with zeros.
+        Write the first position into `state`, which is filled with zeros.
     player : function (state) -> int
-        Who is to move: 0 ... num_players - 1, or CHANCE. Not asked in terminal positions.
+        The player to move, 0 ... num_players - 1, or CHANCE. Not called in terminal positions.
     legal_actions : function (state, mask)
-        Write mask[num_actions] (bool). Not asked in terminal positions and at chance.
+        Write mask[num_actions] (bool). Not called in terminal positions and at chance nodes.
     step : function (state, action)
         Play a legal action, or let a chance outcome happen.
     terminal : function (state) -> bool
     returns : function (state, out)
-        Write out[num_players] (float64): what each player has got when the game is over.
+        Write out[num_players] (float64): the return of each player when the game is over.
     observe : function (state, player, out)
         Write out[observation_shape] (float32): the position as `player` sees it, for networks.
     chance : function (state, probabilities), optional
         Write probabilities[num_outcomes] (float64), at chance.
     random_action : function (state, stream) -> int, optional
-        A legal action drawn uniformly with `random.below(stream, n)`, where that is faster than by the mask.
+        A legal action drawn uniformly with `random.below(stream, n)`, if that is faster than drawing from the mask.
     """
 
     initial: Callable
@@ -77,11 +77,11 @@ class Game:
         Fields of a position.
     observation_shape : tuple of int
     max_length : int
-        No game has more moves than this, chance events among them.
+        Largest number of moves of a game, including chance events.
 
     Examples
     --------
-    Who takes the last of a few matches, one or two at a time, wins:
+    Players take one or two matches in turn; whoever takes the last one wins:
 
     >>> import numpy as np
     >>> from triskele import reinforce as rl
@@ -124,7 +124,7 @@ class Game:
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name of the game, for messages."""
         return type(self).__name__
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -149,7 +149,7 @@ class Game:
         return str(action)
 
     def parse_action(self, state: State, text: str) -> int:
-        """The action that `action_name` writes so."""
+        """Return the action whose `action_name` is `text`."""
         for action in state.legal_actions:
             if self.action_name(state, action) == text:
                 return action
@@ -206,7 +206,7 @@ class Game:
 
 
 class State:
-    """A position, which does not change: playing gives another one.
+    """An immutable position: playing returns a new one.
 
     Attributes
     ----------
@@ -255,7 +255,7 @@ class State:
 
     @property
     def returns(self) -> np.ndarray:
-        """(num_players,) float64; GameError before the end."""
+        """(num_players,) float64; raises GameError before the end of the game."""
         if not self.terminal:
             raise GameError(
                 f"{self.game.name}: returns are known when the game is over, which it is not after {self.moves}"
@@ -273,7 +273,7 @@ class State:
         Raises
         ------
         GameError
-            If there is no such player; at chance nodes no player is to move.
+            If the player does not exist. At chance nodes `player` must be given.
         """
         seen = self.player if player is None else player
         if isinstance(seen, bool) or not isinstance(seen, (int, np.integer)) or not 0 <= seen < self.game.num_players:
@@ -287,7 +287,7 @@ class State:
         return out[0]
 
     def play(self, *actions: int) -> Self:
-        """The position after these actions, one after the other.
+        """Return the position after a sequence of actions.
 
         Raises
         ------

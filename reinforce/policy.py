@@ -1,6 +1,6 @@
 """Policies: a network with what its outputs mean, and `Policy`, which turns observations into actions.
 
-What stands here is all that a saved policy needs. A *head* is a tree like the network that it holds, so that it is
+A saved policy needs nothing but this module. A *head* is a tree like the network that it holds, so that it is
 differentiated, optimised and saved whole. Its functions are plain NumPy on batches of observations.
 """
 
@@ -36,7 +36,7 @@ class Flat:
     ----------
     network : callable tree
     axes : int
-        How many, counted from the last.
+        Number of axes, counted from the last.
     """
 
     network: Any
@@ -127,7 +127,7 @@ class Gaussian:
     low, high : tuple of float
         Bounds, k numbers each.
     scaled : bool, default False
-        Whether -1 and 1 of the distribution stand for `low` and `high`, which then are finite.
+        If True, -1 and 1 of the distribution stand for `low` and `high`, which must be finite.
     """
 
     network: Any
@@ -211,7 +211,7 @@ class SquashedGaussian:
 
 @dataclass(frozen=True)
 class Normaliser:
-    """(x - mean) * scale, cut to [-limit, limit]: observations as networks like them.
+    """Normalised observations: (x - mean) * scale, clipped to [-limit, limit].
 
     Attributes
     ----------
@@ -309,8 +309,8 @@ def load_policy(path: str | os.PathLike, known: Sequence[Any] = ()) -> Policy:
     """Read what `Policy.save` or an agent's `save` has written.
 
     A policy file holds numbers and names, no code. Of names it may use the layers and activations of this suite, ufuncs
-    of NumPy and SciPy, and what you pass in `known`; a file that names anything else is refused, so that you may load
-    one from somebody whom you do not trust.
+    of NumPy and SciPy, and what you pass in `known`; a file that names anything else is refused, so it is safe to
+    load a file from an untrusted source.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def load_policy(path: str | os.PathLike, known: Sequence[Any] = ()) -> Policy:
     ------
     FileNotFoundError
     CheckpointError
-        If the file is damaged, is no policy, or names a class or function that it may not.
+        If the file is damaged, is not a policy, or names a class or function that is not allowed.
     FloatingPointError
         If its parameters are not finite.
 

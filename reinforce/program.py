@@ -58,7 +58,7 @@ class Batch:
     Attributes
     ----------
     inputs, outputs : list of (at least rows, ...) arrays
-        What is written into inputs is what the program sees; each run overwrites the outputs.
+        The program reads the inputs in place; each run overwrites the outputs.
     size : int
         Rows of a piece.
     calls : (pieces, 4) int64

@@ -225,7 +225,7 @@ def n_step(rewards: Any, next_values: Any, terminated: Any, truncated: Any = Non
     Raises
     ------
     ValueError
-        If shapes differ, `n` is no positive integer, or `discount` is not in [0, 1].
+        If shapes differ, `n` is not a positive integer, or `discount` is not in [0, 1].
 
     References
     ----------

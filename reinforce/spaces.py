@@ -39,7 +39,7 @@ class Space:
         seed : int
             The same seed gives the same elements.
         count : int, optional
-            How many; None for one element without a leading axis.
+            Number of elements; None for one element without a leading axis.
 
         Returns
         -------
@@ -48,7 +48,7 @@ class Space:
         raise NotImplementedError
 
     def to_gymnasium(self) -> Any:
-        """The same space of Gymnasium, which has to be installed."""
+        """Return the equivalent space of Gymnasium, which must be installed."""
         raise NotImplementedError
 
 
@@ -115,7 +115,7 @@ class Box(Space):
     low, high : float or array_like
         Bounds of each element; they may be infinite.
     shape : tuple of int, optional
-        Otherwise that of the bounds.
+        Defaults to the shape of the bounds.
     dtype : dtype
         Data type of the elements.
 

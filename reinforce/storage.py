@@ -54,7 +54,7 @@ def write(path: str | os.PathLike, kind: str, value: Any) -> None:
     ----------
     path : path-like
     kind : str
-        What the file is, which `read` asks for again.
+        Kind of file, which `read` checks.
     value : tree
         None, bool, int, float, str, arrays (records too), dict with str keys, list, tuple, namedtuple, dataclass and
         functions that can be imported by name.
@@ -77,7 +77,7 @@ def read(path: str | os.PathLike, kind: str, known: Sequence[Any] = ()) -> Any:
     ----------
     path : path-like
     kind : str
-        What the file must be.
+        Kind that the file must have.
     known : sequence of classes and functions
         Dataclasses, namedtuples and functions of the caller that the file may name, besides those of this suite.
 

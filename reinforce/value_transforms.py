@@ -48,12 +48,12 @@ def signed_parabolic(x: Any, epsilon: float = 1e-3) -> Any:
     ----------
     x : array
     epsilon : float
-        The same as there.
+        The `epsilon` of `signed_hyperbolic`.
 
     Returns
     -------
     array
-        Of the same shape.
+        Array of the same shape.
 
     References
     ----------
@@ -117,7 +117,7 @@ def from_two_hot(weights: Any, low: float, high: float) -> Any:
     Parameters
     ----------
     weights : (..., bins) array
-        That sum to 1; of a network, its softmax.
+        Weights that sum to 1, such as the softmax of a network.
     low, high : float
 
     Returns
@@ -148,7 +148,7 @@ def project(support: Any, weights: Any, onto: Any) -> Any:
         The numbers that have `weights`; cut to the range of `onto`.
     weights : (..., n) array
     onto : (m,) array
-        Rising, evenly spaced or not.
+        Increasing numbers, evenly spaced or not.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def project(support: Any, weights: Any, onto: Any) -> Any:
     Raises
     ------
     ValueError
-        If shapes do not fit, or `onto` does not rise.
+        If shapes do not fit, or `onto` does not increase.
 
     References
     ----------

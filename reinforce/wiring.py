@@ -26,12 +26,12 @@ def {name}({arguments}):
 
 def wire(stem: str, title: str, templates: Sequence[Compiled], given: dict[str, Any], follow: Sequence[ModuleType] = (),
          **options: bool) -> Any:
-    """Make kernels, each of which calls the template of its name with what is given.
+    """Make kernels, each of which calls the template of its name with the given functions and constants.
 
     Parameters
     ----------
     stem : str
-        What the file's name begins with.
+        Beginning of the file's name.
     title : str
         Docstring of the module. It must identify all that is given, by a hash for example.
     templates : sequence of templates

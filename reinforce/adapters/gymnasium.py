@@ -22,7 +22,7 @@ def from_gymnasium(env_fn: Callable[[], Any] | str, *, clone: Callable[[Any], An
                    samples: int | None = None) -> GymnasiumGame:
     """A Gymnasium environment with discrete actions, played and searched like a game of one player.
 
-    What the player has got in the end (terminated, truncated, or after `horizon` steps) is the sum of the rewards. An
+    The return at the end (terminated, truncated, or after `horizon` steps) is the sum of the rewards. An
     "action_mask" in the info says what is legal.
 
     Parameters

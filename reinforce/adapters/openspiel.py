@@ -32,7 +32,7 @@ def from_openspiel(game: Any, **parameters: Any) -> OpenSpielGame:
     Raises
     ------
     GameError
-        If there is no such game, or it draws its chance events without telling their probabilities, or has mean-field
+        If the game does not exist, or it draws its chance events without giving their probabilities, or has mean-field
         dynamics.
 
     Examples

@@ -20,7 +20,7 @@ __all__ = ["PettingZooGame", "from_pettingzoo"]
 def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = clone) -> PettingZooGame:
     """A PettingZoo AEC environment with discrete actions, played and searched like a game of this package.
 
-    Player k is ``possible_agents[k]``; what it has got in the end is the sum of its rewards. What is legal stands in
+    Player k is ``possible_agents[k]``; its return is the sum of its rewards. What is legal stands in
     "action_mask", of the observation or of the info. A copy of an environment that draws random numbers draws the same
     ones: searches know what will come.
 

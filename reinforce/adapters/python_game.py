@@ -1,6 +1,6 @@
 """Games whose rules are Python objects.
 
-Nothing of them is compiled, but they are played and searched like the others.
+Their rules are not compiled, but they are played and searched like other games.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class PythonGame:
     Attributes
     ----------
     name : str
-        For messages.
+        Name of the game, for messages.
     num_players, num_actions : int
     num_outcomes : int
         Number of outcomes of a chance event; 0 without chance.
     observation_shape : tuple of int
     max_length : int
-        No game has more moves than this, chance events among them.
+        Largest number of moves of a game, including chance events.
     """
 
     name: str
@@ -127,7 +127,7 @@ class PythonGame:
                 state = state.child(action)
             if state.data.tobytes() != data.tobytes():
                 raise GameError(
-                    f"{self.name}: the position is not kept any more, and cannot be made again by the moves {moves}"
+                    f"{self.name}: the position has been freed, and cannot be replayed by the moves {moves}"
                 )
         return state
 
@@ -140,13 +140,13 @@ def _following(key: bytes, action: int) -> bytes:
 
 
 class PythonState(State):
-    """A position of a `PythonGame`, which does not change: playing gives another one.
+    """An immutable position of a `PythonGame`: playing returns a new one.
 
     Attributes
     ----------
     game : PythonGame
     position : object
-        To be looked at only.
+        The position, which must not be changed.
     data : (1,) record
         A hash of the moves and the seed, which stands for the position in search trees.
     moves : tuple of int

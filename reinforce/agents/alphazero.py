@@ -42,7 +42,7 @@ class AlphaZero(Agent):
     ----------
     game : Game
     net : callable tree, optional
-        A network of your own, from observations [N, ...] to logits [N, actions] and values [N] in [-1, 1] for who
+        Custom network from observations [N, ...] to logits [N, actions] and values [N] in [-1, 1] for who
         moves. By default a residual one for boards (observations of three axes), else linear layers; see `PolicyValue`.
     seed : int
         Seed of games, weights and minibatches.
@@ -56,17 +56,17 @@ class AlphaZero(Agent):
         Length of the opening of a game, in which moves are drawn from the policy that a search found; afterwards the
         best is played.
     value_mix : float
-        Target of a value: so much of the mean value in the search, the rest is the outcome of the game.
+        Weight of the search's mean value in the target of a value; the rest is the outcome of the game.
     buffer_size : int
-        Positions learned from: the last ones.
+        Number of most recent positions to learn from.
     learning_starts : int
-        Positions in it before the first update.
+        Number of positions in the buffer before the first update.
     batch_size, updates : int
-        Positions of an update, and updates of an iteration.
+        Positions per update, and updates per iteration.
     learning_rate, weight_decay : float
         Learning rate and weight decay of AdamW.
     max_grad_norm, value_weight : float
-        At which gradients are clipped, and weight of the loss of values.
+        Norm at which gradients are clipped, and weight of the value loss.
     symmetries : sequence of functions
         Each takes (observations [N, ...], policies [N, actions]) to those of equivalent positions by moving entries,
         such as mirroring; positions are learned from under a random one of them, or as they are.
@@ -76,7 +76,7 @@ class AlphaZero(Agent):
     ValueError
         For a hyper-parameter out of range.
     GameError
-        If the game has not two players, its rules are not compiled, or a network or symmetry does not fit it.
+        If the game does not have two players, its rules are not compiled, or a network or symmetry does not fit it.
 
     References
     ----------
@@ -172,7 +172,7 @@ class AlphaZero(Agent):
 
     @property
     def parameters(self) -> tuple[Any, ...]:
-        """The network's, as actors want them."""
+        """The parameters of the network, for actors."""
         return self.weights
 
     def actor(self, k: int, actors: int) -> SelfPlay:
@@ -197,7 +197,7 @@ class AlphaZero(Agent):
         )
 
     def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, Any]:
-        """Take in what actors gave, and update the network; returns losses, and what the buffer holds."""
+        """Store the experience of actors and update the network; return losses and the size of the buffer."""
         s = self.settings
         for e in experiences:
             self._buffer.extend(e["positions"], e["policies"], e["values"])
@@ -260,7 +260,7 @@ class AlphaZero(Agent):
 
     @property
     def net(self) -> Any:
-        """The network as it is now."""
+        """The current network."""
         return core.tree.unflatten(self._structure, self.weights)
 
     @property
@@ -269,7 +269,7 @@ class AlphaZero(Agent):
         return Policy(Categorical(Logits(self.net)), tuple(self.game.observation_shape), None, self.game.num_actions)
 
     def search(self, simulations: int = 200, **options: Any) -> MCTS:
-        """A search with the network as it is now, which plays in `play_match` as it is.
+        """Return a search with the current network, which can play in `play_match`.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class AlphaZero(Agent):
     def evaluate(  # type: ignore[override]
         self, games: int = 100, opponent: Any = None, *, simulations: int = 200, seed: int = 1
     ) -> MatchResult:
-        """Play a match of the search with the network against another player; the training is not touched.
+        """Play a match of the search with the network against another player, without affecting the training.
 
         Parameters
         ----------

@@ -10,7 +10,7 @@ __all__ = ["check_layers"]
 
 
 def check_layers(agent: str, hidden: Any, activation: Any) -> None:
-    """Raise ValueError unless these are widths of layers, and a function."""
+    """Raise ValueError unless `hidden` holds widths of layers and `activation` is a function."""
     try:
         fits = not isinstance(hidden, str) and all(
             isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 1 for n in hidden

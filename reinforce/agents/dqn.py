@@ -40,36 +40,36 @@ class DQN(Agent):
     learning_rate : float
         Learning rate of Adam.
     buffer_size : int
-        Transitions that are kept.
+        Number of transitions kept.
     discount : float
     tau : float
         Fraction by which the target network moves towards the network at a time; 1 copies it.
     target_every : int
-        Steps between that.
+        Steps between updates of the target network.
     batch_size : int
     epsilon : pair of float
-        Probability of a random action, at first and in the end.
+        Initial and final probability of a random action.
     exploration : float
-        Part of the training in which it falls, linearly.
+        Fraction of the training during which `epsilon` falls linearly.
     learning_starts : int
         Steps before the first update.
     train_every : int
         Steps of all environments together between updates; a multiple of `num_envs`.
     double : bool
-        Whether the network chooses the next action that the target network values.
+        If True, the network chooses the next action and the target network values it (double Q-learning).
     duelling : bool
-        Whether the network adds values and advantages up.
+        If True, the network is a sum of state values and advantages (duelling networks).
     prioritized : bool
-        Whether transitions are drawn by their last error.
+        If True, transitions are drawn with priorities from their last errors.
     n_step : int
-        Rewards in a target.
+        Number of rewards in a target.
     alpha, beta : float
-        Exponents of priorities, and of importance weights at first: these rise to 1 in the training.
+        Exponents of the priorities, and initial exponent of the importance weights, which rises to 1.
     hidden : sequence of int
-        Widths of the layers between.
+        Widths of the hidden layers.
     activation : function
     network : callable tree, optional
-        A network of your own, from observations [N, ...] to values [N, actions].
+        Custom network from observations [N, ...] to values [N, actions].
 
     Raises
     ------
@@ -155,7 +155,7 @@ class DQN(Agent):
                                                                          "beta"])
         if np.shape(s.epsilon) != (2,) or not all(0 <= e <= 1 for e in s.epsilon):
             raise ValueError(
-                f"DQN: epsilon must be two numbers between 0 and 1, at first and in the end, got {s.epsilon!r}"
+                f"DQN: epsilon must be two numbers between 0 and 1, the initial and the final one, got {s.epsilon!r}"
             )
         check_layers("DQN", s.hidden, s.activation)
         if s.train_every % s.num_envs:
@@ -242,8 +242,8 @@ def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:
         Observations [N, ...] to values [N, actions].
     batch : Transitions
     double : bool
-        Whether `network` chooses the action whose value `target` gives (van Hasselt et al. 2016, eq. 4), or `target`
-        both.
+        If True, `network` chooses the action that `target` values (van Hasselt et al. 2016, eq. 4); otherwise `target`
+        does both.
     """
     following = target(batch.next_observations)
     if double:

@@ -27,8 +27,8 @@ __all__ = ["GumbelMuZero"]
 
 
 class GumbelMuZero(Agent):
-    """Search over a learned model of the environment, which is trained to foretell what the search will find; for
-    discrete actions.
+    """Search over a learned model of the environment, trained to predict the results of the search, for discrete
+    actions.
 
     Three networks make up the model: observations to embeddings, embeddings and actions to next embeddings and rewards,
     and embeddings to policies and values. In every step one search for all environments chooses actions; the policy
@@ -58,7 +58,7 @@ class GumbelMuZero(Agent):
     learning_rate : float
         Initial learning rate of Adam.
     anneal : bool
-        Whether it falls linearly to a tenth of that during the training.
+        If True, the learning rate falls linearly to a tenth during the training.
     batch_size, updates : int
         Segments in a minibatch, and minibatches between collections.
     buffer_size : int
@@ -227,9 +227,9 @@ class GumbelMuZero(Agent):
         Parameters
         ----------
         simulations : int, optional
-            Defaults to as in the training.
+            Defaults to the number used in training.
         deterministic : bool
-            Whether to take the best action, without the noise of the search.
+            If True, take the best action, without the noise of the search.
         seed : int
         """
         return Planner(self, self.settings.simulations if simulations is None else simulations, deterministic, seed)

@@ -44,7 +44,7 @@ class MuZeroActor:
                          "mask": self._allowed(info, np.zeros(shape[1], bool))}
 
     def collect(self, network: MuZeroNetwork, collection: int) -> None:
-        """Fill the arrays; `collection` says how many were before."""
+        """Fill the arrays; `collection` is the number of earlier collections."""
         legal, steps = self.position["mask"], self.settings.num_steps
         self.observations[0] = self.position["observation"]
         for t in range(steps):
@@ -106,7 +106,7 @@ class Planner:
 
 
 def learned_model(network: MuZeroNetwork, settings: Any) -> LearnedModel:
-    """The networks as a search wants them."""
+    """Return the networks as the model of a search."""
     return LearnedModel(_represent, _dynamics, _predict, network, network.num_actions, discount=settings.discount)
 
 

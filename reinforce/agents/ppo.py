@@ -45,8 +45,8 @@ class ActorCritic:
 class PPO(Agent):
     """Policy gradients with clipped probability ratios, for discrete, masked and continuous actions.
 
-    Discrete actions may be masked by an environment whose ``info["action_mask"]`` says after every step what is
-    allowed. Where CleanRL has other defaults for continuous actions, they stand behind a slash.
+    Discrete actions may be masked by an environment whose ``info["action_mask"]`` says after every step which are
+    allowed. Where CleanRL's defaults differ for continuous actions, those follow a slash.
 
     A policy of continuous actions begins with means near 0 and widths of 1. Where the bounds of an action space are
     symmetric about 0 or infinite, its numbers are actions. Other bounds are scaled: -1 and 1 of the policy stand for
@@ -65,32 +65,32 @@ class PPO(Agent):
     learning_rate : float, optional
         Learning rate of Adam: 2.5e-4 / 3e-4.
     anneal : bool
-        Whether it falls linearly to 0 during the training.
+        If True, the learning rate falls linearly to 0 during the training.
     discount : float
     lam : float
         The lambda of generalised advantage estimation.
     epochs : int, optional
         Number of passes of an update over the collected data: 4 / 10.
     minibatches : int, optional
-        Into how many an epoch is cut: 4 / 32.
+        Number of minibatches per epoch: 4 / 32.
     clip : float
         Clipping range of probability ratios around 1, and of values around their old ones.
     clip_values : bool
-        Whether that holds for values.
+        If True, values are clipped too.
     entropy : float, optional
         Weight of the entropy: 0.01 / 0.
     value_weight : float
         Weight of the loss of the values.
     max_grad_norm : float
     normalize_advantages : bool
-        To mean 0 and variance 1, in each minibatch.
+        If True, advantages are scaled to mean 0 and variance 1 in each minibatch.
     normalize : bool, optional
-        Whether to normalise observations by their running moments and rewards by the size of returns: False / True.
+        If True, normalise observations by their running moments and rewards by the scale of returns: False / True.
     hidden : sequence of int
-        Widths of the layers between, of actor and critic each.
+        Widths of the hidden layers of actor and critic.
     activation : function
     actor, critic : callable tree, optional
-        Networks of your own, from observations [N, ...] to logits [N, actions] (or means [N, k]) and to values [N, 1].
+        Custom networks from observations [N, ...] to logits [N, actions] (or means [N, k]) and to values [N, 1].
 
     Raises
     ------
@@ -220,7 +220,7 @@ class PPO(Agent):
 
     @property
     def parameters(self) -> tuple[Any, Any]:
-        """Weights, and what normalises observations or None."""
+        """Weights, and the normaliser of observations or None."""
         return self.weights, self.observation_moments.normaliser() if self.settings.normalize else None
 
     def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
@@ -317,7 +317,7 @@ class PPOActor:
     settings : namespace
         Settings of the agent.
     first : int
-        Which of all environments is the first here.
+        Index of the actor's first environment among all.
     """
 
     def __init__(self, env: Any, act: Any, noise: Callable, size: int, settings: Any, first: int = 0):
@@ -326,7 +326,7 @@ class PPOActor:
         self._noise, self._size = noise, size
 
     def collect(self, parameters: tuple[Any, Any]) -> dict[str, np.ndarray]:
-        """See `Actor`; `PPO.ports` says what comes out."""
+        """See `Actor`; the arrays are those of `PPO.ports`."""
         s, r, n = self.settings, self.rollout, self.env.num_envs
         noise = self._noise(stream(s.seed, 0, self.collections), (s.num_steps + 1, s.num_envs), self._size)
         r.collect(parameters, np.ascontiguousarray(noise[:, self.first : self.first + n]))

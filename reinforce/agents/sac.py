@@ -67,9 +67,9 @@ class SAC(Agent):
         Seed of environments, weights, actions and samples.
     num_envs : int
     actor_rate, critic_rate : float
-        Learning rates of Adam; that of the temperature is the critics'.
+        Learning rates of Adam; the temperature uses `critic_rate`.
     buffer_size : int
-        Transitions that are kept.
+        Number of transitions kept.
     discount : float
     tau : float
         Fraction by which the target critics move towards the critics in an update.
@@ -79,15 +79,15 @@ class SAC(Agent):
     train_every : int
         Steps of all environments together between updates; a multiple of `num_envs`.
     actor_every : int
-        Updates of the critics before as many of the actor.
+        Number of critic updates between updates of the actor, which then come in equal number.
     alpha : float, optional
         Temperature, the weight of the entropy. None: adapted to keep the entropy near `entropy`.
     entropy : float, optional
         Defaults to minus the number of components of an action.
     n_step : int
-        Rewards in a target.
+        Number of rewards in a target.
     hidden : sequence of int
-        Widths of the layers between, of actor and critics.
+        Widths of the hidden layers of actor and critics.
     activation : function
 
     Raises
@@ -194,7 +194,7 @@ class SAC(Agent):
             self._rollout.position = r.position
         else:
             r.collect(self.model.actor, self._normal(self._key, self.iteration, shape=(r.length + 1, n, self._size)))
-        self.check_finite("what the actor gives", r.log_probs)
+        self.check_finite("the actor's output", r.log_probs)
         self._buffer.extend(r.observations, r.actions, r.rewards, r.terminated, r.truncated)
         self.episodes.add(r.rewards, r.terminated, r.truncated)
         self.iteration += 1

@@ -33,7 +33,7 @@ class Transitions(NamedTuple):
     discounts : (batch,) float32
         Discount to the power of the number of steps; 0 where the last one terminated.
     indices : (batch,) int64
-        Which they are: step * num_envs + environment.
+        Indices of the transitions: step * num_envs + environment.
     weights : (batch,) float32
         Importance weights; 1 where draws are uniform.
     """

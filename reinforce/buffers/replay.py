@@ -22,7 +22,7 @@ class ReplayBuffer(Ring):
     Parameters
     ----------
     capacity : int
-        Transitions; rounded up to whole steps of all environments.
+        Number of transitions, rounded up to whole steps of all environments.
     observation_space, action_space : space, or pair of shape and dtype
         Anything with `shape` and `dtype`. Data are kept as they are: bytes cost a byte.
     num_envs : int

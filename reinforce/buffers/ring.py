@@ -3,7 +3,7 @@
 Row r holds the observations of all environments before a step, their actions, rewards and how it ended; the
 observations after it are those of the next row, so that each is kept once. The newest row has only observations.
 Environments restart in the step after an end, as Gymnasium's NEXT_STEP mode has it: the row after an end holds the last
-observation of the old episode and leads to the first one of the new; it is marked as a restart, and is no transition.
+observation of the old episode and leads to the first one of the new; it is marked as a restart, not a transition.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Ring:
 
     def add(self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any,
             next_observations: Any, **extras: Any) -> None:
-        """One step of all environments.
+        """Add one step of all environments.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Ring:
         rewards : (num_envs,) array
         terminated, truncated : (num_envs,) bool
         **extras : (num_envs, ...) array
-            What the buffer was made to keep besides.
+            The further arrays that the buffer was made with.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class Ring:
 
     def extend(self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any,
                **extras: Any) -> None:
-        """Several steps of all environments at once.
+        """Add several steps of all environments.
 
         Parameters
         ----------

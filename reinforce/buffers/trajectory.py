@@ -28,7 +28,7 @@ class Segments(NamedTuple):
     actions : (length, batch, ...) array
     rewards : (length, batch) float32
     terminated, truncated : (length, batch) bool
-        Whether the step ended an episode.
+        True if the step ended an episode.
     valid : (length, batch) bool
         False where the environment only restarted: no transition, to be masked in losses.
     extras : dict of (length, batch, ...) arrays
@@ -104,7 +104,7 @@ class TrajectoryBuffer(Ring):
         Raises
         ------
         BufferError
-            If the buffer holds fewer transitions than `batch_size`, or no segment so long.
+            If the buffer holds fewer transitions than `batch_size`, or no segment of this length.
         """
         where = f"{self.name}.sample"
         batch_size = self._checked_size(where, batch_size)

@@ -57,7 +57,7 @@ class FragmentedAgent(Protocol):
 
     @property
     def parameters(self) -> Any:
-        """What actors need of the learner: a tree of arrays."""
+        """Parameters that actors need: a tree of arrays."""
 
     def iterate(self) -> dict[str, float]:
         """Collect and learn once."""
@@ -66,7 +66,7 @@ class FragmentedAgent(Protocol):
         """Actor number k, with random streams of its own and no reference to the agent."""
 
     def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
-        """Learn from what actors gave, and return numbers for reports."""
+        """Learn from the experience of actors, and return numbers for reports."""
 
     def deal(self, actors: int) -> Sequence[Any]:
         """The states of this many actors; None for one that begins."""
@@ -132,7 +132,7 @@ class PlacedActor:
     state : tree
         Where it begins, as `Agent.deal` gave it.
     place : str
-        For messages.
+        Description of the place, for messages.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class PlacedActor:
         Raises
         ------
         DistributionError
-            If the actor fails twice in a row, or gives what does not fit the ports.
+            If the actor fails twice in a row, or returns arrays that do not fit the ports.
         ReinforceError, FloatingPointError
             Errors that are reproducible, not accidental, are raised unchanged.
         """

@@ -41,20 +41,20 @@ _LONGEST_NAP = 2e-3  # seconds
 class MPI(Distribution):
     """One learner and as many actors as there are further ranks, started by ``mpiexec -n 3 python script.py``.
 
-    All ranks run the same script and make the same agent; after a training all have its result. What a script prints
-    should stand behind ``if distribution.root:``. Without mpiexec, learner and one actor are in this process.
+    All ranks run the same script and make the same agent; after a training all have its result. Guard the
+    output of a script with ``if distribution.root:``. Without mpiexec, learner and one actor are in this process.
 
     Parameters
     ----------
     synchronous : bool
-        Whether the learner waits for all actors, and they for it: numbers are those of ``OneProcess(actors)``, bit for
-        bit. If not, the learner takes as many experiences as there are actors in the order in which they come, and
+        If True, learner and actors wait for each other, and numbers are those of ``OneProcess(actors)``, bit for bit.
+        Otherwise the learner takes as many experiences as there are actors in the order in which they come, and
         actors keep playing meanwhile: results vary between runs, and ``staleness`` in reports says how many updates old
         the parameters were, on average, with which experience was made.
     comm : mpi4py communicator, optional
         ``COMM_WORLD`` when left out.
     timeout : float
-        Seconds without a message after which the learner gives a rank up, and the training ends with an error; actors
+        Seconds without a message after which the learner gives up on a rank and ends the training with an error; actors
         wait twice as long for the learner.
 
     Attributes

@@ -26,7 +26,7 @@ class Distribution:
     Attributes
     ----------
     root : bool
-        Whether this process has the learner, and should print and draw.
+        True if this process has the learner, and should print and draw.
     """
 
     root = True
@@ -82,7 +82,7 @@ class Threads(Distribution):
 
     The numbers are those of ``OneProcess(actors)``.
 
-    Compiled code runs at the same time; what is in Python, as environments of Gymnasium are, waits for its turn.
+    Compiled code runs in parallel; Python code, such as environments of Gymnasium, takes turns.
 
     Parameters
     ----------

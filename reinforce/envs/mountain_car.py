@@ -30,7 +30,7 @@ class MountainCar(LaneEnvironment):
     Parameters
     ----------
     goal_velocity : float
-        The car must be at least so fast at the flag.
+        Minimum speed of the car at the flag.
 
     References
     ----------
@@ -78,7 +78,7 @@ class MountainCarContinuous(MountainCar):
     Parameters
     ----------
     goal_velocity : float
-        The car must be at least so fast at the flag.
+        Minimum speed of the car at the flag.
     """
 
     action_space = Box(-1.0, 1.0, (1,))

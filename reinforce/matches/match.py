@@ -1,4 +1,4 @@
-"""Matches: players play a game against each other, many games side by side, and a table says how it went."""
+"""Matches: players play many games against each other side by side; the result prints as a table."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ class MatchResult:
 
     @property
     def points(self) -> np.ndarray:
-        """(games, players) 1 for a win, 1/k for being one of k best, 0 else."""
+        """(games, players): 1 for a win, 1/k for a tie of k players, else 0."""
         best = self.returns == self.returns.max(axis=1, keepdims=True)
         return best / best.sum(axis=1, keepdims=True)
 
     @property
     def wins(self) -> np.ndarray:
-        """(players,) games in which the player alone got most."""
+        """(players,): games in which the player alone had the highest return."""
         return (self.points == 1).sum(axis=0)
 
     @property
     def draws(self) -> np.ndarray:
-        """(players,) games in which the player was one of several who got most."""
+        """(players,): games in which the player tied for the highest return."""
         return ((self.points > 0) & (self.points < 1)).sum(axis=0)
 
     @property
     def losses(self) -> np.ndarray:
-        """(players,) games in which another got more."""
+        """(players,): games in which another player had a higher return."""
         return (self.points == 0).sum(axis=0)
 
     @property

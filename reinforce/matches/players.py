@@ -23,12 +23,12 @@ __all__ = ["Human", "Player", "Random", "as_player"]
 
 @dataclass(frozen=True)
 class Random:
-    """Plays any legal action, all equally likely."""
+    """Plays legal actions with equal probability."""
 
 
 @dataclass(frozen=True)
 class Human:
-    """Asks in the terminal: moves are typed as the game writes them (`action_name`)."""
+    """Asks for moves in the terminal, typed as the game writes them (`action_name`)."""
 
     def ask(self, state: Any) -> int:
         """Show a position, and read a move."""
@@ -49,7 +49,7 @@ class Player:
     ----------
     name : str
     source : object
-        What it was made of.
+        The object that the player was made from.
     act : function (table, indices, masks, draw, rng) -> actions
         Moves in several positions of a table of games. `draw` is (seed, numbers of the games, move) for random streams.
     """

@@ -1,4 +1,4 @@
-"""Evaluators: what a position is worth that the tree has just reached."""
+"""Evaluators: the value of a position that a search has just reached."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Compiled", "RandomRollout", "as_evaluator"]
 
 @dataclass(frozen=True)
 class RandomRollout:
-    """A position is worth what random play from it gets.
+    """The mean return of random games played from a position.
 
     Attributes
     ----------
     n : int
-        Games played from each position, whose results are averaged.
+        Number of games played from each position.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""MuZero's search: trees over a learned model, many of them in step, the model evaluated once a simulation for all."""
+"""MuZero's search: many trees over a learned model, which is evaluated once per simulation for all of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["LearnedModel", "LearnedSearchResult", "MuZero"]
 
 @dataclass(frozen=True)
 class LearnedModel:
-    """A learned model, which MuZero searches in place of a game.
+    """A learned model, which MuZero searches instead of a game.
 
     The three functions are NumPy functions of batches, which `core.jit` compiles:
 
@@ -33,8 +33,8 @@ class LearnedModel:
     - ``dynamics(params, embeddings, actions) -> (embeddings, rewards)``, or ``(embeddings, rewards, discounts)``
     - ``prediction(params, embeddings) -> (logits, values)``
 
-    or they are all three Numba functions of one sample, which write their arrays; `params` is anything that Numba
-    takes:
+    Alternatively, all three are Numba functions of one sample that write their results into arrays. `params` can then
+    be anything that Numba accepts:
 
     - ``representation(params, observation, embedding)``
     - ``dynamics(params, embedding, action, next_embedding) -> (reward, discount)``
@@ -48,7 +48,7 @@ class LearnedModel:
     embedding : (shape, dtype), optional
         Shape of the embedding of one sample; needed with Numba functions.
     discount : float
-        Default discount if `dynamics` returns none. -1 in games of two players who take turns.
+        Default discount if `dynamics` returns none. Use -1 for games of two players who take turns.
     """
 
     representation: Callable
@@ -82,7 +82,7 @@ class LearnedSearchResult:
     ----------
     action : (B,) int64
     policy : (B, num_actions) float64
-        What the policy of a network should become: with `Gumbel` the improved policy, else the shares of visits.
+        Training target of the policy network: the improved policy with `Gumbel`, else the shares of visits.
     visits : (B, num_actions) int64
     values : (B, num_actions) float64
         Mean return of each action at the root; 0 without visits.
@@ -155,7 +155,7 @@ class MuZero:
         ----------
         observations : (B, ...) array
         legal : (B, num_actions) bool, optional
-            What can be played at the roots.
+            Legal actions at the roots.
         params : tree of arrays, optional
             In place of the model's.
         seed : int, optional

@@ -36,8 +36,8 @@ class Network:
     net : callable
         ``net(params, observations) -> (logits, values)`` in NumPy, as `core.jit` takes it, or without `params` a
         `core.nn` layer, or any tree of arrays, called as ``net(observations)``. Observations are (batch,
-        *observation_shape) float32, logits (batch, num_actions); values (batch,) or (batch, 1) are for the player to
-        move, and minus that for the other, or (batch, num_players) for each player.
+        *observation_shape) float32, logits (batch, num_actions); values are (batch,) or (batch, 1) for the player to
+        move (the opponent gets the negative), or (batch, num_players) for each player.
     params : tree of arrays, optional
 
     Examples
@@ -115,7 +115,7 @@ class BatchFunction:
     ----------
     function : callable
         ``function(observations) -> (logits, values)`` on NumPy arrays, with shapes as in `Network`. Logits of illegal
-        actions are not looked at.
+        actions are ignored.
     """
 
     gives_priors = True

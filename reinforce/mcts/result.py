@@ -24,21 +24,21 @@ class SearchResult:
     Attributes
     ----------
     action : int
-        To be played.
+        The action to play.
     visits : (num_actions,) int64
         Number of visits of each action. (With a solver, a simulation may try a proven action besides another one.)
     values : (num_actions,) float64
         Mean value of each action for who is to move (proven values exactly); NaN where it was not tried.
     priors : (num_actions,) float64
-        As the policy used them, noise included.
+        Priors as the policy used them, including noise.
     policy : (num_actions,) float64
-        Share of the visits.
+        Share of the visits of each action.
     root_value : float
         Mean value for who is to move.
     proven : bool
-        Whether `root_value` is exact.
+        True if `root_value` is exact.
     simulations : int
-        How many were run.
+        Number of simulations run.
     line : list of int
         Principal variation: the most visited actions from the root on, `action` the first.
     tree : SearchTree
@@ -116,14 +116,14 @@ class SearchResult:
 
 
 class SearchTree:
-    """One tree of a search, to be looked at.
+    """One tree of a search, for inspection.
 
     Attributes
     ----------
     game : Game
     root : Node
     arrays : Tree
-        Its rows (see `reinforce.mcts.tree.Tree`), nodes and edges that are in use.
+        Arrays of the nodes and edges in use (see `reinforce.mcts.tree.Tree`).
     states : (nodes,) records
     """
 
@@ -153,7 +153,7 @@ class SearchTree:
         return found if found or action is None else [int(action)]
 
     def draw(self, depth: int = 2, most: int = 5) -> str:
-        """The tree as text: the `most` visited children of each node, down to `depth`."""
+        """Return the tree as text: the `most` visited children of each node, down to `depth`."""
         from .show import draw_tree
 
         return draw_tree(self, depth, most)
@@ -179,17 +179,17 @@ class Node:
     value : float
         Mean value for the player who moved here (at the root: who is to move); NaN if it was never visited.
     evaluation : float
-        What the evaluator gave, for the player to move.
+        Value from the evaluator, for the player to move.
     player : int
-        Who is to move, or CHANCE.
+        The player to move, or CHANCE.
     action, prior : int, float
-        That lead here, and its prior or probability; None at the root.
+        Action that leads to this node, and its prior or probability; None at the root.
     moves : tuple of int
-        From the first position of the game on, or from the root's if that was given as a record.
+        Moves since the first position of the game, or since the root if that was given as a record.
     terminal, proven : bool
     parent : Node or None
     children : dict of action: Node
-        Those that have been visited, by action.
+        Visited children, by action.
     state : State
     """
 
@@ -251,7 +251,7 @@ class Node:
         return self._tree.game.at(self._tree.states[self.number : self.number + 1].copy(), self.moves)
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below it, parents first."""
+        """Iterate over this node and all nodes below it, parents first."""
         waiting = [self]
         while waiting:
             node = waiting.pop()

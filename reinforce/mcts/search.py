@@ -61,27 +61,27 @@ class MCTS:
     simulations : int, optional
         Number of simulations in each search; 1,000 if neither `seconds` nor `memory` is given.
     seconds : float, optional
-        No simulation is begun later than about this long after the call.
+        Time after which a search starts no further simulation, approximately.
     memory : int, optional
-        Bytes that trees and their positions may take; a search ends where it is full.
+        Largest size of trees and their positions, in bytes; a search ends when it is reached.
     policy : UCT, PUCT, Gumbel, MuZeroPUCT or function
-        ``score(mean, visits, prior, parent_visits)``: the action of the highest score is tried.
+        A function ``score(mean, visits, prior, parent_visits)`` makes the search take the action of the highest score.
     evaluator : RandomRollout, Network, or function
         ``evaluate(state, values)`` or ``evaluate(state, values, priors)``, see `evaluators.Compiled`; or a Python
         function ``evaluate(observations) -> (logits, values)`` of a batch, see `network.BatchFunction`.
     parallel_leaves : int
         With a Network or a function of batches: how many leaves of one tree may wait for their values at once.
     backup : function, optional
-        ``backup(mean, visits, value)``: new mean of a node whose `visits`-th visit has given `value`. Without it, that
-        of all.
+        ``backup(mean, visits, value)``: new mean of a node whose `visits`-th visit returned `value`. Defaults to
+        the mean of all values.
     solver : bool
         Prove wins, losses and draws (MCTS-Solver), for one player, or two whose returns sum to 0, from -1 to 1.
     seed : int
-        The same seed gives the same search, whatever the number of other roots and of threads.
+        The same seed gives the same search, independent of the number of other roots and threads.
     threads : int
-        Trees grown for each root, among which the simulations are divided; their visits are added up.
+        Number of trees grown for each root. They share the simulations, and their visits are summed.
     temperature : float
-        0 to play what was visited most; else actions are drawn in proportion to visits ** (1 / temperature).
+        If 0, play the most visited action; otherwise draw actions in proportion to visits ** (1 / temperature).
 
     Raises
     ------
@@ -190,7 +190,7 @@ class MCTS:
         ----------
         states : State, sequence of State, or (N,) records of `game.dtype`
         seed : int, optional
-            In place of that of the search. Position k of several is number k of the seed.
+            Overrides the seed of the search. Position k of several is number k of the seed.
 
         Raises
         ------
@@ -229,8 +229,7 @@ class MCTS:
             memory.lock.release()
 
     def advance(self, actions: Any) -> None:
-        """Keep of the last search what lies below an action (or an outcome of chance): the next search continues from
-        there.
+        """Keep the subtree of the last search below an action (or an outcome of chance), for the next search.
 
         `Gumbel`, whose sequential halving shares out the visits from the first on, keeps nothing.
 
@@ -243,7 +242,7 @@ class MCTS:
         Raises
         ------
         SearchError
-            If there has been no search, or that is not allowed at a root.
+            If there has been no search, or an action is not legal at its root.
         """
         old = self._kept if self._kept is not None else self._last
         if old is None:

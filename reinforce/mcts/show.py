@@ -61,7 +61,7 @@ def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
     ----------
     path : path
     game : Game
-        Whose rules are those of the game that the tree is of.
+        Game of the tree; its rules must be those of the game that was searched.
 
     Raises
     ------

@@ -61,7 +61,7 @@ class Tree(NamedTuple):
     parents : (trees, nodes) of parent, edge (int32)
         The parent's edge that leads here is a place in `children`.
     values : (trees, nodes) float32
-        What the evaluator gave, for the player to move here.
+        Value from the evaluator, for the player to move here.
     rewards : (trees, nodes) float32
         On the way here; for learned models.
     children, actions : (trees, edges) int32

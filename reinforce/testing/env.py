@@ -25,7 +25,7 @@ _COPIES = 11  # not a multiple of the eight that are stepped together
 def check_env(env: Any, *, steps: int = 500, seed: int = 0, **options: Any) -> None:
     """Take random steps, and check that the environment keeps its contract (`Environment`, `VectorEnv`).
 
-    Observations must lie in their space and be written whole, rewards be finite, actions that are none be refused; the
+    Observations must lie in their space and be written whole, rewards be finite, invalid actions be refused; the
     same seed must give the same steps, whatever was done before and however many copies there are; a state that is set
     must be continued, and episodes must restart as `VectorEnv` says. Where there is an action mask, the steps are
     allowed ones. Rules on records run with bounds checked. An environment of Gymnasium is checked by what can be seen
@@ -39,12 +39,12 @@ def check_env(env: Any, *, steps: int = 500, seed: int = 0, **options: Any) -> N
         Number of steps of 11 copies.
     seed : int
     **options
-        Of the environment.
+        Options of the environment.
 
     Raises
     ------
     EnvError
-        That names what fails and the step.
+        If a check fails. The message names the step.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = Fals
     Raises
     ------
     EnvError
-        That names the rule and the step.
+        If a check fails. The message names the rule and the step.
     """
     rules = EnvRules._make(None if f is None else inner(plain(f), boundscheck=True) for f in env.environment.rules())
     module = wire("env_check", f"Rules of {env.name} with bounds checked. {env.key}",

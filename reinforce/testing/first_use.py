@@ -29,7 +29,7 @@ def check_game_once(game: Any) -> None:
     Raises
     ------
     GameError
-        That names the rule and the moves after which it fails.
+        If a check fails. The message names the rule and the moves.
     """
     from .game import check_description, play_rules
     from .probe import Probe
@@ -52,7 +52,7 @@ def check_env_once(env: Any) -> None:
     Raises
     ------
     EnvError
-        That names the rule and the step at which it fails.
+        If a check fails. The message names the rule and the step.
     """
     from .env import check_rules
 
@@ -67,7 +67,7 @@ def check_evaluator_once(game: Any, evaluator: Any) -> None:
     Raises
     ------
     EvaluatorError
-        That names the evaluator and the moves of the position.
+        If a check fails. The message names the evaluator and the moves of the position.
     """
     key = game.key, evaluator.key
     if key in _checked:

@@ -20,7 +20,7 @@ _DRAWS = 500  # of random_action, for each legal action
 
 
 def check_game(game: Any, *, games: int = 30, seed: int = 0) -> None:
-    """Play random games, and check in every position that the rules keep their contract (`Rules`).
+    """Play random games and check in every position that the rules keep their contract (`Rules`).
 
     Rules run compiled, one at a time, with bounds checked and guard bytes around all they may write: they must write
     everything they are given and nothing else, leave the position alone unless they are `initial` or `step`, and give
@@ -32,13 +32,13 @@ def check_game(game: Any, *, games: int = 30, seed: int = 0) -> None:
     game : Game
         Or a game of an adapter, which is checked by its positions.
     games : int
-        Random games to play.
+        Number of random games to play.
     seed : int
 
     Raises
     ------
     GameError
-        That names the rule and the moves after which it fails.
+        If a check fails. The message names the rule and the moves.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Agent`: what every agent does alike, around the iteration that is its own."""
+"""`Agent`: training, checkpoints and evaluation, shared by all agents."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Agent:
         Attributes that make up the agent's state: trees of arrays and numbers. One called ``position`` says where the
         environments are; it is left out where these cannot be saved (see `GymnasiumVectorEnv`).
     ports : dict of Port, optional
-        What an actor gives; None for an agent in one piece.
+        Arrays that an actor returns; None for an agent in one piece.
     """
 
     kept: tuple[str, ...] = ()
@@ -148,27 +148,27 @@ class Agent:
     ) -> Self:
         """Train for a number of steps.
 
-        Ctrl-C ends the training after the running iteration, when the checkpoint has been written; a second one at
-        once. `AlphaZero`, whose iterations are long, gives the running one up after the next move, and is then as it
-        was before that iteration.
+        Ctrl-C ends the training after the current iteration, once the checkpoint has been written; a second Ctrl-C ends
+        it immediately. `AlphaZero`, whose iterations are long, abandons the current one after the next move and keeps
+        the state from before that iteration.
 
         Parameters
         ----------
         total_steps : int, optional
-            From now on, in all environments together. None: what was left of a training that was interrupted or
-            resumed.
+            Number of further steps, in all environments together. Defaults to the remainder of a training that was
+            interrupted or resumed.
         report : function or sequence of functions
             Called after every iteration with a dictionary of numbers; one that returns True stops the training. See
             `CSV` and `TensorBoard`; ``curve.append`` with a list keeps everything in memory.
         progress : bool
-            Whether to show a bar.
+            If True, show a progress bar.
         checkpoint : path-like, optional
             File from which `resume` continues bit for bit. Written whole or not at all, and
             once more at the end.
         every : int, optional
             Steps between checkpoints. Defaults to a twentieth of the training.
         distribution : OneProcess, Threads or MPI, optional
-            Where actors and learner run. Defaults to all in this process, with one actor,. A checkpoint resumes under
+            Where actors and learner run. Defaults to all in this process, with one actor. A checkpoint resumes under
             any of them.
 
         Returns
@@ -183,7 +183,7 @@ class Agent:
         FloatingPointError
             If the network or its inputs are no longer finite. The last checkpoint stays as it was.
         DistributionError
-            If an actor fails, is replaced, and fails again, or no longer answers. So does the last checkpoint.
+            If an actor fails, is replaced, and fails again, or no longer answers. The last checkpoint stays as it was.
         """
         from ..distribution.placements import Distribution, OneProcess, Threads
 
@@ -191,7 +191,7 @@ class Agent:
             check.integer(total_steps, f"{self.name}.train: total_steps", 1)
             self.start, self.target = self.steps, self.steps + int(total_steps)
         elif self.steps >= self.target:
-            raise ValueError(f"{self.name}.train: total_steps must be given, since there is no unfinished training")
+            raise ValueError(f"{self.name}.train: total_steps must be given, because no training is unfinished")
         if every is None:
             every = max((self.target - self.start) // 20, 1)
         check.integer(every, f"{self.name}.train: every", 1)
@@ -246,7 +246,7 @@ class Agent:
         return self.policy(observation, mask=mask)
 
     def evaluate(self, episodes: int = 100, *, seed: int = 1, deterministic: bool = True) -> Evaluation:
-        """Play whole episodes in fresh environments; the training is not touched.
+        """Play whole episodes in fresh environments, without affecting the training.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class Agent:
         seed : int
             Seed of the environments and of the actions.
         deterministic : bool
-            Whether to take the most probable action rather than draw one.
+            If True, take the most probable action rather than draw one.
 
         Returns
         -------
@@ -348,7 +348,7 @@ class Agent:
         ------
         FileNotFoundError
         CheckpointError
-            If the file is damaged, names a class or function that it may not, or belongs to another agent or
+            If the file is damaged, names a class or function that is not allowed, or belongs to another agent or
             environment.
         EnvError
             If the environment cannot be made, or another than the one of the checkpoint was given.
@@ -390,7 +390,7 @@ class Agent:
         folder = os.path.dirname(os.fspath(path)) or "."
         if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
             raise CheckpointError(
-                f"{self.name}.train: checkpoint {os.fspath(path)!r} cannot be written (no such folder, or not ours)"
+                f"{self.name}.train: checkpoint {os.fspath(path)!r} cannot be written (missing or read-only folder)"
             )
         try:
             storage.pack(vars(self.settings), {})
@@ -452,7 +452,7 @@ def check_like(name: str, new: Any, old: Any) -> None:
     """Raise TypeError unless the state `new`, from a file, is built as `old` is: trees of arrays of the same shapes and
     types.
 
-    What is still None, or empty, may become anything.
+    A value that is still None or empty may become anything.
     """
     if old is None or isinstance(old, (dict, list, tuple)) and not old:
         return

@@ -1,4 +1,4 @@
-"""Running statistics by which observations and rewards are brought to a common size."""
+"""Running statistics that scale observations and rewards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ReturnScale", "RunningMoments"]
 
 @dataclass
 class RunningMoments:
-    """Mean and variance of all that was seen, merged batch by batch.
+    """Mean and variance of all data seen so far, merged batch by batch.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class RunningMoments:
         self.mean, self.variance, self.count = self.mean + difference * (n / total), spread, total
 
     def normaliser(self) -> Normaliser:
-        """To mean 0 and variance 1, as of now."""
+        """Return the normaliser to mean 0 and variance 1 by the current statistics."""
         return Normaliser(self.mean.astype(np.float32), (1 / np.sqrt(self.variance + 1e-8)).astype(np.float32))
 
 

@@ -1,4 +1,4 @@
-"""Reports: what a training tells while it runs, to files, to TensorBoard, to the screen."""
+"""Reports of a running training: to files, to TensorBoard, to the screen."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = ["CSV", "Report", "TensorBoard"]
 
 
 class Report:
-    """Gets the numbers of every iteration, as a dictionary. Any function of such a dictionary will do in its place.
+    """Receives the numbers of every iteration as a dictionary. Any function of such a dictionary can replace it.
 
     A training calls `open` before its first iteration, the object itself after each, and `close` at the end, whatever
     the end is. A call that returns True stops the training after this iteration.
     """
 
     def open(self, agent: Agent) -> None:
-        """Get ready; raising here stops the training before anything is done."""
+        """Prepare; an error raised here stops the training before its first iteration."""
 
     def __call__(self, numbers: dict[str, float | None]) -> bool | None:
         """Take the numbers of one iteration."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Let go of files; called once for each `open` that succeeded."""
+        """Release files; called once for each `open` that succeeded."""
 
 
 class CSV(Report):
@@ -136,7 +136,7 @@ class Bar(Report):
     """A progress bar, with the mean return of the last episodes."""
 
     def open(self, agent: Agent) -> None:
-        """Show it."""
+        """Show the bar."""
         self._bar = progress_bar(agent.name, "step", agent.target, done=agent.steps)
 
     def __call__(self, numbers: dict[str, float | None]) -> None:
@@ -147,5 +147,5 @@ class Bar(Report):
         self._bar.update(numbers["steps"] - self._bar.n)
 
     def close(self) -> None:
-        """Leave it as it is."""
+        """Leave the bar as it is."""
         self._bar.close()

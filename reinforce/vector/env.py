@@ -42,7 +42,7 @@ class EnvArrays(NamedTuple):
     steps : (P,) int64
         Number of steps of the episode.
     done : (P,) uint8
-        Whether the next step starts an episode.
+        Nonzero if the next step starts an episode.
     streams : (P, 1) uint64
         Random streams.
     limit : (1,) int64
@@ -63,11 +63,11 @@ class VectorEnv:
     ----------
     environment : Environment
     num_envs : int
-        How many copies.
+        Number of copies.
     seed : int, optional
         Copy i draws from a stream of its own, which belongs to (seed, i). None: a random seed.
     max_episode_steps : int, optional
-        In place of the environment's; 0 for no limit.
+        Overrides the environment's `max_steps`; 0 for no limit.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class VectorEnv:
     max_episode_steps : int
         0 for no limit.
     has_masks : bool
-        Whether the environment says which actions are allowed.
+        True if the environment has an action mask.
     arrays : EnvArrays
-        What the copies are made of, for compiled code; it is not replaced, but changes with every step.
+        Arrays of the copies, for compiled code; each step changes them in place.
     step_kernel : Compiled
         ``step_kernel(arrays, actions, obs, reward, terminated, truncated)`` steps all copies, within other kernels.
         Actions are int64 (N,) or float32 (N, k), in range; the rest, float32 (N, ...), float (N,) and bool (N,) twice,
@@ -202,14 +202,14 @@ class VectorEnv:
         observation : (N, ...) float32
         reward : (N,) float64
         terminated, truncated : (N,) bool
-            Whether the episode is over, and whether it is cut off after too many steps.
+            True if the episode is over, and if it is cut off after too many steps.
         info : dict
             As `reset` gives it. A copy that is over takes any action.
 
         Raises
         ------
         EnvError
-            Before `reset`, and for actions that are none; nothing has been stepped then.
+            Before `reset`, and for invalid actions; no environment has been stepped then.
         """
         if not self._is_reset:
             raise EnvError(f"{self.name}: call reset before step")
@@ -392,19 +392,19 @@ def integer(where: str, value: Any, least: int) -> int:
 
 def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_steps: int | None = None,
          **options: Any) -> VectorEnv | GymnasiumVectorEnv:
-    """Copies of an environment.
+    """Make copies of an environment.
 
     Parameters
     ----------
     env : str, Environment, subclass of Environment, VectorEnv, or function
-        The name of one of ours (`rl.envs`) or else of one of Gymnasium, or a function that makes an environment of
-        Gymnasium. Of a VectorEnv the environment is taken, and nothing of its state.
+        Name of an environment in `rl.envs` or else of Gymnasium, or a function that makes an environment of Gymnasium.
+        A VectorEnv passes on its environment, but not its state.
     num_envs : int
     seed : int, optional
     max_episode_steps : int, optional
-        In place of the environment's; 0 for no limit.
+        Overrides the environment's `max_steps`; 0 for no limit.
     **options
-        Of the environment.
+        Options of the environment.
 
     Returns
     -------
@@ -416,7 +416,7 @@ def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_st
     EnvError
         For an unknown name or option.
     ImportError
-        If Gymnasium is wanted and not there.
+        If Gymnasium is required and not installed.
 
     Examples
     --------

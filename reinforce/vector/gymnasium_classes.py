@@ -28,11 +28,11 @@ class SingleEnv(gymnasium.Env):
     Parameters
     ----------
     name : str
-        One of ours.
+        Name of an environment in `rl.envs`.
     render_mode : None
         There is nothing to see.
     **options
-        Of the environment.
+        Options of the environment.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -71,11 +71,11 @@ class ManyEnvs(gymnasium.vector.VectorEnv):
     Parameters
     ----------
     name : str
-        One of ours.
+        Name of an environment in `rl.envs`.
     num_envs : int
     max_episode_steps : int, optional
     **options
-        Of the environment.
+        Options of the environment.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}

@@ -1,4 +1,4 @@
-"""Environments of Gymnasium in place of ours, and ours under names of Gymnasium."""
+"""Environments of Gymnasium as vector environments, and our environments registered with Gymnasium."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def register_gymnasium() -> list[str]:
     Raises
     ------
     ImportError
-        If Gymnasium is not there.
+        If Gymnasium is not installed.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class GymnasiumVectorEnv:
     ----------
     env : gymnasium.vector.VectorEnv
     given, options, max_episode_steps
-        What it was made of.
+        The arguments.
     num_envs : int
     observation_space, action_space : Box or Discrete
         Spaces of one copy.
@@ -190,7 +190,7 @@ class GymnasiumVectorEnv:
             write(value, self.env, "env")
         except UnknownState as unknown:
             self._is_reset = False
-            raise EnvError(f"{self.name}: it cannot be set to that state ({unknown})") from None
+            raise EnvError(f"{self.name}: cannot restore this state ({unknown})") from None
         self._is_reset = True
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from triskele import reinforce as rl
     (rl.DQN, "CartPole-v1", {"hidden": (0,)}, r"DQN: hidden must be widths of layers, .* got \(0,\)"),
     (rl.DQN, "CartPole-v1", {"activation": "relu"}, "DQN: activation must be a function, got 'relu'"),
     (rl.DQN, "CartPole-v1", {"epsilon": 0.1},
-     "DQN: epsilon must be two numbers between 0 and 1, at first and in the end, got 0.1"),
+     "DQN: epsilon must be two numbers between 0 and 1, the initial and the final one, got 0.1"),
     (rl.DQN, "CartPole-v1", {"learning_starts": -5}, "DQN: learning_starts must be a number >= 0, got -5"),
     (rl.SAC, "Pendulum-v1", {"hidden": "64"}, "SAC: hidden must be widths of layers"),
     (rl.SAC, "Pendulum-v1", {"activation": "relu"}, "SAC: activation must be a function"),

@@ -87,7 +87,7 @@ class TestLoop:
             agent.train(wrong, progress=False)
 
     def test_nothing_left_to_do(self, agent):
-        with pytest.raises(ValueError, match="there is no unfinished training"):
+        with pytest.raises(ValueError, match="because no training is unfinished"):
             agent.train(progress=False)
 
     def test_a_report_that_is_no_function_is_refused_before_the_first_step(self, agent):

@@ -15,7 +15,7 @@ class Engine:
     Attributes
     ----------
     sliced : bool
-        Whether `run` is to be called often, so that Python can interrupt a search; else it sees to that itself.
+        True if `run` must be called often, so that Python can interrupt a search; otherwise it takes care of that.
     nodes_each : int
         Nodes that a simulation may make at most, usually; more are found room for.
     reserve : tuple of int
@@ -44,7 +44,7 @@ class Engine:
             Seed and number; the other trees and threads do not matter. With one tree, states, budgets and seeds
             always come in the same arrays.
         begin : bool
-            Whether this is the first call of a search: then random streams start, and noise is drawn.
+            True in the first call of a search, which starts random streams and draws noise.
 
         What stops a tree early goes into its ``counts[STATUS]`` and ``counts[ERROR_NODE]`` (see `loop`); where that is
         FULL, the call is repeated with larger arrays.

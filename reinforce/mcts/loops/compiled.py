@@ -25,7 +25,7 @@ from .simulation import (
 
 __all__ = ["ALPHA", "PARAMETERS", "add_dirichlet", "leave_root", "run_trees", "value_root"]
 
-ALPHA, PARAMETERS = 12, 16  # place of Dirichlet's alpha, after which its fraction comes, among so many parameters
+ALPHA, PARAMETERS = 12, 16  # place of Dirichlet's alpha, after which its fraction comes, and number of parameters
 
 
 @inner

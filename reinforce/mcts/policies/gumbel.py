@@ -30,7 +30,7 @@ LOWEST = -1e9  # of a score at the root, so that the only action considered can 
 
 @dataclass(frozen=True)
 class Gumbel:
-    """Gumbel search, which improves the policy however few the simulations are.
+    """Gumbel search, which improves the policy with any number of simulations.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ def considered_visits(max_considered_actions: int, simulations: int) -> np.ndarr
     Returns
     -------
     (max_considered_actions + 1, simulations) int32
-        [m, t]: with m actions considered, simulation t goes to one with so many visits. Each of the ceil(log2
+        [m, t]: with m actions considered, simulation t goes to one with this many visits. Each of the ceil(log2
         m) phases halves the actions and shares the simulations equally among those left; then two remain.
 
     Examples

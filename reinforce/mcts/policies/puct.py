@@ -62,7 +62,7 @@ class PUCT:
     ----------
     c : float
     base : float
-        The larger, the later exploration grows with the visits N.
+        Visits N at which exploration begins to grow.
     fpu : float or "parent"
         Value of an action that has never been taken; "parent": mean of those that have been, in their node.
     dirichlet : (alpha, fraction), optional

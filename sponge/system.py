@@ -54,7 +54,7 @@ class System(Sealed):
     Attributes
     ----------
     potentials : list of Potential
-        In the order in which they were added; ``system["torsion"]`` finds one by name.
+        Potentials in the order in which they were added; ``system["torsion"]`` finds one by name.
 
     Notes
     -----

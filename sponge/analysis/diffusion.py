@@ -175,7 +175,7 @@ def diffusion_coefficient(positions: Any, interval: float, atoms: Any = None, *,
     fit : tuple of float, ps, optional
         Defaults to from a tenth to half of the length of a block. Leave out the ballistic beginning.
     blocks : int
-        At least 2.
+        Number of blocks, at least 2.
     """
     where = "diffusion_coefficient"
     positions = as_positions(where, positions)

@@ -57,7 +57,7 @@ def energy_drift(time: Any, energy: Any, degrees_of_freedom: int, temperature: f
     degrees_of_freedom : int
         ``sim.degrees_of_freedom``.
     temperature : float, K
-        For kT.
+        Temperature that gives kT.
 
     Returns
     -------

@@ -52,7 +52,7 @@ class FreeEnergy:
     phi, psi : (bins,) array
         Middles of the bins, radians.
     value : (bins, bins) array
-        In kJ/mol above the lowest bin, first index phi; infinite where nothing was sampled.
+        Free energy in kJ/mol above the lowest bin, first index phi; infinite where nothing was sampled.
     error : (bins, bins) array
         Standard error of -kT ln p, kJ/mol; infinite where a bin was never visited, or in effect in one block only.
     probability : (bins, bins) array
@@ -60,7 +60,7 @@ class FreeEnergy:
     temperature : float, K
         Temperature of the samples.
     blocks : int
-        From whose scatter the errors were found.
+        Number of blocks from whose scatter the errors were found.
     """
 
     phi: np.ndarray
@@ -82,7 +82,7 @@ class FreeEnergy:
         unsure : float, kJ/mol, optional
             Defaults to kT / 2.
         **style : optional
-            For matplotlib's ``pcolormesh``.
+            Options of matplotlib's ``pcolormesh``.
         """
         ax = _map_axes(ax)
         seen = np.where(np.isfinite(self.value), self.value, np.nan)

@@ -42,7 +42,7 @@ def density(masses: Any, boxes: Any) -> Density:
     Parameters
     ----------
     masses : (n,) array, dalton
-        Such as ``system.masses``.
+        Masses of the atoms, such as ``system.masses``.
     boxes : (frames, 3, 3) array, nm
         Box vectors, one in each row.
 

@@ -79,7 +79,7 @@ class Mbar:
         Parameters
         ----------
         values : array of as many elements as there are samples
-            In their order.
+            Values in the order of the samples.
         reduced : array, optional
             As for `weights`.
 

@@ -26,7 +26,7 @@ class Profile:
     x : (bins,) array
         Middles of the bins.
     value : (bins,) array
-        In kJ/mol above the lowest bin; infinite where nothing was sampled.
+        Free energy in kJ/mol above the lowest bin; infinite where nothing was sampled.
     error : (bins,) array
         Standard error of -kT ln p, kJ/mol; infinite where nothing was sampled, or in effect by one block only.
     probability : (bins,) array
@@ -34,7 +34,7 @@ class Profile:
     temperature : float, K
         Temperature of the samples.
     blocks : int
-        From whose scatter the errors were found.
+        Number of blocks from whose scatter the errors were found.
     """
 
     x: np.ndarray

@@ -63,7 +63,7 @@ def rdf(positions: Any, boxes: Any, first: Any = None, second: Any = None, *, r_
     first, second : array of int or bool, optional
         Atoms; all when left out, and `second` the same as `first`. An atom is never paired with itself.
     r_max : float, nm, optional
-        At most (and, when left out) half the smallest edge.
+        Largest distance. Defaults to half the smallest edge, which is the most it can be.
     bins : int
     molecules : (n,) int, optional
         Pairs within the same molecule (``system.topology.molecules``) are left out.

@@ -178,7 +178,7 @@ def effective_samples(x: Any, weights: Any = None, *, period: float | None = Non
         As for `mean`.
     weights : array of the same shape (or broadcast to it), optional
     period : float, optional
-        Of x, such as 2 pi for an angle, whose mean says nothing: the lesser of the numbers for its cosine and sine.
+        Period of x, such as 2 pi for an angle: the result is the lesser of the numbers for its cosine and sine.
 
     Raises
     ------

@@ -67,7 +67,7 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
     atoms : array of int or bool, optional
         Atoms that are fitted; all atoms are moved.
     weights : (atoms,) array, optional
-        Such as masses. Equal by default.
+        Weights of the atoms, such as masses. Equal by default.
 
     Returns
     -------

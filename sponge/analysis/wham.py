@@ -127,7 +127,7 @@ def wham(
     temperature : float, K
         Temperature of the samples.
     bias : sequence of callable, optional
-        In place of centres and k: ``bias[w](x)`` or ``bias[w](x, y)``, in kJ/mol, of arrays.
+        Biases in place of centres and k: ``bias[w](x)`` or ``bias[w](x, y)``, in kJ/mol, of arrays.
     bins : int or (int, int)
     period : (low, high), or two of them or None, optional
         Range of periodic variables, such as ``(-np.pi, np.pi)``.
@@ -355,7 +355,7 @@ def solve(total: np.ndarray, per_bin: np.ndarray, log_c: np.ndarray, f: np.ndarr
         N and M, all positive.
     log_c : (windows, bins) array
     f : (windows,) array
-        To begin with.
+        First guess.
     tolerance : float
         Largest element of the gradient, over the number of all samples.
 

@@ -32,7 +32,7 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
     missing_atoms : bool
         Add missing heavy atoms first, terminal oxygens included (needs PDBFixer).
     forcefield : sequence of names or paths, optional
-        With which hydrogens are relaxed; needed for residues that are not standard. Also adds its virtual sites.
+        Force field that relaxes the hydrogens; needed for residues that are not standard. Also adds its virtual sites.
 
     Returns
     -------

@@ -190,7 +190,8 @@ def parse(text: str, where: str, variables: Collection[str] | None = None,
     Parameters
     ----------
     text : str
-        In the syntax of OpenMM: definitions that follow, separated by semicolons, hold for what stands to their left.
+        Expression in OpenMM's syntax: definitions that follow, separated by semicolons, hold for the
+        text to their left.
     where : str
         Prefix of error messages.
     variables : collection of str, optional

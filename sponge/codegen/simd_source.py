@@ -254,7 +254,7 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: 
     Parameters
     ----------
     function : Elementwise
-        As made by `core.elementwise`.
+        Function made by `core.elementwise`.
     outputs : sequence of Output
         Values to compute.
     arguments : sequence of str, optional

@@ -135,7 +135,7 @@ def rmsd(atoms: Any, reference: Any, *, weights: Any = None, name: str | None = 
     reference : (k, 3) or (n, 3) array
         Positions in nm of these atoms, or of all atoms of the system.
     weights : (k,) array, optional
-        Such as masses. Equal by default.
+        Weights of the atoms, such as masses. Equal by default.
     name : str, optional
 
     References

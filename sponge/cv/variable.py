@@ -28,7 +28,7 @@ class CollectiveVariable:
     Parameters
     ----------
     name : str
-        For records and errors.
+        Name in records and errors.
     atoms : (k,) int
         The atoms it depends on; only these are looked at.
     function : callable

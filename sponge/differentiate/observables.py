@@ -221,7 +221,7 @@ def dipole(system: System) -> Observable:
     Parameters
     ----------
     system : System
-        With a `Nonbonded` potential, whose charges are taken.
+        Must have a `Nonbonded` potential, whose charges are taken.
     """
     of = molecules(system)
 
@@ -243,7 +243,7 @@ def dielectric(system: System, temperature: float) -> Observable:
     Parameters
     ----------
     system : System
-        With a `Nonbonded` potential.
+        Must have a `Nonbonded` potential.
     temperature : float, K
         Temperature of the samples.
 

@@ -37,7 +37,7 @@ class Path(NamedTuple):
     Attributes
     ----------
     positions, velocities : (n, 3) array
-        At the end; velocities of Langevin dynamics stand at the half step before.
+        Final state; velocities of Langevin dynamics stand at the half step before.
     observed : tree of (records, ...) arrays
         Results of `observe`, called every `every` steps; None without it.
     """

@@ -113,7 +113,7 @@ class EnergySplit:
     engine : Engine
         Whose potentials have no plans yet.
     solute : (n,) bool
-        As from `solute_mask`.
+        Mask of the solute, from `solute_mask`.
     terms : sequence of str or "all"
         Names of potentials, as from `enhanced_terms`. "all": all energy is pp, reciprocal sums and the dispersion
         correction included; then `solute` must be all atoms.
@@ -127,7 +127,7 @@ class EnergySplit:
     scales : (2,) float64
         s_pp and s_pw; 1 at first. s_pw must not be 0.
     flags : int64 array
-        In which ENERGY is always set, for tasks of classes 1 and 2.
+        Flags in which ENERGY is always set, for tasks of classes 1 and 2.
 
     Raises
     ------

@@ -35,7 +35,7 @@ class Phase:
     call : callable, optional
         A Python function without arguments in place of tasks.
     name : str
-        For timings and errors.
+        Name in timings and errors.
     redo : bool
         When a later phase fails and the cause is fixed, the loop resumes here: the nearest such phase at or
         before the one that failed.

@@ -29,7 +29,7 @@ class Round:
     Attributes
     ----------
     parameters : dict
-        After the round.
+        Parameters after the round.
     loss : float
         Half the sum of squared deviations, in units of the targets' errors.
     effective : float

@@ -24,7 +24,7 @@ class Reweighting:
     Parameters
     ----------
     integrator : Integrator
-        With a temperature.
+        Must have a temperature.
     steps : int
         Number of steps of each run, after equilibration.
     every : int
@@ -32,7 +32,7 @@ class Reweighting:
     equilibrate : int
         Steps at the beginning of each run that are not used.
     barostat : Barostat, optional
-        For constant pressure.
+        Keeps the pressure constant.
     least : float
     seed : int
     """

@@ -113,7 +113,7 @@ def dipole(value: float, error: float = 1e-4) -> Target:
     Parameters
     ----------
     value, error : float
-        In e nm (1 debye = 0.0208194 e nm).
+        Dipole in e nm (1 debye = 0.0208194 e nm).
     """
     return _target("dipole", value, error, lambda system, temperature, energy: observables.dipole(system))
 

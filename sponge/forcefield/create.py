@@ -53,7 +53,7 @@ def create_system(
     Parameters
     ----------
     topology : Topology
-        With hydrogens, and the bonds of all residues.
+        Must have hydrogens, and the bonds of all residues.
     positions : (n, 3) float, nm, optional
         Molecules broken at the faces of the box are made whole, and virtual sites are placed again.
     box : as for `System`, optional

@@ -36,7 +36,7 @@ class RESPA(Integrator):
     fast : sequence of str
         Names of the potentials that are fast; all others are slow.
     temperature : float, K, optional
-        With `friction`.
+        Temperature of the bath, given together with `friction`.
     friction : float, 1/ps, optional
         Without it the energy is constant.
     constraint_tolerance : float

@@ -266,7 +266,7 @@ class Batches:
     ----------
     data : Dataset
     network : Network
-        For its elements, cut-off and precision.
+        Gives elements, cut-off and precision.
     size : int
         Frames in a batch.
 

@@ -64,7 +64,7 @@ class Network:
         neighbors : (n, k) int
             Neighbours of each atom: each pair stands in the rows of both. Free places repeat any atom.
         vectors : (n, k, 3) array
-            From the atom to its neighbours, in nm; at free places longer than the cut-off.
+            Vectors from the atom to its neighbours, in nm; at free places longer than the cut-off.
         """
         out = self.outputs(species, neighbors, vectors)
         return out.astype(np.float64) * self.scale + core.numpy.take(
@@ -167,7 +167,7 @@ def save(path: str | os.PathLike, network: Network) -> None:
     Parameters
     ----------
     path : path-like
-        By custom ending in ``.safetensors``.
+        File, by convention ending in ``.safetensors``.
     network : Network
     """
     weights = core.tree.leaves(network)

@@ -37,7 +37,7 @@ class NeuralPotential(Potential):
     Parameters
     ----------
     network : Network
-        Such as `learn.PaiNN`, or what `learn.train` or `learn.load` gave.
+        Network such as `learn.PaiNN`, or one from `learn.train` or `learn.load`.
     params : mapping of str to array, optional
         Weights to use in place of the network's, named as in the attribute `params`.
     atoms : (m,) int, optional

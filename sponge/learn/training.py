@@ -98,12 +98,12 @@ class Training:
     Attributes
     ----------
     network : Network
-        With the weights of the epoch that was best on the validation set.
+        Network with the weights of the epoch that was best on the validation set.
     best : int
         That epoch, counted from 1.
     history : History
     last : Network
-        With the weights of the last epoch.
+        Network with the weights of the last epoch.
     """
 
     network: Network

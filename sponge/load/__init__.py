@@ -42,7 +42,7 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> System:
         .pdb), GROMACS (.top with .gro or .g96), CHARMM (.psf with parameter files and .crd or other coordinates); or
         one structure (.pdb, .cif) with `forcefield`. Files may be gzipped.
     forcefield : ForceField, str or sequence of str, optional
-        For structures: names of shipped force fields or ffxml files, such as ``["amber14/protein.ff14SB",
+        Force field of a structure: names of shipped force fields or ffxml files, such as ``["amber14/protein.ff14SB",
         "amber14/tip3p"]``.
     **options
         constraints, rigid_water, hydrogen_mass, implicit_solvent, method, cutoff, switch, tolerance, ...: see

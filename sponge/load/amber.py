@@ -322,7 +322,7 @@ def load_amber(
     prmtop : str or Path
         Topology and parameters (.prmtop, .parm7), gzipped or not; CHAMBER's files of CHARMM force fields too.
     positions, velocities : (n, 3) array, nm and nm/ps, optional
-        As from `amber_files.read_restart`.
+        Coordinates and velocities, such as those from `amber_files.read_restart`.
     box : (3, 3) array, optional
         Replaces the file's box, if the topology is periodic.
     method : str, optional

@@ -115,7 +115,7 @@ class NeighborList:
     chunks : int
         Number of chunks of lists and force buffers; depends only on the number of atoms.
     before : list of Phase
-        To run ahead of the pair kernels.
+        Phases that run before the pair kernels.
 
     Raises
     ------

@@ -43,7 +43,7 @@ class PME:
     engine : Engine
         An engine of a periodic system; `positions`, `forces` and `box` are read and written in place.
     charges : (n,) array, e
-        For dispersion the square roots of C6.
+        Charges; for dispersion the square roots of C6.
     alpha : float
         Splitting parameter in 1/nm.
     grid : tuple of three int
@@ -60,7 +60,7 @@ class PME:
     Attributes
     ----------
     before : list of Task
-        To be run ahead of the stages.
+        Tasks that run before the stages.
     stages : list of list of Task
         Spread; transform planes; solve along x; transform planes back; gather.
     reduce : list of Task

@@ -99,7 +99,7 @@ def umbrella(cvs: Any, centre: Any, k: Any, *, name: str = "umbrella") -> BiasPo
     centre : float or (m,) array
         The s0, in the variables' units.
     k : float or (m,) array
-        In kJ/mol per square of the variable's unit.
+        Force constant in kJ/mol per square of the variable's unit.
     name : str
         Name under which the energy is reported.
 

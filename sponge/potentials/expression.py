@@ -115,7 +115,7 @@ class ExpressionPair(PairPotential):
     tables : mapping of str to (t1,) or (t1, t2) array, optional
         Tables that the expression calls like functions of whole numbers from 0 on.
     cutoff, switch : float, optional
-        As of `PairPotential`.
+        As for `PairPotential`.
 
     Raises
     ------

@@ -90,7 +90,7 @@ def periodic_torsion(phi, k, periodicity, phase):
     Parameters
     ----------
     atoms : (m, 4) int
-        For improper torsions, the chain whose torsion angle is meant.
+        Chains of four atoms; for improper torsions, the chain whose torsion angle is meant.
     k : float or (m,) array, kJ/mol
         Force constant.
     periodicity : int or (m,) array

@@ -97,7 +97,7 @@ def plan_terms(engine: Any, kernel: Any, atoms: np.ndarray, params: np.ndarray, 
     *tables : ndarray
         Handed to the kernel after its other arguments.
     images : bool
-        As of `Potential`.
+        As for `Potential`.
     """
     m, k = atoms.shape
     if m == 0:

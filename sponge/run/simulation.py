@@ -50,7 +50,7 @@ class Simulation(Fixed):
         system's positions, velocities and box are where the simulation starts; they may be replaced by its present
         ones.
     integrator : Integrator
-        Such as ``sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)``.
+        Integrator such as ``sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)``.
     seed : int
         Seed of all random numbers; the same seed gives the same run, on any number of threads.
     barostat : Barostat, optional

@@ -35,7 +35,7 @@ class FreeEnergyEstimate:
     axes : list of array
         Values of each variable at the nodes of the grid.
     value : (n1, ...) array
-        From the weights of the recorded states, in kJ/mol, 0 at the minimum; infinite where none is.
+        Free energy from the weights of the recorded states, in kJ/mol, 0 at the minimum; infinite where none is.
     error : (n1, ...) array
         Standard error of -RT ln p, in kJ/mol, of which the probability's normalisation is a part; infinite where one of
         the blocks of the run has not been.
@@ -366,7 +366,7 @@ class Metadynamics(Sampling):
         Parameters
         ----------
         blocks : int
-            At least 2. Each should be much longer than it takes to go to and fro.
+            Number of blocks, at least 2. Each should be much longer than it takes to go to and fro.
         skip : float
             Part of the records at the beginning that is left out: there the bias grew fastest.
 

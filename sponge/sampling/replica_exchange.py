@@ -164,7 +164,7 @@ class ReplicaExchange(Replicas):
         Parameters
         ----------
         frames : (n, m, ...) array
-            For each state, one value a frame: positions, angles, energies, ...
+            One value per frame for each state: positions, angles, energies, ...
         steps : (m,) int
             Steps at which they were recorded, in reports of these steps (or ``rex.steps``).
 

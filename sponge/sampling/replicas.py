@@ -121,7 +121,7 @@ class Replicas(Fixed):
         Parameters
         ----------
         function : callable
-            With several ranks, its result must be picklable.
+            Called with each replica. With several ranks, its result must be picklable.
 
         Returns
         -------

@@ -254,7 +254,7 @@ class SITS(Sampling):
         Parameters
         ----------
         sim : Simulation
-            To which this method belongs.
+            Simulation to which this method belongs.
         steps : int
             Number of steps of each run; the first half is discarded.
         temperatures : int

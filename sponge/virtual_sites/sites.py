@@ -105,7 +105,7 @@ class TwoParticleAverage(VirtualSite):
     sites : int or (m,) int
     parents : (m, 2) int
     weights : (m, 2) or (2,) float
-        They sum to 1.
+        Weights of the parents; they sum to 1.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class ThreeParticleAverage(VirtualSite):
     sites : int or (m,) int
     parents : (m, 3) int
     weights : (m, 3) or (3,) float
-        They sum to 1.
+        Weights of the parents; they sum to 1.
     """
 
     weights: Any
@@ -155,7 +155,7 @@ class WeightedAverage(VirtualSite):
     sites : int or (m,) int
     parents : (m, k) int
     weights : (m, k) or (k,) float
-        They sum to 1.
+        Weights of the parents; they sum to 1.
     """
 
     weights: Any
@@ -209,7 +209,7 @@ class LocalCoordinates(VirtualSite):
     sites : int or (m,) int
     parents : (m, k) int
     origin_weights : (m, k) or (k,) float
-        They sum to 1.
+        Weights of the parents; they sum to 1.
     x_weights, y_weights : (m, k) or (k,) float
         They sum to 0.
     local : (m, 3) or (3,) float, nm

@@ -25,7 +25,7 @@ class Model:
     Attributes
     ----------
     offset : float
-        By which radii are reduced, nm.
+        Length by which radii are reduced, nm.
     rescaling : (alpha, beta, gamma) or None
         1/B = 1/rho - tanh(alpha psi - beta psi^2 + gamma psi^3) / R; None (HCT): 1/B = 1/rho - psi/rho.
     neck : float

@@ -180,8 +180,9 @@ def samples_of(primitive: Primitive, seed: int = 0) -> list[tuple[tuple[Any, ...
 
     wide = tuple(draw(s, *d) for s, d in zip(shapes, primitive.domain, strict=True))
     scalars = tuple(np.float64(draw((), *d)) for d in primitive.domain)
-    out = [(wide, {}), (scalars, {}), (tuple(_narrow(a) for a in wide), {}),
-           (tuple(a[:0] if a.ndim == 1 else a[:, :0] for a in wide), {})]
+    narrow = tuple(_narrow(a) for a in wide)
+    empty = tuple(a[:0] if a.ndim == 1 else a[:, :0] for a in wide)
+    out: list[tuple[Any, dict[str, Any]]] = [(wide, {}), (scalars, {}), (narrow, {}), (empty, {})]
     waving = tuple(a + 1j * draw(a.shape, -0.5, 0.5) for a in wide)
     try:
         primitive.spec(*[spec_of(a) for a in waving])

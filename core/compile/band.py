@@ -8,6 +8,7 @@ once. Sums over the rows are formed per block and added in order.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..graph.graph import Var
 from .fuse import Fusion, Group, depends, index_key
@@ -47,7 +48,8 @@ def find_bands(fusion: Fusion) -> list:
         if not isinstance(first, Group) or not first.key:
             out.append(first)
             continue
-        members, left, lead = [first], [], 0
+        members, lead = [first], 0
+        left: list[Any] = []
         for step in steps[:AHEAD]:
             found = _joined(fusion, members, step) if not depends(step, left) else 0
             if found:

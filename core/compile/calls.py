@@ -41,7 +41,9 @@ def _variants(function, dtype):
 
 def definitions(symbols: Iterable[str]) -> tuple[dict[str, str], set[str]]:
     """Texts and declarations of ``@tsk.scalar.*`` functions and their vector forms (see `vecmath.definitions`)."""
-    out, declares, kept = {}, set(), []
+    out: dict[str, str] = {}
+    declares: set[str] = set()
+    kept: list[str] = []
     for symbol in sorted(symbols):
         function, dtype = _SYMBOL.fullmatch(symbol).groups()  # type: ignore[union-attr]
         forms = [(f"tsk.{function}.{dtype}", symbol[1:])]

@@ -110,7 +110,7 @@ def reshape_index(b, index, shape, own):
     position = b.index(0)
     for i, n in zip(index, shape, strict=True):
         position = b.add(b.mul(position, b.index(n)), i) if n != 1 else position
-    out = []
+    out: list[Any] = []
     for n in own[::-1]:
         if len(out) == len(own) - 1:
             out.append(position)

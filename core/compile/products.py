@@ -136,7 +136,8 @@ def _stack(name: str, count: int, chunks: int, axes: list[int], steps: list[list
               f"  %w1 = add nsw i64 %w0, {count}",
               f"  %last = sdiv i64 %w1, {chunks}", "  br label %body", "body:", "  %i = phi i64 [ %first, %entry ], [ "
                                                                                 "%next, %body ]"]
-    rest, places = "%i", []
+    rest = "%i"
+    places: list[str] = []
     for d in reversed(range(len(axes))):
         if d:
             lines += [f"  %at{d} = srem i64 {rest}, {axes[d]}", f"  %rest{d} = sdiv i64 {rest}, {axes[d]}"]

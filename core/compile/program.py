@@ -120,10 +120,10 @@ class Program:
                 module.register_callback(k, _computed_again(call.graph), inputs, outputs)
             else:
                 module.register_callback(k, _out_of_bounds(call), [engine.ArraySpec((1,), np.dtype(np.int64))], [])
-        inputs = [wrapper.InputSpec(s.shape, s.dtype, "python scalar" if s.weak else "ndarray" if s.shape
-                                    else "numpy scalar") for s in self.traced.in_specs]
-        outputs = [wrapper.OutputSpec(s.shape, s.dtype) for s in self.traced.out_specs]
-        self.caller = wrapper.make_caller(module, inputs, outputs, self.scratch, release_gil=record.release_gil)
+        accepted = [wrapper.InputSpec(s.shape, s.dtype, "python scalar" if s.weak else "ndarray" if s.shape
+                                      else "numpy scalar") for s in self.traced.in_specs]
+        returned = [wrapper.OutputSpec(s.shape, s.dtype) for s in self.traced.out_specs]
+        self.caller = wrapper.make_caller(module, accepted, returned, self.scratch, release_gil=record.release_gil)
 
 
 class Emitted(NamedTuple):

@@ -269,8 +269,8 @@ def _native_caller(module, inputs, outputs, scratch_bytes, release_gil, scalars)
         flags = _C_CONTIGUOUS | _ALIGNED | ((_OWNS_DATA | _WRITEABLE) if spec.donated else 0)
         nbytes = math.prod(spec.shape) * spec.dtype.itemsize
         fields = kind, id(of_type), id(spec.dtype), len(spec.shape), dims(spec.shape), nbytes, flags, spec.donated
-        for (name, _), value in zip(_Input._fields_, fields, strict=True):
-            setattr(record, name, value)
+        for field, value in zip(_Input._fields_, fields, strict=True):
+            setattr(record, field[0], value)
     for record, spec in zip(out_records, outputs, strict=False):
         dtype, shape = np.dtype(spec.dtype), tuple(spec.shape)
         keep.append(dtype)

@@ -26,7 +26,7 @@ def _define(width: int, linkage: str) -> str:
         return t if width == 1 else f"<{width} x {t}>"
 
     i32, i64 = vector("i32"), vector("i64")
-    lines = []
+    lines: list[str] = []
 
     def emit(text):
         lines.append(f"  %v{len(lines)} = {text}")

@@ -129,7 +129,8 @@ def _entry(kinds) -> int:
         data = read("ptr")
         shape = [read() for _ in range(ndim)]
         del args[at:], types_[at:]
-        strides, size = [], str(itemsize)
+        strides: list[str] = []
+        size = str(itemsize)
         for d in reversed(range(ndim)):
             strides.insert(0, size)
             load.append(f"  %s{k}_{d} = mul i64 {size}, {shape[d]}")

@@ -48,9 +48,9 @@ def symbol(node: ast.AST) -> str | None:
 def modified(nodes: ast.AST | Sequence[ast.AST]) -> list[str]:
     """The variables that statements assign, in order of name; objects they assign into count."""
     found = assigned(nodes)
-    found.update(symbol(n) for n in walk(nodes) if isinstance(n, (ast.Attribute, ast.Subscript))
-                 and isinstance(n.ctx, (ast.Store, ast.Del)))
-    found.discard(None)
+    paths = [symbol(n) for n in walk(nodes) if isinstance(n, (ast.Attribute, ast.Subscript))
+             and isinstance(n.ctx, (ast.Store, ast.Del))]
+    found.update(p for p in paths if p is not None)
     # a path from a variable that is itself assigned changes with it
     return sorted(s for s in found if not any(s.startswith(t + ".") for t in found))
 

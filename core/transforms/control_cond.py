@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import tree
-from ..graph.graph import Graph, spec_of
+from ..graph.graph import Graph, Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, evaluate, make_graph, user_source
 from ..ops.constant import zeros_of
@@ -145,7 +145,8 @@ def _(tangents, out, args, *, branches):
 
 def _slots(halves, n_outputs):
     """One list of residual types for all branches, and each branch's places in it: equal types share a place."""
-    slots, places = [], []
+    slots: list[Spec] = []
+    places: list[list[int]] = []
     for h in halves:
         free, mine = list(range(len(slots))), []
         for v in h.forward.outputs[n_outputs:]:

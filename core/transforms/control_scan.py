@@ -122,7 +122,7 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = 
 
 
 def _length(xs, leaves, length):
-    sizes = {}
+    sizes: dict[int, str] = {}
     for name, x in zip(leaf_names(xs), leaves, strict=True):
         shape = np.shape(x)
         if not shape:

@@ -500,7 +500,7 @@ def custom_op(function: Any = None, *, out: Callable[..., Any] | None = None, mo
     elif argtypes is not None or abi is not None:
         raise ValueError(f"{where}: argtypes and abi are for mode='cfunc', got mode={mode!r}")
     if abi == "elementwise" and out is None:
-        result = np.result_type(*argtypes)  # type: ignore[arg-type]
+        result = np.result_type(*argtypes)  # type: ignore[misc]
         out = lambda *specs: spec(broadcast_shapes(short, *[s.shape for s in specs]), result)
         batch = batch or "broadcast"
     if not callable(out):

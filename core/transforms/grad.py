@@ -259,7 +259,7 @@ def _pull_back(node, ct, masked):
             f"{p.name}({describe(args)}): no vjp rule, so no reverse-mode derivative (define one with .vjp, or .jvp "
             "which serves both modes)"
         )
-    out = []
+    out: list[Any] = []
     elementwise = p.kind == "elementwise"
     for i, _, _ in node.parents:
         rule = p.vjps[i]

@@ -239,7 +239,7 @@ def batched(rules: Rules, axes: Sequence[int | None]) -> Rules:
 
 def _batched_fwd(fwd, axes):
     def batched_fwd(*args):
-        kept = []
+        kept: list[Any] = []
 
         def some(*xs):
             outs, residuals = fwd(*xs)

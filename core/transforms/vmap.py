@@ -143,7 +143,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
             )
         axes = tree.broadcast_prefix(tuple(prefix), args, f"vmap of {name}: in_axes")
         axes += [0] * (len(leaves) - len(axes))
-        sizes = {}
+        sizes: dict[int, str] = {}
         for i, (x, ax) in enumerate(zip(leaves, axes, strict=True)):
             if ax is None:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -16,7 +17,7 @@ __all__ = ["FLAGS", "I32", "I64", "LLVM", "Vec", "alignment", "call", "check_lan
            "element_of", "pointer", "splat_value", "start", "vector_of", "width_of"]
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
-LLVM = {
+LLVM: dict[Any, Any] = {
     types.float32: ir.FloatType(),
     types.float64: ir.DoubleType(),
     types.boolean: ir.IntType(1),

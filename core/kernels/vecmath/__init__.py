@@ -124,7 +124,8 @@ def definitions(
     set of str
         "declare ..." lines of the intrinsics used, each to be put into the module once.
     """
-    bodies, declares = {}, set()
+    bodies: dict[str, str] = {}
+    declares: set[str] = set()
     for s in symbols:
         match = _SYMBOL.fullmatch(s)
         if match is None:

@@ -114,7 +114,7 @@ class _Call:
         self.observe: Any = None if observe is None else of_leaves(observe)
         self.force = core.jit(lambda x, leaves: -core.grad(self.energy)(x, leaves))
         self.kicked = core.jit(self._kicked)
-        self.see = None if observe is None else core.jit(lambda x, leaves: tree.leaves(self.observe(x, leaves)))
+        self.see = None if self.observe is None else core.jit(lambda x, leaves: tree.leaves(self.observe(x, leaves)))
         self.seen: Any = None if observe is None else core.jit(self._seen)
         self.contraction: Any = (None if scheme.verlet
                                  else Contraction(scheme.decay, scheme.steps, (len(scheme.kick), 3)))

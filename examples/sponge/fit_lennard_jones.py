@@ -42,21 +42,21 @@ def data(cells, steps):
     return [ensemble.values(o, system.params()).mean(axis=0) for o in (g, p)]
 
 
-def main(output, rounds):
+def main(output, rounds, steps):
     wanted = ["nonbonded/epsilons", "nonbonded/sigmas"]
     ways = {
-        "reweighting": (5, fitting.Reweighting(BATH, steps=20_000, every=100, equilibrate=1000)),
+        "reweighting": (5, fitting.Reweighting(BATH, steps=steps // 2, every=100, equilibrate=1000)),
         "reversible adjoint": (4,
-                               fitting.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8,
-                                                          equilibrate=500, method="reversible")),
+                               fitting.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8, equilibrate=500,
+                                                    method="reversible")),
         "reverse mode": (4, fitting.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8, equilibrate=500,
-                                                       method="checkpoint")),
+                                                 method="checkpoint")),
     }
     print(f"true parameters: epsilon {EPSILON:.4f} kJ/mol, sigma {SIGMA:.4f} nm")
     known, found = {}, {}
     for name, (cells, way) in ways.items():
         if cells not in known:
-            known[cells] = data(cells, 40_000)
+            known[cells] = data(cells, steps)
         g, p = known[cells]
         start = time.perf_counter()
         found[name] = fit = sponge.fit(argon(cells, 0.985 * SIGMA, 1.05 * EPSILON),
@@ -95,4 +95,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default="fit_lennard_jones.png", help="where the picture goes")
     parser.add_argument("--rounds", type=int, default=6, help="of each fit, at most")
+    parser.add_argument("--steps", type=int, default=40_000, help="of the runs that make the data")
     main(**vars(parser.parse_args()))

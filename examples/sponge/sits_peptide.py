@@ -35,7 +35,7 @@ def thermostat():
     return sponge.LangevinMiddle(temperature=T0, friction=1.0, timestep=0.002)
 
 
-def equilibrated(path):
+def equilibrated(path, ps=50):
     """The system at the density it has at 1 bar, and at 300 K; made once, so that all runs begin with the same box."""
     system = sponge.load(DATA / "alanine-dipeptide.prmtop.gz", DATA / "alanine-dipeptide.crd.gz",
                          method="pme", cutoff=0.9, constraints="h-bonds")
@@ -43,18 +43,19 @@ def equilibrated(path):
         sim = sponge.Simulation(system, thermostat(),
                                 barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)
         sim.minimize()
-        sim.run(25_000)
+        sim.run(time=ps)
         np.savez(path, positions=sim.positions, velocities=sim.velocities, box=sim.box)
     saved = np.load(path)
     system.positions, system.velocities, system.box = saved["positions"], saved["velocities"], saved["box"]
     return system
 
 
-def simulate(ns, learn, cross, plain, seed, highest, folder):
+def simulate(ns, learn, cross, plain, seed, highest, folder, equilibrate=50):
     """A run, or what is missing of it: SITS, and the recorded states with their angles."""
     name = ("plain" if plain else f"cross{cross:g}") + f"-{seed}"
     sits = sponge.SITS(SOLUTE, units.ladder(280, highest, 60), cross=cross)
-    sim = sponge.Simulation(equilibrated(folder / "equilibrated.npz"), thermostat(), sampling=[sits], seed=seed)
+    system = equilibrated(folder / "equilibrated.npz", equilibrate)
+    sim = sponge.Simulation(system, thermostat(), sampling=[sits], seed=seed)
     checkpoint, table = folder / f"{name}.chk", folder / f"{name}.csv"
     if checkpoint.exists():
         sim.load_checkpoint(checkpoint)
@@ -96,12 +97,12 @@ def describe(sits, states, phi, psi, weights, plain):
               + ", ".join(f"{v:.2f} ± {e:.2f} at {t} K" for v, e, t in zip(value, error, (280, 400, 600))))
 
 
-def main(ns, learn, cross, plain, seed, highest, folder, threads, output):
+def main(ns, learn, equilibrate, cross, plain, seed, highest, folder, threads, output):
     core.set_threads(threads)
     folder = Path(folder)
     folder.mkdir(exist_ok=True)
     sits, states, phi, psi = simulate(ns, max(ns / 4, 0.03) if learn is None else learn, cross, plain, seed, highest,
-                                      folder)
+                                      folder, equilibrate)
     weights = None if plain else sits.weights(states)
     describe(sits, states, phi, psi, weights, plain)
 
@@ -125,6 +126,7 @@ if __name__ == "__main__":
     parser.add_argument("--ns", type=float, default=0.1, help="of production")
     parser.add_argument("--learn", type=float,
                         help="ns in which n_k is learned; when left out a quarter of --ns, or 0.03 if that is more")
+    parser.add_argument("--equilibrate", type=float, default=50.0, help="ps at 1 bar, before the first run in a folder")
     parser.add_argument("--cross", type=float, default=0.5, help="share of the peptide-water energy that is enhanced")
     parser.add_argument("--plain", action="store_true", help="plain dynamics, for comparison")
     parser.add_argument("--highest", type=float, default=600.0, help="end of the ladder in K")

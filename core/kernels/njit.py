@@ -43,6 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import only_ours
+from .linked import linked_compiler
 from .native import checked
 
 __all__ = ["FASTMATH", "Compiled", "device", "inner", "kernel", "template"]
@@ -289,19 +290,22 @@ def _collect_seldom() -> None:
 class Compiled:
     """A function that Numba compiles when it is first needed. Attributes are those of Numba's dispatcher."""
 
-    def __init__(self, function: Callable, cached: bool, options: dict[str, Any]):
+    def __init__(self, function: Callable, cached: bool, linked: bool, options: dict[str, Any]):
         functools.update_wrapper(self, function)
         self.py_func = function
-        self._cached, self.options = cached, options
+        self._cached, self._linked, self.options = cached, linked, options
+
+    def _new(self, **options):
+        import numba
+
+        _collect_seldom()
+        options |= self.options | ({"boundscheck": True} if checked() else {})
+        return numba.njit(error_model="numpy", fastmath=set(FASTMATH), **options)(self.py_func)
 
     @functools.cached_property
     def dispatcher(self):
         """Numba's dispatcher."""
-        import numba
-
-        _collect_seldom()
-        options = self.options | ({"boundscheck": True} if checked() else {})
-        dispatcher = numba.njit(error_model="numpy", fastmath=set(FASTMATH), **options)(self.py_func)
+        dispatcher = self._new()
         if self._cached:
             try:
                 dispatcher._cache = _cache_class()(self.py_func)
@@ -309,16 +313,23 @@ class Compiled:
                 pass
         return dispatcher
 
+    @functools.cached_property
+    def _callee(self):
+        """The dispatcher that compiled callers use."""
+        if not self._linked:
+            return self.dispatcher
+        return self._new(pipeline_class=linked_compiler(), no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
     def __call__(self, *args):
         return self.dispatcher(*args)
 
     @property
     def _numba_type_(self):
         # Numba asks any object for its type this way: inside compiled code we stand for the dispatcher.
-        return _function_type()(self.dispatcher)
+        return _function_type()(self._callee)
 
     def __getattr__(self, name):
-        if name.startswith("__") or name == "dispatcher":  # else an error in making the dispatcher would recurse
+        if name.startswith("__") or name in ("dispatcher", "_callee"):  # else an error in making the dispatcher would recurse
             raise AttributeError(name)
         return getattr(self.dispatcher, name)
 
@@ -345,19 +356,19 @@ def kernel(function: Callable | None = None, *, cache: bool = True, **options) -
     """
     if function is None:
         return functools.partial(kernel, cache=cache, **options)
-    return Compiled(function, cache, options)
+    return Compiled(function, cache, False, options)
 
 
 def device(function: Callable | None = None, **options) -> Any:
-    """Compile a function to be inlined into kernels. Parameters as for `kernel`."""
+    """Compile a function for compiled callers, with which it is optimised. Parameters as for `kernel`."""
     if function is None:
         return functools.partial(device, **options)
-    return Compiled(function, False, options)
+    return Compiled(function, False, True, options)
 
 
 def inner(function: Callable | None = None, **options) -> Any:
     """Compile what compiled code alone calls: without the two wrappers it takes a sixth less time."""
-    return device(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    return device(function, **options)
 
 
 def template(function: Callable | None = None, **options) -> Any:

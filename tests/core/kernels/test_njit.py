@@ -22,7 +22,7 @@ def suite(tmp_path):
     (package / "kernels").mkdir(parents=True)
     for folder in (package, package / "kernels"):
         (folder / "__init__.py").write_text("")
-    for name in ("njit.py", "native.py"):
+    for name in ("njit.py", "linked.py", "native.py"):
         shutil.copy(SOURCES.parent / name, package / "kernels" / name)
     shutil.copy(SOURCES.parents[1] / "files.py", package / "files.py")
     (package / "callee.py").write_text(

@@ -23,7 +23,6 @@ from .kernels import simd as simd
 from .kernels import threads as threads
 from .kernels.njit import Compiled as Compiled
 from .kernels.njit import device as device
-from .kernels.njit import inner as inner
 from .kernels.njit import kernel as kernel
 from .kernels.njit import source_stamp as source_stamp
 from .kernels.njit import template as template

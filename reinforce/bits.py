@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from triskele.core.extend import inner
+from triskele.core.extend import device
 
 __all__ = ["count", "lowest", "nth"]
 
@@ -34,7 +34,7 @@ def lowest(typingctx, cells):
     return _bit_function("llvm.cttz", ir.Constant(ir.IntType(1), 0))
 
 
-@inner
+@device
 def nth(cells, n):
     """The cell of a set that has `n` cells below it; n < count(cells)."""
     for _ in range(n):

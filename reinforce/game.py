@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from triskele.core.extend import inner
+from triskele.core.extend import device
 
 from . import rule_kernels
 from .errors import GameError, IllegalActionError
@@ -165,7 +165,7 @@ class Game:
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
         checks().check_game_once(self)
-        return Rules._make(None if f is None else inner(plain(f), _nrt=True) for f in self._functions)
+        return Rules._make(None if f is None else device(plain(f), _nrt=True) for f in self._functions)
 
     @functools.cached_property
     def key(self) -> str:

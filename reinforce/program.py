@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import tree
-from triskele.core.extend import Bound, Jitted, as_argument, inner, kernel, run_program
+from triskele.core.extend import Bound, Jitted, as_argument, device, kernel, run_program
 
 __all__ = ["Batch", "run_all"]
 
@@ -25,7 +25,7 @@ def _in_place(value, spec):
     return np.ascontiguousarray(as_argument(value, spec), spec.dtype)
 
 
-@inner
+@device
 def run_all(calls):
     """`run_program` of each row, up to the first that fails."""
     for k in range(len(calls)):

@@ -31,7 +31,7 @@ import math
 
 import numpy as np
 
-from triskele.core.extend import inner, simd
+from triskele.core.extend import device, simd
 from triskele.core.random import Counter
 from triskele.core.random import numba as draws
 
@@ -43,7 +43,7 @@ _STREAMS = int(Counter.GAMES)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@inner
+@device
 def start(stream, seed, a, b):
     """Start a stream that belongs to `seed` and two numbers (integers up to 64, 64 and 32 bits)."""
     s, u = np.uint64(seed), np.uint64(a)
@@ -51,14 +51,14 @@ def start(stream, seed, a, b):
     stream[0] = np.uint64(w[0]) | (np.uint64(w[1]) << np.uint64(32))
 
 
-@inner
+@device
 def bits(stream):
     """64 random bits."""
     stream[0] += _GOLDEN
     return mix(stream[0])
 
 
-@inner
+@device
 def mix(z):
     """A number (uint64) whose bits all depend on all of those of `z`, one to one."""
     z = (z ^ (z >> np.uint64(30))) * _MIX1
@@ -66,32 +66,32 @@ def mix(z):
     return z ^ (z >> np.uint64(31))
 
 
-@inner
+@device
 def below(stream, n):
     """An integer (int64) from 0 to n - 1, n < 2**32; of n equal chances none is off by more than 2**-32."""
     return np.int64(((bits(stream) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
-@inner
+@device
 def uniform(stream):
     """In [0, 1)."""
     return np.float64(np.int64(bits(stream) >> np.uint64(11))) * 2.0**-53
 
 
-@inner
+@device
 def normal(stream):
     """Standard normal, by Box and Muller's formula."""
     radius = math.sqrt(-2.0 * simd.log(1.0 - uniform(stream)))
     return radius * simd.cos(2.0 * math.pi * uniform(stream))
 
 
-@inner
+@device
 def gumbel(stream):
     """Standard Gumbel: -log(-log(u))."""
     return -simd.log(-simd.log(uniform(stream) + 2.0**-54))
 
 
-@inner
+@device
 def gamma(stream, alpha):
     """Gamma of shape `alpha` > 0 and scale 1, by Marsaglia and Tsang's method [1]_.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triskele.core.extend import inner, template
+from triskele.core.extend import device, template
 
 __all__ = ["initial", "look", "observe", "play", "returns", "no_chance"]
 
@@ -49,6 +49,6 @@ def returns(rules, states, out):
         rules.returns(states[k], out[k])
 
 
-@inner
+@device
 def no_chance(state, probabilities):
     """The rule `chance` of games without."""

@@ -27,7 +27,7 @@ from numba.np.numpy_support import from_dtype
 
 from . import simd
 from .fft_passes import LANES, RADICES, compile_transform, constants, transform, transpose
-from .njit import inner
+from .njit import device
 
 __all__ = ["LANES", "OUTER", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward",
            "transform", "zeros_like"]
@@ -127,7 +127,7 @@ class Layout:
         self.scratch = (6 * max(ny, nz) + 4 * LANES * self.blocks + 4 * LANES * self.blocks * tiles) * LANES
 
 
-@inner
+@device
 def _regions(scratch, sizes):
     """One line, the work space of `transform`, the parted lines and the plane's lines, all in the scratch."""
     longest = max(simd.load_scalar(sizes, 1), simd.load_scalar(sizes, 2)) * 2 * LANES
@@ -135,7 +135,7 @@ def _regions(scratch, sizes):
     return scratch, simd.address(scratch, longest), simd.address(scratch, 3 * longest), simd.address(scratch, parted)
 
 
-@inner
+@device
 def plane_forward(rows, scratch, spectrum, sizes, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the plane `rows` along z and y into a plane of the `spectrum`. All arguments are pointers."""
     ny, nz, blocks = simd.load_scalar(sizes, 1), simd.load_scalar(sizes, 2), simd.load_scalar(sizes, 3)
@@ -161,7 +161,7 @@ def plane_forward(rows, scratch, spectrum, sizes, y_table, y_twiddles, z_table, 
         transform(of, simd.address(of, LANES), wide, work, to, simd.address(to, LANES), wide, y_table, y_twiddles)
 
 
-@inner
+@device
 def plane_backward(spectrum, scratch, rows, sizes, y_table, y_twiddles, z_table, z_twiddles):
     """Transform a plane of the `spectrum` back into `rows`. All arguments are pointers."""
     ny, nz, blocks = simd.load_scalar(sizes, 1), simd.load_scalar(sizes, 2), simd.load_scalar(sizes, 3)
@@ -185,20 +185,20 @@ def plane_backward(spectrum, scratch, rows, sizes, y_table, y_twiddles, z_table,
         transform(simd.address(line, LANES), line, wide, work, simd.address(to, LANES), to, row, z_table, z_twiddles)
 
 
-@inner
+@device
 def zeros_like(a):
     """A vector of zeros for the array that the pointer `a` goes to."""
     return simd.select(simd.from_bits(np.uint64(0), 16), simd.load(a, 0, 16), 0.0)
 
 
-@inner
+@device
 def _clear(a, first, end):
     """Vectors `first` ... `end` - 1."""
     for k in range(first, end):
         simd.store(a, k * LANES, zeros_like(a))
 
 
-@inner
+@device
 def _part(here, there, to, step):
     """From the transform of x + i y at k (`here`) and -k (`there`) twice the transforms of x and y at k."""
     re, im = simd.load(here, 0, 16), simd.load(here, LANES, 16)
@@ -209,7 +209,7 @@ def _part(here, there, to, step):
     simd.store(to, 3 * step, other_re - re)
 
 
-@inner
+@device
 def _join(of, step, here, there, same):
     """The opposite of `_part`. Imaginary parts that a real line's spectrum cannot have (at 0 and n/2) drop out."""
     x_re, x_im = simd.load(of, 0, 16), simd.load(of, step, 16)

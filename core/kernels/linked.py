@@ -41,7 +41,8 @@ def linked_compiler() -> type:
             state.reload_init.extend(state.library._reload_init)
             result = state["cr"]
             module, name = result.fndesc.lookup_module(), state.func_id.func_name
-            entry = _dynfunc.make_function(module, name, "", 0, result.env, (state.library,))  # Numba's key of the callee
+            # by which Numba finds the callee; it has no address
+            entry = _dynfunc.make_function(module, name, "", 0, result.env, (state.library,))
             state.targetctx.insert_user_function(entry, result.fndesc, [state.library])
             state["cr"] = result._replace(cfunc=entry)
             return True

@@ -1,8 +1,8 @@
-"""The one door to `numba.njit`: `kernel`, `device`, `inner` and `template`.
+"""The one door to `numba.njit`: `kernel`, `device` and `template`.
 
-A *device* function is a formula, an *inner* one a formula that compiled code alone calls, a *template* a loop over
-formulas that is always inlined, a *kernel* takes arrays and is cached on disk. All are lazy: decorating costs nothing,
-and Numba is imported when a function is first called, or first met inside another compiled function.
+A *device* function is a formula, a *template* a loop over formulas that is always inlined, a *kernel* takes arrays and
+is cached on disk. All are lazy: decorating costs nothing, and Numba is imported when a function is first called, or
+first met inside another compiled function.
 
 Numba's own cache checks only the file that a kernel stands in, so it returns stale code when a function that the
 kernel calls is edited elsewhere. Ours is stamped with a hash of all sources of the suite that the file imports,
@@ -46,7 +46,7 @@ from ..files import only_ours
 from .linked import linked_compiler
 from .native import checked
 
-__all__ = ["FASTMATH", "Compiled", "device", "inner", "kernel", "template"]
+__all__ = ["FASTMATH", "Compiled", "device", "kernel", "template"]
 
 # Without "nnan" and "ninf", because a NaN has to stay visible, and without "reassoc", which undoes compensated sums.
 FASTMATH = frozenset({"contract", "arcp", "nsz", "afn"})
@@ -329,7 +329,8 @@ class Compiled:
         return _function_type()(self._callee)
 
     def __getattr__(self, name):
-        if name.startswith("__") or name in ("dispatcher", "_callee"):  # else an error in making the dispatcher would recurse
+        # else an error in making a dispatcher would recurse
+        if name.startswith("__") or name in ("dispatcher", "_callee"):
             raise AttributeError(name)
         return getattr(self.dispatcher, name)
 
@@ -366,11 +367,6 @@ def device(function: Callable | None = None, **options) -> Any:
     return Compiled(function, False, True, options)
 
 
-def inner(function: Callable | None = None, **options) -> Any:
-    """Compile what compiled code alone calls: without the two wrappers it takes a sixth less time."""
-    return device(function, **options)
-
-
 def template(function: Callable | None = None, **options) -> Any:
     """Compile a loop over device functions given as arguments; inlined, so that kernels made of it can be cached."""
-    return inner(function, forceinline=True, **options)
+    return device(function, forceinline=True, **options)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from triskele.core.extend import inner, kernel
+from triskele.core.extend import device, kernel
 
 from .ops import OP_COLUMNS, RECIPE_COLUMNS, RecipeColumn
 from .program import Program
@@ -112,7 +112,7 @@ def _fuse(ops, real, size, n):
     return out[: state[0]], recipes[: state[1]], state[2]
 
 
-@inner
+@device
 def _flush(ops, which, stop, q, c, real, chain, out, recipes, state):
     """Append what waits on qubit q: a product, or one for each value of the condition c, or the ops as they are."""
     n = zero = np.int64(0)  # literals would be types of their own, for which every callee is compiled again
@@ -145,7 +145,7 @@ def _flush(ops, which, stop, q, c, real, chain, out, recipes, state):
                 _copy(ops, which[w], out, state)
 
 
-@inner
+@device
 def _product(ops, which, start, stop, q, real, out, recipes, state):
     """Append the product of ops on qubit q, first one first; what they depend on besides is left out."""
     diagonal = True
@@ -185,7 +185,7 @@ def _product(ops, which, start, stop, q, real, out, recipes, state):
     out[row, 3] = out[row, 4] = out[row, 5] = 0
 
 
-@inner
+@device
 def _multiply(recipes, state, source, previous):
     """Append the product of the coefficients of two DIAGs; where it is."""
     r = state[1]
@@ -194,7 +194,7 @@ def _multiply(recipes, state, source, previous):
     return at
 
 
-@inner
+@device
 def _recipe(recipes, state, source, previous, floats):
     """Append a recipe for that many floats; return the place of its result."""
     r, at = state[1], state[2]
@@ -204,7 +204,7 @@ def _recipe(recipes, state, source, previous, floats):
     return at
 
 
-@inner
+@device
 def _copy(ops, i, out, state):
     """Append an op as it is."""
     for column in range(OP_COLUMNS):
@@ -212,7 +212,7 @@ def _copy(ops, i, out, state):
     state[0] += 1
 
 
-@inner
+@device
 def _form(ops, which, start, stop, real):
     """Form of the product of PAIRs and DIAGs."""
     form = -1
@@ -228,7 +228,7 @@ def _form(ops, which, start, stop, real):
     return form
 
 
-@inner
+@device
 def _cost(ops, which, stop, c, real):
     """Cost of ops one after the other, those in a row without condition being one."""
     total, start = 0.0, np.int64(0)
@@ -245,13 +245,13 @@ def _cost(ops, which, stop, c, real):
     return total
 
 
-@inner
+@device
 def _same(ops, a, b):
     """Return True if two ops have the same masks."""
     return ops[a, 3] == ops[b, 3] and ops[a, 4] == ops[b, 4] and ops[a, 5] == ops[b, 5]
 
 
-@inner
+@device
 def _position(x):
     """Number of the highest one in x; 0 for 0."""
     q = 0

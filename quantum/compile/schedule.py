@@ -17,7 +17,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from triskele.core.extend import inner, kernel
+from triskele.core.extend import device, kernel
 
 from .ops import MAX_DENSE
 from .program import Program
@@ -181,7 +181,7 @@ def _schedule(ops, n, lane_bits, size, low, in_place, code, passes):
     return count, vectors
 
 
-@inner
+@device
 def _encode(op, row, local, numbered, n, lane_bits, vectors):
     """Fill one row of code, rows being numbered by the bits `numbered`; returns where the next op's vectors begin."""
     kind, form, width = op[0], op[1], op[7]
@@ -218,7 +218,7 @@ def _encode(op, row, local, numbered, n, lane_bits, vectors):
     return vectors + 12
 
 
-@inner
+@device
 def _compress(x, mask, n):
     """Bits of x at the ones of `mask`, moved together."""
     result, place = 0, 0
@@ -229,7 +229,7 @@ def _compress(x, mask, n):
     return result
 
 
-@inner
+@device
 def _ones(x):
     count = 0
     while x:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from triskele.core.extend import inner, simd
+from triskele.core.extend import device, simd
 
 from .. import random
 from ..environment import LaneEnvironment
@@ -22,7 +22,7 @@ _HALF_TURN, _TURN = math.pi, 2 * math.pi
 _BOUNDS = np.array([1, 1, 1, 1, _FASTEST_1, _FASTEST_2], np.float32)
 
 
-@inner
+@device
 def _slope(state, torque):
     """Time derivatives of angles and speeds, as printed in Sutton and Barto's book."""
     theta1, theta2, speed1, speed2 = state
@@ -38,7 +38,7 @@ def _slope(state, torque):
     return speed1, speed2, -(d2 * acceleration2 + phi1) / d1, acceleration2
 
 
-@inner
+@device
 def _moved(state, slope, time):
     return (
         state[0] + time * slope[0],
@@ -48,7 +48,7 @@ def _moved(state, slope, time):
     )
 
 
-@inner
+@device
 def _wrapped(angle):
     """The angle in [-pi, pi], by whole turns."""
     while simd.any(simd.abs(angle) > _HALF_TURN):
@@ -56,7 +56,7 @@ def _wrapped(angle):
     return angle
 
 
-@inner
+@device
 def _small(stream):
     return np.float64(np.float32(random.uniform(stream) * 0.2 - 0.1))
 

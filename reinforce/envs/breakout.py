@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from triskele.core.extend import inner
+from triskele.core.extend import device
 
 from .. import random
 from ..environment import Environment, EnvRules
@@ -19,7 +19,7 @@ _ALL_BRICKS = (1 << 30) - 1  # rows 1 to 3: bit 10 (y - 1) + x
 _DX, _DY = (-1, 1, 1, -1), (-1, -1, 1, 1)  # of the four directions: up left, up right, down right, down left
 
 
-@inner
+@device
 def _brick(y, x):
     """The bit of a cell, 0 outside rows 1 to 3."""
     return 1 << (10 * (y - 1) + x) if 1 <= y <= 3 else 0

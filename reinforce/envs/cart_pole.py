@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from triskele.core.extend import inner, simd
+from triskele.core.extend import device, simd
 
 from .. import random
 from ..environment import EnvRules, LaneEnvironment
@@ -20,7 +20,7 @@ _FAR, _STEEP = 2.4, 12 * 2 * math.pi / 360
 _BOUNDS = np.array([2 * _FAR, np.inf, 2 * _STEEP, np.inf], np.float32)
 
 
-@inner
+@device
 def _small(stream):
     return random.uniform(stream) * 0.1 - 0.05
 

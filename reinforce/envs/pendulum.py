@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from triskele.core.extend import inner, simd
+from triskele.core.extend import device, simd
 
 from .. import random
 from ..environment import EnvRules, LaneEnvironment
@@ -20,7 +20,7 @@ _TURN = 2 * math.pi
 _TORQUE_COST = float(np.float32(0.001))
 
 
-@inner
+@device
 def _from_top(angle):
     """The angle in [-pi, pi): remainder of a division, whose quotient may be off by one at first."""
     x = angle + math.pi

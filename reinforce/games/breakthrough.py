@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import inner
+from triskele.core.extend import device
 
 from .. import bits
 from ..errors import GameError
@@ -69,7 +69,7 @@ class Breakthrough(Game):
         )
         less, straight, more = np.uint64(columns - 1), np.uint64(columns), np.uint64(columns + 1)
 
-        @inner
+        @device
         def sources(state):
             """Stones that can go to the left, straight on, to the right."""
             own, free, empty = state.own, board & ~state.own, board & ~(state.own | state.other)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triskele.core.extend import inner
+from triskele.core.extend import device
 
 from ..errors import GameError
 from ..game import Game, Rules, State
@@ -75,7 +75,7 @@ class ConnectFour(Game):
             state.own, state.other = other, own
             state.player = 1 - state.player
 
-        @inner
+        @device
         def won(stones):
             up, across, rising, falling = stones, stones, stones, stones
             for n in doublings:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import check, inner
+from triskele.core.extend import check, device
 
 from ..errors import GameError
 from ..game import Game, Rules, State
@@ -110,11 +110,11 @@ class Go(Game):
         ) * (self.size + 2), self.max_length, self._filter_bits() - 1
         zobrist = _zobrist(3 * cells)  # of a colour and a cell
 
-        @inner
+        @device
         def cell(action):
             return (action // size + 1) * width + action % size + 1
 
-        @inner
+        @device
         def seen(state, h):
             low = h & low_bits
             if (state.filter[low >> 6] >> (low & 63)) & 1 == 0:
@@ -124,7 +124,7 @@ class Go(Game):
                 found |= state.seen[k] == h
             return found
 
-        @inner
+        @device
         # whether the chain of `a` has no other liberty than the point between a, b, c and d
         def only_liberty(state, a, b, c, d):
             head = state.head[a]
@@ -132,7 +132,7 @@ class Go(Game):
                 state.head[b] == head
             ) + (state.head[c] == head) + (state.head[d] == head)
 
-        @inner
+        @device
         def chain_hash(state, p):
             h, q, color = np.int64(0), np.int64(p), np.int64(state.color[p])
             while True:
@@ -141,7 +141,7 @@ class Go(Game):
                 if q == p:
                     return h
 
-        @inner
+        @device
         def playable(state, p):
             mine = state.player + 1
             others = 3 - mine
@@ -179,7 +179,7 @@ class Go(Game):
                     h ^= chain_hash(state, n)
             return not seen(state, h)
 
-        @inner
+        @device
         def join(state, p, q):  # the chain of q becomes part of that of p
             head, old = state.head[p], state.head[q]
             state.liberties[head] += state.liberties[old]
@@ -191,7 +191,7 @@ class Go(Game):
                     break
             state.link[p], state.link[q] = state.link[q], state.link[p]
 
-        @inner
+        @device
         def take(state, p):  # the chain of p off the board; how many stones
             taken, q, color = 0, np.int64(p), np.int64(state.color[p])
             while state.color[q] == color:
@@ -210,7 +210,7 @@ class Go(Game):
                 q = following
             return taken
 
-        @inner
+        @device
         def place(state, p):
             mine = state.player + 1
             others = 3 - mine
@@ -296,7 +296,7 @@ class Go(Game):
                     out[0] = 1.0 if margin > 0 else -1.0
                     out[1] = -out[0]
 
-        @inner
+        @device
         def area(state):  # Black's minus White's
             margin = 0
             for k in range(width, cells - width):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import inner, simd
+from triskele.core.extend import device, simd
 
 from .. import bits
 from ..game import Game, State
@@ -19,18 +19,18 @@ _ONE, _INSIDE, _ALL = np.uint64(1), np.uint64(0x7E7E7E7E7E7E7E7E), np.uint64(0xF
 _ROW, _RISING, _FALLING, _COLUMN = (np.uint64(n) for n in (1, 7, 9, 8))
 
 
-@inner
+@device
 def _lanes(a, b, c, d):
     return simd.insert(simd.insert(simd.insert(simd.splat(a, 4), 1, b), 2, c), 3, d)
 
 
-@inner
+@device
 def _union(v):
     pairs = simd.low(v) | simd.high(v)
     return simd.extract(pairs, 0) | simd.extract(pairs, 1)
 
 
-@inner
+@device
 def _runs(start, other):
     """From `start`, the runs of other stones that begin beside it: in each of four directions, upwards and
     downwards.
@@ -47,14 +47,14 @@ def _runs(start, other):
     return up, down, shift
 
 
-@inner
+@device
 def _moves(own, other):
     """Cells where a stone would capture: empty, at the end of a run that begins beside an own stone."""
     up, down, shift = _runs(own, other)
     return _union((up << shift) | (down >> shift)) & ~(own | other)
 
 
-@inner
+@device
 def _captured(cell, own, other):
     up, down, shift = _runs(cell, other)
     mine = simd.splat(own, 4)

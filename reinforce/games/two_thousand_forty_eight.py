@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import inner
+from triskele.core.extend import device
 
 from ..game import CHANCE, Game, State
 
@@ -17,7 +17,7 @@ _LARGEST = 17  # 2^17 can be reached if a 4 comes at the right moment
 _FOUR = 0.1  # probability that a new tile is a 4
 
 
-@inner
+@device
 def _movable(cells):
     """Bit a is set if action a would change the board."""
     found = 0
@@ -32,7 +32,7 @@ def _movable(cells):
     return found
 
 
-@inner
+@device
 def _slide(cells, action):
     """Push all tiles to one side, where equal neighbours merge once; the sum of the merged tiles."""
     gained, stride = np.int64(0), _STRIDES[action]

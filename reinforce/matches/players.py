@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import inner, template
+from triskele.core.extend import device, template
 
 from ..errors import GameError, IllegalActionError
 from ..fingerprint import fingerprint, plain
@@ -133,7 +133,7 @@ def _compiled(game, policy, name):
             f"play_match: {name} is a compiled function, which needs a game with compiled rules, got {game.name}"
         )
     key = fingerprint(game.key, plain(policy))
-    kernel = wire("player", f"Moves of {name}. {key}", [choose], {"policy": inner(plain(policy))}, nogil=True).choose
+    kernel = wire("player", f"Moves of {name}. {key}", [choose], {"policy": device(plain(policy))}, nogil=True).choose
 
     def act(table, indices, masks, draw, rng):
         actions = np.zeros(len(indices), np.int64)

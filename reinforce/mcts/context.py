@@ -13,7 +13,7 @@ from numba import carray
 from numba.core import types
 from numba.extending import intrinsic
 
-from triskele.core.extend import inner, threads
+from triskele.core.extend import device, threads
 
 from .tree import COUNTS, LINKS, PARENTS, STATS, STREAM, Tree
 
@@ -32,7 +32,7 @@ def at(typingctx, address):
     )
 
 
-@inner
+@device
 def tree_at(w, t):
     """Tree number `t` of the trees that a context was made of: a `Tree` of rows."""
     nodes, edges, a = w[NODE_CAPACITY], w[EDGE_CAPACITY], _ARRAYS
@@ -52,7 +52,7 @@ def tree_at(w, t):
     )
 
 
-@inner
+@device
 def counts_at(w, t):
     """`counts` of tree number `t`."""
     return carray(at(w[_ARRAYS + 9] + t * COUNTS * 8), (COUNTS,), np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from triskele.core.extend import check, inner
+from triskele.core.extend import check, device
 
 from ..errors import EvaluatorError, GameError
 from ..fingerprint import fingerprint, plain, required
@@ -64,7 +64,7 @@ class Compiled:
         if count not in (2, 3):
             raise EvaluatorError(f"MCTS: an evaluator is a function (state, values) or (state, values, priors), got "
                                  f"{self.python.__name__}{inspect.signature(self.python)}")
-        self.gives_priors, self.function = count == 3, inner(self.python, _nrt=True)
+        self.gives_priors, self.function = count == 3, device(self.python, _nrt=True)
         self.key = fingerprint(self.python, count)
 
     def __repr__(self) -> str:

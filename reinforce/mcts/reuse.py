@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import inner, kernel
+from triskele.core.extend import device, kernel
 
 from .memory import Memory
 from .tree import EDGES, NODES, PROVEN, row
@@ -85,7 +85,7 @@ def _cut(tree, states, actions, kept, new, new_states):
         new.counts[t, NODES], new.counts[t, EDGES] = nodes, edges
 
 
-@inner
+@device
 def _turn(tree, mover):
     """Let the root's sum of values, which is for who moved there, be for who is to move."""
     link, total = tree.links[0], tree.totals[0]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import inner
+from triskele.core.extend import device
 
 from ..errors import SearchError
 
@@ -114,7 +114,7 @@ def new_tree(trees: int, nodes: int, edges: int, make: Callable[..., np.ndarray]
     return tree
 
 
-@inner
+@device
 def row(tree, t):
     """Tree number `t`: the same tuple, of its rows."""
     return Tree(
@@ -123,13 +123,13 @@ def row(tree, t):
     )
 
 
-@inner
+@device
 def reset(tree):
     """Forget all nodes of one tree."""
     tree.counts[:] = 0
 
 
-@inner
+@device
 def add_node(tree, parent, edge, player, flags):
     """Number of a new node of one tree: not visited, not expanded, linked from its parent's edge.
 
@@ -148,7 +148,7 @@ def add_node(tree, parent, edge, player, flags):
     return node
 
 
-@inner
+@device
 def add_edge(tree, node, action, prior):
     """One more edge of a node whose edges are being made (no other node's meanwhile). There must be room."""
     edge = tree.counts[EDGES]
@@ -161,7 +161,7 @@ def add_edge(tree, node, action, prior):
     return edge
 
 
-@inner
+@device
 def link_edges(tree, node, end):
     """Give a node all edges from the first that was free up to `end`, which have been written."""
     link, first = tree.links[node], tree.counts[EDGES]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import inner, template
+from triskele.core.extend import device, template
 
 from ..errors import EvaluatorError
 from ..game import CHANCE
@@ -74,7 +74,7 @@ def check_evaluator_once(game: Any, evaluator: Any) -> None:
         return
     body = value_with_priors if evaluator.gives_priors else value
     title = f"An evaluator of {game.name} with bounds checked. {' '.join(key)}"
-    module = wire("evaluator_check", title, [body], {"evaluator": inner(evaluator.python, boundscheck=True)},
+    module = wire("evaluator_check", title, [body], {"evaluator": device(evaluator.python, boundscheck=True)},
                   boundscheck=True)
     call = getattr(module, body.__name__)
     states, rng, state = np.zeros(3, game.dtype), np.random.default_rng(0), game.initial_state()

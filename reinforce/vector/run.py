@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import inner, kernel, threads
+from triskele.core.extend import device, kernel, threads
 
 from .. import random
 from .step_source import MARKS
@@ -18,7 +18,7 @@ def seed(streams, number):
         random.start(streams[i], number, i, 0)
 
 
-@inner
+@device
 def _are_allowed(actions, num_actions):
     bad = False
     if num_actions:

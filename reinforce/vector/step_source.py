@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import ModuleType
 
-from triskele.core.extend import inner, load_module
+from triskele.core.extend import device, load_module
 
 from ..environment import Environment, LaneEnvironment
 from ..fingerprint import plain
@@ -28,14 +28,14 @@ import numpy as np
 from numba import carray
 
 from triskele.core.extend import simd
-from triskele.core.extend import inner, kernel
+from triskele.core.extend import device, kernel
 from triskele.reinforce import random  # of the rules: an edit there recompiles this
 from triskele.reinforce.vector.env import EnvArrays
 '''
 
 _RECORDS = '''
 
-@inner
+@device
 def step_bytes(state, actions, obs, reward, terminated, truncated, begin, end):
     for i in range(begin, end):
         done = False
@@ -63,7 +63,7 @@ step_range = step_bytes
 # are pointers: to arrays for eight, where fewer than eight copies are left.
 _LANES = """
 
-@inner
+@device
 def eight(state, i, actions, obs, reward, terminated, truncated, reward_dtype):
     stride, data = state.data.shape[1], simd.address(state.data, i)
     over = simd.load(state.done, i, 8) != np.uint8(0)
@@ -91,7 +91,7 @@ def eight(state, i, actions, obs, reward, terminated, truncated, reward_dtype):
     simd.store(obs, 0, simd.shuffle({joined}, {rows}))
 
 
-@inner
+@device
 def step_bytes(state, actions, obs, reward, terminated, truncated, begin, end):
     few, last = end % 8, end - end % 8
     a, o, r = np.empty(8 * {action_width}, actions.dtype), np.empty(8 * {width}, np.float32), np.empty(8, reward.dtype)
@@ -112,14 +112,14 @@ def step_bytes(state, actions, obs, reward, terminated, truncated, begin, end):
             obs[last + j, k] = o[{width} * j + k]
 
 
-@inner
+@device
 def step_range(state, actions, obs, reward, terminated, truncated, begin, end):
     step_bytes(state, actions, obs, reward, terminated.view(np.uint8), truncated.view(np.uint8), begin, end)
 """  # noqa: E501
 
 _TAIL = """
 
-@inner
+@device
 def step(state, actions, obs, reward, terminated, truncated):
     step_range(state, actions, obs, reward, terminated, truncated, 0, len(obs))
 
@@ -194,5 +194,5 @@ def step_kernels(environment: Environment) -> ModuleType:
         action_dtype="np.int64" if num_actions else "np.float32", obs=_tuple(["n", *shape]), context=CONTEXT,
         marks=MARKS, masks=_MASKS.format(count=num_actions) if environment.has_masks else "",
     )
-    names = {f"rule_{n}": inner(plain(f)) for n, f in rules._asdict().items() if f is not None}
+    names = {f"rule_{n}": device(plain(f)) for n, f in rules._asdict().items() if f is not None}
     return load_module(head + body + tail, "env", {**names, "rule_dtype": environment.state_key})

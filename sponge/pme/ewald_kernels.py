@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from triskele.core.extend import fft, inner, kernel, simd
+from triskele.core.extend import device, fft, kernel, simd
 
 from ..engine.flags import ENERGY
 
@@ -41,7 +41,7 @@ def waves(chunk, starts, positions, inverse, x_waves, y_waves, z_waves):
                     re, im = re * c - im * d, re * d + im * c
 
 
-@inner
+@device
 def _plane_wave(pairs, pair, x_waves, y_waves, i):
     """exp(2 pi i (nx s_x + ny s_y)) of atom i."""
     nx, ny = pairs[pair, 0], pairs[pair, 1]
@@ -92,7 +92,7 @@ def structure(chunk, chunks, charges, pairs, inverse, x_waves, y_waves, z_waves,
             simd.store(sums, at + 3 * lanes, up_re + down_re)
 
 
-@inner
+@device
 def _energy(rows, chunk, nx, ny, block, inverse, energy, virial, sign):
     nz = sign * (simd.convert(simd.iota(16), np.float64) + np.float64(block))
     mx = inverse[0, 0] * nx + inverse[0, 1] * ny + inverse[0, 2] * nz

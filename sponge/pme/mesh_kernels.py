@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from triskele.core.extend import fft, inner, kernel, simd, template
+from triskele.core.extend import device, fft, kernel, simd, template
 
 __all__ = ["add_forces", "gather", "gather_wide", "sort", "spread", "spread_wide"]
 
@@ -100,7 +100,7 @@ def sort(chunk, positions, geometry, sizes, slabs, owners, builds, seen, keys, c
         slots[i] = at
 
 
-@inner
+@device
 def _wrapped(s, n):
     """Mesh coordinate in [0, n] of the fractional coordinate `s`, and its floor in 0 ... n - 1; for NaN n - 1."""
     u = (s - simd.floor(s)) * n
@@ -179,7 +179,7 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, va
     n_strays[chunk] = count
 
 
-@inner
+@device
 def _clear(bricks, first, end, planes, plane, line, zero):
     """Clear the rows of bricks from `first` up to `end`, which is returned if it is greater."""
     if end <= first:

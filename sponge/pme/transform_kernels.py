@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from triskele.core.extend import fft, give_slot, inner, kernel, simd, take_slot
+from triskele.core.extend import device, fft, give_slot, kernel, simd, take_slot
 
 from ..engine.flags import ENERGY
 from .mesh_kernels import BRICKS_Y, BRICKS_Z, NX, NY, NZ, PLANE, POINTS
@@ -25,7 +25,7 @@ _FIRST = (0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
 _SECOND = (8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
 
 
-@inner
+@device
 def _four_rows(a, b, c, d):
     """Four bricks side by side in y, lanes (y, z), as four rows: lanes y, one for each z."""
     p, q, r, s = (simd.shuffle2(a, b, _LOW_HALVES), simd.shuffle2(a, b, _HIGH_HALVES), simd.shuffle2(c, d, _LOW_HALVES),
@@ -35,7 +35,7 @@ def _four_rows(a, b, c, d):
     ), simd.shuffle2(q, s, _FIRST), simd.shuffle2(q, s, _SECOND)
 
 
-@inner
+@device
 def _four_bricks(a, b, c, d):
     """The opposite of `_four_rows`."""
     p, q, r, s = (simd.shuffle2(a, b, (0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)),
@@ -92,7 +92,7 @@ def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, 
     give_slot(scratch, slot)
 
 
-@inner
+@device
 def _fold(r, ny, nz, row, beyond, tiles):
     """Add the `beyond` points after the period of the rows at `r` to the first ones, and clear what is after the
     period.
@@ -112,7 +112,7 @@ def _fold(r, ny, nz, row, beyond, tiles):
             simd.store(r, z * row + y, zero)
 
 
-@inner
+@device
 def _add_stray(plane, position, charge, geometry, values, sizes, row, rows):
     """Spread one atom over one plane; arrays are pointers."""
     points, nx = simd.load_scalar(sizes, POINTS), simd.load_scalar(sizes, NX)
@@ -137,7 +137,7 @@ def _add_stray(plane, position, charge, geometry, values, sizes, row, rows):
             simd.store(to, at, v + wy * _weight(values, points, i, fz))
 
 
-@inner
+@device
 def _place(s, n):
     """Grid point and fraction of a fractional coordinate."""
     u = (s - np.floor(s)) * n
@@ -145,7 +145,7 @@ def _place(s, n):
     return i, u - i
 
 
-@inner
+@device
 def _weight(values, points, k, fraction):
     w = np.float64(simd.load_scalar(values, 8 * k + points - 1))
     for j in range(points - 2, -1, -1):
@@ -184,7 +184,7 @@ def solve(chunk, chunks, layout, spectrum, scratch, green, virial, inverse, twic
     give_slot(scratch, slot)
 
 
-@inner
+@device
 def _vector(kx, ky, kz, inverse):
     """Reciprocal vector of frequencies, kz a vector."""
     return (inverse[0, 0] * kx + inverse[0, 1] * ky + inverse[0, 2] * kz,
@@ -192,12 +192,12 @@ def _vector(kx, ky, kz, inverse):
             inverse[2, 0] * kx + inverse[2, 1] * ky + inverse[2, 2] * kz)
 
 
-@inner
+@device
 def _signed(k, n):
     return np.float64(k if k < (n + 1) // 2 else k - n)
 
 
-@inner
+@device
 def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
     """Add energy and virial of a line of the spectrum to rows[chunk]; `line` holds twice its values."""
     block, ky = k // ny, _signed(k % ny, ny)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.twins.countdown import Countdown
 from triskele import reinforce as rl
-from triskele.core.kernels.njit import inner
+from triskele.core.kernels.njit import device
 from triskele.reinforce.game import CHANCE
 from triskele.reinforce.random import below
 
@@ -67,7 +67,7 @@ class Matches(rl.Game):
         return "|" * int(state.data[0]["left"])
 
 
-@inner
+@device
 def put(array, k, value):  # a user's helper: bounds are not checked in it
     array[k] = value
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from triskele import reinforce as rl
-from triskele.core.kernels.njit import inner
+from triskele.core.kernels.njit import device
 from triskele.reinforce import random as draws
 
 
@@ -49,7 +49,7 @@ def changed(base, **changes):
     return type("Changed", (base,), {k: staticmethod(v) if callable(v) else v for k, v in changes.items()})
 
 
-@inner
+@device
 def put(array, k, value):  # bounds are not checked in a user's helper
     array[k] = value
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from triskele.core.extend import device, inner, kernel, simd, template
+from triskele.core.extend import device, kernel, simd, template
 
 __all__ = ["FAR", "expand", "fill_coefficients", "reduced"]
 
@@ -110,7 +110,7 @@ def _product2(c, r):
         )
 
 
-@inner
+@device
 def _product(c, r):
     """The recipe PRODUCT: copy the previous matrix, then apply the op to its columns."""
     out, source, previous, width, kind, x, m, v, z, local = r[1], r[2], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11]
@@ -151,7 +151,7 @@ def _product(c, r):
         _dense_product(c, out, source, size, x, m, v, local)
 
 
-@inner
+@device
 def _dense_product(c, out, source, size, x, m, v, local):
     """Rows that differ in the bits x are read from where they are, since `out` holds the previous matrix: column by
     column.
@@ -179,7 +179,7 @@ def _dense_product(c, out, source, size, x, m, v, local):
                 c[at], c[at + 1] = re, im
 
 
-@inner
+@device
 def _place(i, local):
     """Index of a DENSE to bits of the matrix."""
     place, b = 0, 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import inner
+from triskele.core.extend import device
 
 from ...fingerprint import fingerprint, plain
 from ...program import Batch
@@ -27,7 +27,7 @@ class FunctionEngine:
         model, rows, f32 = search.model, len(observations), np.float32
         shape, dtype = model.embedding
         nodes, actions = search.simulations + 1, model.num_actions
-        functions = [inner(plain(f)) for f in model.functions]
+        functions = [device(plain(f)) for f in model.functions]
         self.kernels = _kernels(search, fingerprint(*model.functions), *functions)
         embedding, prior, value = np.zeros((rows, *shape), dtype), np.zeros((rows, actions), f32), np.zeros(rows, f32)
         self._arrays = LearnedArrays(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import carray
 
-from triskele.core.extend import inner, run_program, template
+from triskele.core.extend import device, run_program, template
 
 from ... import random
 from ..context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
@@ -234,7 +234,7 @@ def _expand(search, tree, node, mask, priors):
     return NEW
 
 
-@inner
+@device
 def _open_tree(search, dtype, w, t):
     nodes, size, actions = w[NODE_CAPACITY], w[_ITEM], search.sizes.actions
     return (
@@ -244,7 +244,7 @@ def _open_tree(search, dtype, w, t):
     )
 
 
-@inner
+@device
 def _start_trees(search, dtype, w, part, edges):
     parameters = carray(at(w[_PARAMETERS]), (16,), np.float64)
     seeds = carray(at(w[_SEEDS]), (w[TREES], 2), np.int64)
@@ -311,7 +311,7 @@ def _fill_tree(search, t, tree, states, inflight, noise, budget, schedule, param
     part[UNDONE] += tree.counts[STATUS] == NEW and tree.counts[RAN] < budget
 
 
-@inner
+@device
 def _fill_rows(search, dtype, w, part, work, edges, met):
     """Send simulations down all trees of a part."""
     parameters, budgets = carray(at(w[_PARAMETERS]), (16,), np.float64), carray(at(w[_BUDGETS]), (w[TREES],), np.int64)
@@ -349,7 +349,7 @@ def _take_value(search, tree, inflight, noise, node, parameters, edges, work, ma
         search.prepare_root(tree, noise, parameters, edges)
 
 
-@inner
+@device
 def _take_values(search, dtype, w, part, work, edges):
     """`_take_value` of all leaves of a part."""
     parameters = carray(at(w[_PARAMETERS]), (16,), np.float64)
@@ -367,7 +367,7 @@ def _take_values(search, dtype, w, part, work, edges):
 def conclude(formula: Callable) -> Callable:
     """Return `BatchedSearch.conclude` for a formula (tree, noise, parameters, edges, policy) -> action."""
 
-    @inner
+    @device
     def conclude_trees(search, dtype, w, part, edges):
         parameters = carray(at(w[_PARAMETERS]), (16,), np.float64)
         actions = carray(at(w[_ACTIONS]), (w[TREES],), np.int64)
@@ -381,12 +381,12 @@ def conclude(formula: Callable) -> Callable:
     return conclude_trees
 
 
-@inner
+@device
 def keep_root(search, dtype, w, part, edges):
     """Write nothing: actions and policies come from the visits."""
 
 
-@inner
+@device
 def _part_at(w, chunk):
     return carray(at(w[_TABLE] + chunk * PART * 8), (PART,), np.int64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from triskele.core.extend import inner, template
+from triskele.core.extend import device, template
 
 from ... import random
 from ..context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
@@ -28,7 +28,7 @@ __all__ = ["ALPHA", "PARAMETERS", "add_dirichlet", "leave_root", "run_trees", "v
 ALPHA, PARAMETERS = 12, 16  # place of Dirichlet's alpha, after which its fraction comes, and number of parameters
 
 
-@inner
+@device
 def _value_and_back_up(search, tree, states, node, depth, known, parameters, work):
     if known:
         know(search.rules, tree, states, node, work.movers[depth], work.values)
@@ -40,7 +40,7 @@ def _value_and_back_up(search, tree, states, node, depth, known, parameters, wor
     return search.finish(search, tree, states, depth, known, work)
 
 
-@inner
+@device
 def _simulate(search, tree, states, parameters, work):
     depth, status = descend(search, tree, states, parameters, work)
     node = work.path[depth]
@@ -74,7 +74,7 @@ def leave_root(search, tree, states, parameters, work):
     return NEW
 
 
-@inner
+@device
 def _start(search, tree, states, begin, parameters, work):
     if tree.counts[NODES] == 0:
         new_root(search.rules, tree, states)
@@ -86,7 +86,7 @@ def _start(search, tree, states, begin, parameters, work):
     return NEW
 
 
-@inner(_nrt=False)  # no array is made in here: without counted references a simulation takes half the time
+@device(_nrt=False)  # no array is made in here: without counted references a simulation takes half the time
 def _run_one(search, tree, states, seed, begin, parameters, work, budget):
     if begin:
         random.start(tree.streams, seed[0], seed[1], 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from triskele.core.extend import inner
+from triskele.core.extend import device
 
 from .simulation import draw_outcome, select_any
 from .solver import select_open
@@ -51,24 +51,24 @@ class SearchFunctions(NamedTuple):
 def selection(choose: Callable, chance: bool, solver: bool) -> Callable:
     """Return select(tree, node, parameters, work, depth) for a policy's choose(tree, node, parameters, stream)."""
 
-    @inner
+    @device
     def choose_any(tree, node, parameters, stream):
         return select_any(choose, draw_outcome, tree, node, parameters, stream)
 
     pick = choose_any if chance else choose
 
-    @inner
+    @device
     def select(tree, node, parameters, work, depth):
         return pick(tree, node, parameters, tree.streams)
 
-    @inner
+    @device
     def select_unproven(tree, node, parameters, work, depth):
         return select_open(pick, tree, node, parameters, work, depth)
 
     return select_unproven if solver else select
 
 
-@inner
+@device
 def _add(total, visits, value):
     return total + value
 
@@ -77,9 +77,9 @@ def update_of(backup: Callable | None) -> Callable:
     """Return update(total, visits, value) -> total for a user's backup(mean, visits, value) -> mean."""
     if backup is None:
         return _add
-    mean_of = inner(backup)
+    mean_of = device(backup)
 
-    @inner
+    @device
     def update(total, visits, value):
         return mean_of(total / max(visits - 1, 1), visits, value) * visits
 

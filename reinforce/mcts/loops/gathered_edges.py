@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import inner
+from triskele.core.extend import device
 
 __all__ = ["Edges", "gather", "lean", "new_edges"]
 
-lean = inner(_nrt=False)  # for functions that make no array: references are not counted, which would take half the time
+# for functions that make no array: references are not counted, which would take half the time
+lean = device(_nrt=False)
 
 
 class Edges(NamedTuple):
@@ -31,7 +32,7 @@ class Edges(NamedTuple):
     sigma: np.ndarray
 
 
-@inner
+@device
 def new_edges(num_actions):
     """Allocate room for that many edges."""
     return Edges(np.empty(num_actions, np.int64), np.empty(num_actions), np.empty(num_actions), np.empty(num_actions))

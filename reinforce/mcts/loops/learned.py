@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import carray
 
-from triskele.core.extend import inner, template
+from triskele.core.extend import device, template
 
 from ... import random
 from ...program import run_all
@@ -59,7 +59,7 @@ class LearnedArrays(NamedTuple):
     value: np.ndarray
 
 
-@inner
+@device
 def _softmax(logits, legal, out):
     top, total = -math.inf, 0.0
     for a in range(len(out)):
@@ -72,12 +72,12 @@ def _softmax(logits, legal, out):
         out[a] /= total
 
 
-@inner
+@device
 def _copy(out, x):
     out[...] = x
 
 
-@inner
+@device
 def _copy_bytes(out, x):
     for j in range(len(x)):
         out[j] = x[j]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from triskele.core.extend import inner, kernel, template
+from triskele.core.extend import device, kernel, template
 
 from ... import random
 from ..context import FIRST_FREE, NODE_CAPACITY, at, tree_at
@@ -27,7 +27,7 @@ _PARAMETERS, _MASK, _PROBABILITIES, _PRIORS, _VALUES, _PATH, _MOVERS, _COUNTED, 
 )
 
 
-@inner
+@device
 def written(state, out):
     """The rule of a game that has written its mask or its probabilities already."""
 
@@ -39,7 +39,7 @@ def given_chances(rules, exact, work, d):
         work.probabilities[k] = exact[d, k]
 
 
-@inner
+@device
 def _parts(w, t):
     """Tree number `t`, the parameters of the policy, and the `Work` of all trees."""
     longest, actions, outcomes, players = w[NODE_CAPACITY] + 2, w[_ACTIONS], w[_OUTCOMES], w[_PLAYERS]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import carray
 
-from triskele.core.extend import inner, kernel
+from triskele.core.extend import device, kernel
 
 from ... import random
 from ..context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, counts_at, tree_at
@@ -33,7 +33,7 @@ def width(actions: int) -> int:
     return _ARRAYS * actions + _NUMBERS
 
 
-@inner
+@device
 def begin(w, t):
     """The position of its root goes into the seed of a tree: two moves of a game do not draw the same numbers."""
     size, replicas, replica = w[_ITEM], w[_REPLICAS], t % w[_REPLICAS]
@@ -51,7 +51,7 @@ def begin(w, t):
     goals[t], waits[t] = w[SIMULATIONS] // replicas + (replica < w[SIMULATIONS] % replicas), 1
 
 
-@inner
+@device
 def plan(w, t, counts):
     """The budget of a tree in the next call of compiled code."""
     trees = w[TREES]
@@ -61,7 +61,7 @@ def plan(w, t, counts):
     budgets[t] = min(counts[RAN] + w[STEP], goals[t]) if waits[t] else counts[RAN]
 
 
-@inner
+@device
 def tally(w, t, counts):
     """Count a tree among those that failed, are full, or wait; one that stopped below its budget is proven."""
     trees = w[TREES]
@@ -76,7 +76,7 @@ def tally(w, t, counts):
     w[RESULTS + 3] += waits[t]
 
 
-@inner
+@device
 def conclude(w, r):
     """Sum up the trees of root number `r`.
 
@@ -157,7 +157,7 @@ def conclude(w, r):
     ), proven, ran
 
 
-@inner
+@device
 def choose(weights, values, top, temperature, draw):
     """The action of the largest weight (of several, that of the best value), or one drawn in proportion to weights **
     (1 / temperature).
@@ -181,7 +181,7 @@ def choose(weights, values, top, temperature, draw):
     return chosen
 
 
-@inner
+@device
 def width_of(actions):
     return _ARRAYS * actions + _NUMBERS
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import inner, template
+from triskele.core.extend import device, template
 
 from ... import random
 from ..tree import (
@@ -75,7 +75,7 @@ class Sizes(NamedTuple):
     players: int
 
 
-@inner
+@device
 def new_work(sizes, dtype):
     """A `Work`, for states of this dtype."""
     longest, actions, outcomes, players = sizes
@@ -86,12 +86,12 @@ def new_work(sizes, dtype):
     )
 
 
-@inner
+@device
 def keep_order(tree, node):
     """Leave the edges of a node in the order of their actions."""
 
 
-@inner
+@device
 def shuffle(tree, node):
     """Put the edges of a node, none of which has been taken, into random order: then the first of equals is any of
     them.
@@ -181,7 +181,7 @@ def select_any(select, draw, tree, node, parameters, stream):
     return select(tree, node, parameters, stream)
 
 
-@inner
+@device
 def draw_outcome(tree, node, stream):
     """An outcome of chance, by its probability."""
     link = tree.links[node]
@@ -218,7 +218,7 @@ def new_child(rules, tree, states, node, edge, work):
     return add_node(tree, node, edge, player, 0)
 
 
-@inner
+@device
 def grow(search, tree, states, node, work):
     """Make the edges of a node; a status."""
     return search.expand(search.rules, search.order, tree, states, node, work)
@@ -277,7 +277,7 @@ def know(rules, tree, states, node, mover, values):
             values[p] = value if p == mover else -value
 
 
-@inner
+@device
 def forget(values):
     """Fill values with NaN, so that those that a user's function leaves unwritten are not taken for what stood there
     before.
@@ -286,7 +286,7 @@ def forget(values):
         values[p] = np.nan
 
 
-@inner
+@device
 def finite(values):
     """Return True if all values are finite and of a sensible size."""
     for p in range(len(values)):
@@ -310,7 +310,7 @@ def finish(search, tree, states, depth, known, work):
     return NEW
 
 
-@inner
+@device
 def add_noise(tree, alpha, fraction, noise):
     """Mix Dirichlet noise into the priors at the root, which is expanded; `noise` is (actions,) memory to work in."""
     first, count, total = tree.links[0].first_edge, tree.links[0].num_edges, 0.0
@@ -322,7 +322,7 @@ def add_noise(tree, alpha, fraction, noise):
         tree.priors[first + k] = (1.0 - fraction) * tree.priors[first + k] + fraction * share
 
 
-@inner
+@device
 def take_back(tree, node, nodes, edges):
     """Undo the changes of a simulation that has reached `node`; the counts of nodes and edges before it are given."""
     while node >= 0:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import inner, template
+from triskele.core.extend import device, template
 
 from ..tree import FREE, PROVEN
 from .simulation import NEW, NOT_FINITE, NOT_ZERO_SUM, finite
@@ -31,7 +31,7 @@ __all__ = ["ask_chances", "bounded", "finish_proving", "no_chances", "select_ope
 _ROUNDING = 1e-9  # by which returns may miss -1, 1 and a sum of 0 to be proven
 
 
-@inner
+@device
 def _provable(values):
     """Return True if the values lie in [-1, 1] and, for two players, sum to 0."""
     for p in range(len(values)):
@@ -40,13 +40,13 @@ def _provable(values):
     return len(values) == 1 or abs(values[0] + values[1]) < _ROUNDING
 
 
-@inner
+@device
 def _exact(tree, node):
     """The value of a proven node for who moved there."""
     return tree.totals[node] / np.int64(tree.stats[node].visits)
 
 
-@inner
+@device
 def _best(tree, node):
     """The best value that is proven for a child, or -1."""
     link, best = tree.links[node], -1.0
@@ -57,7 +57,7 @@ def _best(tree, node):
     return best
 
 
-@inner
+@device
 def bounded(tree, player, child, best):
     """Return True if the opponent's proven bound at an unproven child limits its value for `player` to at most
     `best`.
@@ -72,7 +72,7 @@ def bounded(tree, player, child, best):
     )
 
 
-@inner
+@device
 def _closed(tree, node, child, best):
     """Return True if further visits to a child (or FREE) cannot change the value of the node: it is proven or
     bounded.
@@ -149,14 +149,14 @@ def _visit(update, tree, node, value):
     tree.stats[node].visits, tree.stats[node].mean = visits, total / visits
 
 
-@inner
+@device
 def _settle(tree, node, value):
     """Note the exact value of a node for who moved there."""
     tree.links[node].flags |= PROVEN
     tree.totals[node] = min(max(value, -1.0), 1.0) * np.int64(tree.stats[node].visits)
 
 
-@inner
+@device
 def _at_most(x):
     """x rounded down to float32."""
     rounded = np.float32(x)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import inner, native, simd
+from triskele.core.extend import device, native, simd
 
 __all__ = ["INFINITY", "LOWEST", "best_lane", "eight_children"]
 
@@ -17,7 +17,7 @@ _EVEN, _ODD = (0, 2, 4, 6, 8, 10, 12, 14), (1, 3, 5, 7, 9, 11, 13, 15)
 _CHECKED = native.checked()
 
 
-@inner
+@device
 def eight_children(tree, at, count):
     """Eight edges from place `at`: which are edges, which have been visited, and visits and mean (float32) of their
     children.
@@ -34,7 +34,7 @@ def eight_children(tree, at, count):
     return lanes, visits > np.float32(0), visits, simd.shuffle(simd.bitcast(pairs, np.float32), _ODD)
 
 
-@inner
+@device
 def best_lane(score):
     """The highest score (as an integer of the same order), and the first lane that has it.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import inner, simd
+from triskele.core.extend import device, simd
 
 __all__ = ["fast_log", "root_log"]
 
@@ -22,19 +22,19 @@ _ROOT_LOG_OF_MANY = np.sqrt(np.log(_FEW * _places(20, _STEPS))).astype(np.float3
 _LOG = np.log(_places(_LOG_OCTAVES, _LOG_STEPS)).astype(np.float32)
 
 
-@inner
+@device
 def root_log(n):
     """sqrt(log(n)), for n >= 1, with an error of at most 2e-6."""
     return _ROOT_LOG[n] if n < _FEW else _between(_ROOT_LOG_OF_MANY, np.float32(n) * np.float32(1 / _FEW), _STEPS)
 
 
-@inner
+@device
 def fast_log(x):
     """log(x), for x >= 1, with an error of at most 2e-6."""
     return _between(_LOG, x, _LOG_STEPS) if x < np.float32(2**_LOG_OCTAVES) else np.float32(simd.log(np.float64(x)))
 
 
-@inner
+@device
 def _between(table, x, steps):
     """Look up x in a table of `_places`."""
     place = np.float32(np.float32(x).view(np.int32) - 0x3F800000) * np.float32(steps / 2**23)

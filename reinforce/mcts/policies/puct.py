@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triskele.core.extend import check, inner, simd
+from triskele.core.extend import check, device, simd
 
 from ...errors import SearchError
 from .children import INFINITY, LOWEST, best_lane, eight_children
@@ -16,7 +16,7 @@ from .logarithms import fast_log
 __all__ = ["PUCT"]
 
 
-@inner
+@device
 def select_puct(tree, node, parameters, stream):
     """Mean + C prior sqrt(N) / (1 + n), C = c + log((1 + N + base) / base), with N visits below the node and n of the
     child.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import inner, template
+from triskele.core.extend import device, template
 
 from ...errors import GameError, SearchError
 from ...fingerprint import fingerprint, plain, required
@@ -41,7 +41,7 @@ class Scored:
         if required(python) != 4:
             raise SearchError(f"MCTS: a policy is a function (mean, visits, prior, parent_visits) -> score, got "
                               f"{python.__name__}{inspect.signature(python)}")
-        self.score, self.function = python, _highest(inner(python))
+        self.score, self.function = python, _highest(device(python))
         self.key = fingerprint(python)
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ def select_scored(score, tree, node):
 
 
 def _highest(score):
-    @inner
+    @device
     def select(tree, node, parameters, stream):
         return select_scored(score, tree, node)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triskele.core.extend import check, inner, simd
+from triskele.core.extend import check, device, simd
 
 from ...errors import SearchError
 from .children import INFINITY, LOWEST, best_lane, eight_children
@@ -16,7 +16,7 @@ from .logarithms import root_log
 __all__ = ["UCT"]
 
 
-@inner
+@device
 def select_uct(tree, node, parameters, stream):
     """Mean + c sqrt(log N / n), with N visits of the node and n of the child; parameters: c, score of an action never
     taken.

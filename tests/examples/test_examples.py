@@ -11,14 +11,14 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = {path.name: path for path in sorted((ROOT / "examples").rglob("*.py"))}
 SHORTER = {  # arguments of examples that take as long as they are asked to
     "alanine_vacuum.py": "--ns 1",
-    "alanine_water.py": "--ns 0.004 --learn 0.012 --folder run",
+    "alanine_water.py": "--ns 0.002 --learn 0.0102 --folder run",
     "alphazero_connect_four.py": "--minutes 0.2",
     "fit_lennard_jones.py": "--rounds 1 --steps 8000",
     "fit_water_charge.py": "--rounds 1",
     "gumbel_muzero.py": "--steps 5000",
     "metadynamics.py": "--ns 1",
     "replica_exchange.py": "--time 0.2ns",
-    "sits_peptide.py": "--ns 0.004 --learn 0.012 --seed 2 --equilibrate 2 --folder run",
+    "sits_peptide.py": "--ns 0.002 --learn 0.0102 --seed 2 --equilibrate 2 --folder run",
     "sits_torsion.py": "--steps 1000000",
     "solvated_peptide.py": "--time 4ps",
     "train_potential.py": "--epochs 5",

@@ -261,7 +261,7 @@ def find(name: str) -> Gate:
     Raises
     ------
     GateError
-        If there is no such gate; the message suggests similar names.
+        If no gate has that name. The message suggests similar names.
     """
     try:
         return _REGISTRY[name]

@@ -117,7 +117,7 @@ def resolve(name: str) -> tuple[int | None, Gate]:
     Raises
     ------
     GateError
-        If there is no such gate; the message suggests similar names.
+        If no gate has that name. The message suggests similar names.
 
     Examples
     --------

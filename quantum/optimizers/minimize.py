@@ -163,7 +163,7 @@ def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
     Raises
     ------
     OptimizerError
-        If there is no such optimiser; the message lists the known ones.
+        If no optimiser has that name. The message lists the known ones.
     """
     if max_steps is not None:
         check.integer(max_steps, "optimizer: max_steps", 1, error=OptimizerError)

@@ -45,7 +45,7 @@ def from_qasm(source: str | os.PathLike[str]) -> Circuit:
     QASMError
         With the line and column of what cannot be read.
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
 
     References
     ----------

@@ -115,7 +115,7 @@ def test_edits_are_seen_in_a_package_of_the_users(suite):
 
 
 def test_kernels_behind_the_door_of_the_core_are_followed():
-    """A kernel's stamp covers the parts of `core.extend` that it imports, under whatever name, and nothing else of core."""
+    """A kernel's stamp covers what it imports from `core.extend`, under whatever name, and nothing else of core."""
     found, waiting = set(), {SOURCES.parents[2] / "sponge/potentials/term_kernels.py"}
     while waiting:
         found |= waiting

@@ -38,7 +38,8 @@ def linked_compiler() -> type:
             state.library = Library(state.targetctx.codegen(), state.func_id.func_qualname)
             state.flags.no_compile = True
             super().run_pass(state)
-            state.reload_init.extend(state.library._reload_init)
+            if hooks := getattr(state.library, "_reload_init", None):  # later versions of Numba
+                state.reload_init.extend(hooks)
             result = state["cr"]
             module, name = result.fndesc.lookup_module(), state.func_id.func_name
             # by which Numba finds the callee; it has no address

@@ -73,16 +73,15 @@ def cmap_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows
     first, terms, shift = open_chunk(chunk, layout, buffer)
     cell = open_box(box)
     zero = simd.splat(0.0, 8)
-    energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
+    energy, virial = zero, (zero, zero, zero, zero, zero, zero)
     blocks = (terms + 7) // 8
     for block in range(blocks):
         at = (first + block) * 64
         table, n = simd.load(params, (first + block) * 16, 8), simd.load(params, (first + block) * 16 + 8, 8)
         scale = n * (0.5 / np.pi)
-        ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, cell, atoms, at)
-        cos1, sin1, mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b = torsion8(ax, ay, az, bx, by, bz, cx, cy, cz)
-        dx, dy, dz, ex, ey, ez, fx, fy, fz = arms8(positions, cell, atoms, at + 32)
-        cos2, sin2, px, py, pz, qx, qy, qz, inv_p2, inv_q2, e2, inv_e = torsion8(dx, dy, dz, ex, ey, ez, fx, fy, fz)
+        arms1, arms2 = arms8(positions, cell, atoms, at), arms8(positions, cell, atoms, at + 32)
+        cos1, sin1, frame1 = torsion8(arms1)
+        cos2, sin2, frame2 = torsion8(arms2)
         i, x = _cell(cos1, sin1, scale, n)
         j, y = _cell(cos2, sin2, scale, n)
         place = 16 * simd.convert((table * n + i) * n + j, np.int32)
@@ -98,13 +97,9 @@ def cmap_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows
         inside = is_term(block, blocks, terms)
         energy += simd.select(inside, u, zero)
         dux, duy = simd.select(inside, dux, zero) * scale, simd.select(inside, duy, zero) * scale
-        xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at, dux, ax, ay, az, bx, by, bz, cx, cy, cz,
-                                                 mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b)
-        vxx, vxy, vxz, vyy, vyz, vzz = vxx + xx, vxy + xy, vxz + xz, vyy + yy, vyz + yz, vzz + zz
-        xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at + 32, duy, dx, dy, dz, ex, ey, ez, fx, fy, fz,
-                                                 px, py, pz, qx, qy, qz, inv_p2, inv_q2, e2, inv_e)
-        vxx, vxy, vxz, vyy, vyz, vzz = vxx + xx, vxy + xy, vxz + xz, vyy + yy, vyz + yz, vzz + zz
-    close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
+        virial = torsion_forces8(buffer, shift, atoms, at, dux, arms1, frame1, virial)
+        virial = torsion_forces8(buffer, shift, atoms, at + 32, duy, arms2, frame2, virial)
+    close_chunk(chunk, flags, rows, energy, virial)
 
 
 class CMAP(Potential):

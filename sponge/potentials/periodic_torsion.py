@@ -10,17 +10,9 @@ import math
 
 import numpy as np
 
-from triskele.core.extend import kernel, simd
+from triskele.core.extend import device, kernel, simd
 
-from .term_kernels import (
-    arms8,
-    close_chunk,
-    is_term,
-    open_box,
-    open_chunk,
-    torsion8,
-    torsion_forces8,
-)
+from .term_kernels import torsion_loop
 from .terms import TORSION, generated_kernel, plan_terms, torsion_potential
 
 __all__ = ["periodic_torsion"]
@@ -28,33 +20,22 @@ __all__ = ["periodic_torsion"]
 _HIGHEST = 8  # periodicity in a series; force fields go to 6
 
 
+@device
+def _series_value(phi, c1, s1, params, at, n_params):
+    u, du, c, s = simd.load(params, at, 8), simd.splat(0.0, 8), simd.splat(1.0, 8), simd.splat(0.0, 8)
+    for n in range(1, (n_params + 1) // 2):
+        c, s = c * c1 - s * s1, s * c1 + c * s1
+        a, b = simd.load(params, at + 8 * (2 * n - 1), 8), simd.load(params, at + 16 * n, 8)
+        u = simd.fma(a, c, simd.fma(b, s, u))
+        du = simd.fma(float(n), b * c - a * s, du)
+    return u, du
+
+
 @kernel(nogil=True)
 def series_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows):
     """Terms u = a_0 + sum over n of a_n cos(n phi) + b_n sin(n phi); params of a term are a_0, a_1, b_1, a_2, ..."""
-    first, terms, shift = open_chunk(chunk, layout, buffer)
-    cell = open_box(box)
-    n_params = params.size // (atoms.size // 4)
-    zero = simd.splat(0.0, 8)
-    energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
-    blocks = (terms + 7) // 8
-    for block in range(blocks):
-        at = (first + block) * 32
-        ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, cell, atoms, at)
-        c1, s1, mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b = torsion8(ax, ay, az, bx, by, bz, cx, cy, cz)
-        p = (first + block) * 8 * n_params
-        u, du, c, s = simd.load(params, p, 8), zero, simd.splat(1.0, 8), zero
-        for n in range(1, (n_params + 1) // 2):
-            c, s = c * c1 - s * s1, s * c1 + c * s1
-            a, b = simd.load(params, p + 8 * (2 * n - 1), 8), simd.load(params, p + 16 * n, 8)
-            u = simd.fma(a, c, simd.fma(b, s, u))
-            du = simd.fma(float(n), b * c - a * s, du)
-        inside = is_term(block, blocks, terms)
-        energy += simd.select(inside, u, zero)
-        du = simd.select(inside, du, zero)
-        xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy, cz,
-                                                 mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b)
-        vxx, vxy, vxz, vyy, vyz, vzz = vxx + xx, vxy + xy, vxz + xz, vyy + yy, vyz + yz, vzz + zz
-    close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
+    torsion_loop(_series_value, params.size // (atoms.size // 4), chunk, positions, box, flags, layout, atoms, params,
+                 buffer, rows)
 
 
 def _series(potential):

@@ -117,9 +117,18 @@ def is_term(block, blocks, terms):
 
 
 @device
-def close_chunk(chunk, flags, rows, u, xx, xy, xz, yy, yz, zz):
+def add_virial(virial, fx, fy, fz, x, y, z):
+    """The six sums of a symmetric virial, with the products of eight forces and positions added."""
+    xx, xy, xz, yy, yz, zz = virial
+    return (simd.fma(fx, x, xx), simd.fma(fx, y, xy), simd.fma(fx, z, xz), simd.fma(fy, y, yy), simd.fma(fy, z, yz),
+            simd.fma(fz, z, zz))
+
+
+@device
+def close_chunk(chunk, flags, rows, u, virial):
     """Write the sums over lanes of the energy and of the symmetric virial, if they are wanted."""
     if flags[ENERGY]:
+        xx, xy, xz, yy, yz, zz = virial
         rows[chunk, 0] = simd.sum(u)
         rows[chunk, 1] = simd.sum(xx)
         rows[chunk, 2] = rows[chunk, 4] = simd.sum(xy)
@@ -179,11 +188,11 @@ def dot(ax, ay, az, bx, by, bz):
 # ---------------------------------------------------------------------------------------------------------------- loops
 @template
 def bond_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
-    """`value(r, inv_r, r2, params, at)` -> u, u'/r of eight pairs, whose parameters begin at `params[at]`."""
+    """`value(r, inv_r, r2, params, at, n_params)` -> u, u'/r of eight pairs, whose parameters begin at `params[at]`."""
     first, terms, shift = open_chunk(chunk, layout, buffer)
     cell = open_box(box)
     zero = simd.splat(0.0, 8)
-    energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
+    energy, virial = zero, (zero, zero, zero, zero, zero, zero)
     blocks = (terms + 7) // 8
     for block in range(blocks):
         at = (first + block) * 16
@@ -192,21 +201,20 @@ def bond_loop(value, n_params, chunk, positions, box, flags, layout, atoms, para
         x, y, z = image8(ax - bx, ay - by, az - bz, cell)
         r2 = dot(x, y, z, x, y, z)
         inv_r = inverse_root(r2)
-        u, f = value(r2 * inv_r, inv_r, r2, params, (first + block) * 8 * n_params)
+        u, f = value(r2 * inv_r, inv_r, r2, params, (first + block) * 8 * n_params, n_params)
         inside = is_term(block, blocks, terms)
         energy += simd.select(inside, u, zero)
         f = simd.select(inside, -f, zero)
         fx, fy, fz = f * x, f * y, f * z
         add8(buffer, shift, atoms, at, fx, fy, fz)
         add8(buffer, shift, atoms, at + 8, -fx, -fy, -fz)
-        vxx, vxy, vxz = simd.fma(fx, x, vxx), simd.fma(fx, y, vxy), simd.fma(fx, z, vxz)
-        vyy, vyz, vzz = simd.fma(fy, y, vyy), simd.fma(fy, z, vyz), simd.fma(fz, z, vzz)
-    close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
+        virial = add_virial(virial, fx, fy, fz, x, y, z)
+    close_chunk(chunk, flags, rows, energy, virial)
 
 
 @template
 def angle_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
-    """`value(theta, cos_theta, sin_theta, params, at)` -> u, u' of eight angles between atoms 0, 1 (middle) and 2.
+    """`value(theta, cos_theta, sin_theta, params, at, n_params)` -> u, u' of eight angles between atoms 0, 1 (middle) and 2.
 
     The gradient of theta by atom 0 is a unit vector in the plane, perpendicular to a, over the length of a. It is
     formed from cross products, which keep their digits near 0 and pi; where all three atoms lie on a line it is taken
@@ -215,7 +223,7 @@ def angle_loop(value, n_params, chunk, positions, box, flags, layout, atoms, par
     first, terms, shift = open_chunk(chunk, layout, buffer)
     cell = open_box(box)
     zero = simd.splat(0.0, 8)
-    energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
+    energy, virial = zero, (zero, zero, zero, zero, zero, zero)
     blocks = (terms + 7) // 8
     for block in range(blocks):
         at = (first + block) * 24
@@ -231,7 +239,7 @@ def angle_loop(value, n_params, chunk, positions, box, flags, layout, atoms, par
         c = c2 * inv_c
         inv_ab = inverse_root(a2 * b2)
         cosine, sine = ab * inv_ab, c * inv_ab
-        u, du = value(angle8(cosine, sine), cosine, sine, params, (first + block) * 8 * n_params)
+        u, du = value(angle8(cosine, sine), cosine, sine, params, (first + block) * 8 * n_params, n_params)
         inside = is_term(block, blocks, terms)
         energy += simd.select(inside, u, zero)
         f = simd.select(inside, du, zero) * inv_c
@@ -244,13 +252,8 @@ def angle_loop(value, n_params, chunk, positions, box, flags, layout, atoms, par
         add8(buffer, shift, atoms, at, px, py, pz)
         add8(buffer, shift, atoms, at + 8, -px - qx, -py - qy, -pz - qz)
         add8(buffer, shift, atoms, at + 16, qx, qy, qz)
-        vxx = simd.fma(px, ax, simd.fma(qx, bx, vxx))
-        vxy = simd.fma(px, ay, simd.fma(qx, by, vxy))
-        vxz = simd.fma(px, az, simd.fma(qx, bz, vxz))
-        vyy = simd.fma(py, ay, simd.fma(qy, by, vyy))
-        vyz = simd.fma(py, az, simd.fma(qy, bz, vyz))
-        vzz = simd.fma(pz, az, simd.fma(qz, bz, vzz))
-    close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
+        virial = add_virial(add_virial(virial, qx, qy, qz, bx, by, bz), px, py, pz, ax, ay, az)
+    close_chunk(chunk, flags, rows, energy, virial)
 
 
 @device
@@ -265,25 +268,27 @@ def arms8(positions, cell, atoms, at):
 
 
 @device
-def torsion8(ax, ay, az, bx, by, bz, cx, cy, cz):
-    """cos(phi) and sin(phi) of three successive bonds (IUPAC's sign), with what `torsion_forces8` needs."""
+def torsion8(arms):
+    """cos(phi) and sin(phi) of three successive bonds (IUPAC's sign), and the frame that `torsion_forces8` needs."""
+    ax, ay, az, bx, by, bz, cx, cy, cz = arms
     mx, my, mz = cross(ax, ay, az, bx, by, bz)
     nx, ny, nz = cross(bx, by, bz, cx, cy, cz)
     m2, n2, b2 = dot(mx, my, mz, mx, my, mz), dot(nx, ny, nz, nx, ny, nz), dot(bx, by, bz, bx, by, bz)
     inv_mn, inv_b = simd.rsqrt_fast(m2 * n2, 2), simd.rsqrt_fast(b2, 2)
     cos_phi = dot(mx, my, mz, nx, ny, nz) * inv_mn
     sin_phi = dot(ax, ay, az, nx, ny, nz) * (b2 * inv_b) * inv_mn
-    return cos_phi, sin_phi, mx, my, mz, nx, ny, nz, inv_mn * inv_mn * n2, inv_mn * inv_mn * m2, b2, inv_b
+    return cos_phi, sin_phi, (mx, my, mz, nx, ny, nz, inv_mn * inv_mn * n2, inv_mn * inv_mn * m2, b2, inv_b)
 
 
 @device
-def torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy, cz, mx, my, mz, nx, ny, nz, inv_m2,
-                    inv_n2,
-                    b2, inv_b):
-    """Add the forces of energies with derivatives `du` by phi, and return the virial.
+def torsion_forces8(buffer, shift, atoms, at, du, arms, frame, virial):
+    """Add the forces of energies with derivatives `du` by phi, and return the virial with theirs added.
 
     A. Blondel and M. Karplus, J. Comput. Chem. 17, 1132 (1996): no division by sin(phi).
     """
+    ax, ay, az, bx, by, bz, cx, cy, cz = arms
+    mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b = frame
+    xx, xy, xz, yy, yz, zz = virial
     b = b2 * inv_b
     outer = du * b
     p, q = outer * inv_m2, -outer * inv_n2
@@ -298,33 +303,29 @@ def torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy
     add8(buffer, shift, atoms, at + 16, sx - qx, sy - qy, sz - qz)
     add8(buffer, shift, atoms, at + 24, qx, qy, qz)
     # positions relative to atom 1: -a, 0, b, b + c; forces on atoms 2 and 3 add up to s
-    return (sx * bx + qx * cx - px * ax, sx * by + qx * cy - px * ay, sx * bz + qx * cz - px * az,
-            sy * by + qy * cy - py * ay, sy * bz + qy * cz - py * az, sz * bz + qz * cz - pz * az)
+    return (xx + (sx * bx + qx * cx - px * ax), xy + (sx * by + qx * cy - px * ay),
+            xz + (sx * bz + qx * cz - px * az), yy + (sy * by + qy * cy - py * ay),
+            yz + (sy * bz + qy * cz - py * az), zz + (sz * bz + qz * cz - pz * az))
 
 
 @template
 def torsion_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
-    """`value(phi, cos_phi, sin_phi, params, at)` -> u, u' of eight torsions."""
+    """`value(phi, cos_phi, sin_phi, params, at, n_params)` -> u, u' of eight torsions."""
     first, terms, shift = open_chunk(chunk, layout, buffer)
     cell = open_box(box)
     zero = simd.splat(0.0, 8)
-    energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
+    energy, virial = zero, (zero, zero, zero, zero, zero, zero)
     blocks = (terms + 7) // 8
     for block in range(blocks):
         at = (first + block) * 32
-        ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, cell, atoms, at)
-        cos_phi, sin_phi, mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b = torsion8(
-            ax, ay, az, bx, by, bz, cx, cy, cz
-        )
+        arms = arms8(positions, cell, atoms, at)
+        cos_phi, sin_phi, frame = torsion8(arms)
         phi = simd.copysign(angle8(cos_phi, simd.abs(sin_phi)), sin_phi)
-        u, du = value(phi, cos_phi, sin_phi, params, (first + block) * 8 * n_params)
+        u, du = value(phi, cos_phi, sin_phi, params, (first + block) * 8 * n_params, n_params)
         inside = is_term(block, blocks, terms)
         energy += simd.select(inside, u, zero)
-        du = simd.select(inside, du, zero)
-        xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy, cz,
-                                                 mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b)
-        vxx, vxy, vxz, vyy, vyz, vzz = vxx + xx, vxy + xy, vxz + xz, vyy + yy, vyz + yz, vzz + zz
-    close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
+        virial = torsion_forces8(buffer, shift, atoms, at, simd.select(inside, du, zero), arms, frame, virial)
+    close_chunk(chunk, flags, rows, energy, virial)
 
 
 # ------------------------------------------------------------------------------------------------------ sum of the

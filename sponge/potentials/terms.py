@@ -54,7 +54,7 @@ import numpy as np
 
 
 @device
-def value({given}, params, at):
+def value({given}, params, at, n_params):
 {body}
     return {results}
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from triskele.core.extend import optional
 
-from ..forcefield.ffxml import ForceField, read_source
+from ..forcefield.ffxml import ForceField
+from ..forcefield.sources import read_source
 from ..load.structure import Structure, standard_residue
 from ..topology import Topology
 

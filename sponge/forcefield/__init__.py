@@ -9,6 +9,7 @@ Examples
 """
 
 from .create import as_forcefield, create_system
-from .ffxml import ForceField, shipped
+from .ffxml import ForceField
+from .sources import shipped
 
 __all__ = ["ForceField", "as_forcefield", "create_system", "shipped"]

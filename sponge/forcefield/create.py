@@ -17,8 +17,9 @@ from ..topology import Topology, graph_distances
 from ..virtual_sites import sites as virtual_sites
 from .assign import Assignment, assign_templates
 from .bonded import find_impropers, find_terms
-from .ffxml import ForceField, shipped
+from .ffxml import ForceField
 from .nonbonded import atom_parameters, build_nonbonded
+from .sources import shipped
 from .topology_terms import (
     bonded_angles,
     bonded_impropers,

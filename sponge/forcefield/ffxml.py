@@ -6,25 +6,21 @@ the terms listed in `TERMS`; whatever else would change energies is refused by n
 
 from __future__ import annotations
 
-import gzip
 import re
-import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import gunzip
-
 from ..elements import NUMBERS
 from ..errors import FileFormatError
 from ..load.structure import standard_residue
+from .sources import load_roots, shipped
 from .tables import TermTable
 from .templates import SiteTemplate, Template
 
-__all__ = ["AtomType", "ForceField", "read_source", "shipped"]
+__all__ = ["AtomType", "ForceField"]
 
 _ORDERINGS = ("default", "charmm", "amber", "smirnoff")
 _REFUSED = {
@@ -116,7 +112,7 @@ class ForceField:
         self.nbfix: list[tuple[tuple, tuple, float, float]] = []
         self.sections: set[str] = set()
         self.names: list[str] = []
-        roots = _load(sources)
+        roots = load_roots(sources)
         self.names = [name for name, _ in roots]
         for step in (self._read_types, self._read_residues, self._read_terms):
             for name, root in roots:
@@ -443,79 +439,3 @@ TERMS: dict[str, Any] = {
     "NonbondedForce": _read_nonbonded,
     "LennardJonesForce": _read_lennard_jones,
 }
-
-
-# -- files -------------------------------------------------------------------------------------------------------------
-
-# The water models of the amber19 family are the files of amber14.
-_SAME = {f"amber19/{name}": f"amber14/{name}" for name in ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")}
-
-
-def shipped() -> list[str]:
-    """Names of the force fields that come with the package.
-
-    Examples
-    --------
-    >>> "amber14/protein.ff14SB" in shipped()
-    True
-    """
-    data = files("triskele.sponge") / "data"
-    found = [
-        f"{folder.name}/{f.name[:-7]}"
-        for folder in data.iterdir()
-        if folder.is_dir()
-        for f in folder.iterdir()
-        if f.name.endswith(".xml.gz")
-    ]
-    return sorted([*found, *_SAME])
-
-
-def _load(sources):
-    """(name, root element) of each file, included ones after those that include them."""
-    queue = list(sources)
-    done, roots = set(), []
-    while queue:
-        source = queue.pop(0)
-        name, data, folder = _open(source)
-        if name in done:
-            continue
-        done.add(name)
-        try:
-            root = ElementTree.fromstring(data)
-        except ElementTree.ParseError as error:
-            raise FileFormatError(f"{name}: must be XML, got an error: {error}") from None
-        if root.tag != "ForceField":
-            raise FileFormatError(
-                f"{name}: the outermost element of a force field must be <ForceField>, got <{root.tag}>"
-                + (" (an OpenMM System: use sponge.load on it alone)" if root.tag == "System" else "")
-            )
-        roots.append((name, root))
-        for e in root.iterfind("Include"):
-            beside = None if folder is None else folder / e.attrib["file"]
-            queue.append(beside if beside is not None and beside.is_file() else e.attrib["file"])
-    return roots
-
-
-def read_source(source: str | Path) -> bytes:
-    """XML of a shipped force field or a file, unpacked."""
-    return _open(source)[1]
-
-
-def _open(source):
-    text = str(source)
-    bare = text[:-4] if text.endswith(".xml") else text
-    known = shipped()
-    if bare in known:
-        bare = _SAME.get(bare, bare)
-        folder, file = bare.split("/")
-        return bare, gzip.decompress((files("triskele.sponge") / "data" / folder / f"{file}.xml.gz").read_bytes()), None
-    path = Path(source)
-    if not path.is_file():
-        hint = (
-            " (for implicit solvent: create_system(..., implicit_solvent='obc2'))"
-            if bare.startswith("implicit/")
-            else ""
-        )
-        raise FileNotFoundError(f"forcefield: must be a file or one of {', '.join(known)}, got {text!r}{hint}")
-    data = path.read_bytes()
-    return text, gunzip(data, path) if path.suffix == ".gz" else data, path.parent

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..errors import CheckpointError
 from ..fingerprint import fingerprint_of
 from ..protocols import SimulationLike
 
-__all__ = ["differences", "fingerprint", "read_checkpoint", "write_checkpoint"]
+__all__ = ["below", "differences", "fingerprint", "nested", "read_checkpoint", "write_checkpoint"]
 
 _KIND = "sponge checkpoint"
 _VERSION = 2
@@ -52,6 +53,16 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
     if not isinstance(meta, dict):
         raise CheckpointError(f"{_KIND} {os.fspath(path)!r}: the description must be a dictionary, got {meta!r:.80}")
     return arrays, meta
+
+
+def nested(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays with `prefix` put before their names."""
+    return {prefix + name: values for name, values in arrays.items()}
+
+
+def below(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose names begin with `prefix`, which is taken off."""
+    return {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
 
 
 def fingerprint(sim: SimulationLike) -> dict[str, Any]:

@@ -64,8 +64,7 @@ class Sampling(Fixed):
         """
         return []
 
-    # -- restarts and walkers
-    # -----------------------------------------------------------------------------------------------
+    # -- restarts and walkers ------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
         """Return everything learned so far, as arrays that do not change later."""

@@ -28,7 +28,7 @@ from ..sealed import Fixed
 from ..system import System
 from ..topology import as_vectors
 from .arguments import kind, number_of_steps, sampling_methods
-from .checkpoint_file import differences, read_checkpoint, write_checkpoint
+from .checkpoint_file import below, differences, nested, read_checkpoint, write_checkpoint
 from .guard import Guard
 from .loop import run
 from .minimize import Minimum, minimize
@@ -456,9 +456,9 @@ class Simulation(Fixed):
         """The state in memory: arrays, and numbers."""
         engine = self._engine
         arrays = {name: getattr(engine, name).copy() for name in ("positions", "velocities", "forces", "box")}
-        arrays.update({f"store/{name}": np.copy(values) for name, values in engine.store.items()})
+        arrays |= nested("store/", {name: np.copy(values) for name, values in engine.store.items()})
         for method in self.sampling:
-            arrays.update({f"sampling/{method.name}/{name}": values for name, values in method.state().items()})
+            arrays |= nested(f"sampling/{method.name}/", method.state())
         if self._scheduled_box is not None:
             arrays["scheduled box"] = self._scheduled_box.copy()
         return arrays, {"step": self.step, "time": self.time}
@@ -467,7 +467,7 @@ class Simulation(Fixed):
         engine = self._engine
         self._runner.program.restart()  # makes the plans, and with them the store
         places = {name: getattr(engine, name) for name in ("positions", "velocities", "forces", "box")}
-        places |= {name: engine.store[name.removeprefix("store/")] for name in arrays if name.startswith("store/")}
+        places |= nested("store/", {name: engine.store[name] for name in below("store/", arrays)})
         for name, place in places.items():
             if arrays[name].shape != place.shape or arrays[name].dtype != place.dtype:
                 raise ValueError(f"{name} must be {place.dtype} of shape {place.shape}, got {arrays[name].dtype} of "
@@ -475,9 +475,7 @@ class Simulation(Fixed):
         for name, place in places.items():
             place[...] = arrays[name]
         for method in self.sampling:
-            prefix = f"sampling/{method.name}/"
-            method.restore({name.removeprefix(prefix): values for name,
-                            values in arrays.items() if name.startswith(prefix)})
+            method.restore(below(f"sampling/{method.name}/", arrays))
         # with the box of now, the lists would be others than those of the run that was saved
         if "scheduled box" in arrays:
             self._schedule(arrays["scheduled box"])

@@ -32,6 +32,19 @@ class PoorOverlapWarning(UserWarning):
     """Samples say little about the temperature they are taken to."""
 
 
+def as_ladder(where: str, temperatures: Any) -> np.ndarray:
+    """Temperatures in K as an array; at least one, and all of them positive."""
+    try:
+        values = np.array(temperatures, np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise TypeError(f"{where}: temperatures must be numbers in K, got {temperatures!r:.80} (such as "
+                        f"units.ladder(280, 600, 60))") from None
+    if not len(values) or not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError(f"{where}: temperatures must be positive numbers, at least one, got {temperatures!r} (such as "
+                         f"units.ladder(280, 600, 60))")
+    return values
+
+
 def logsumexp(a: np.ndarray, axis: int) -> np.ndarray:
     """Logarithm of the sum of exponentials; -inf where all terms are."""
     top = a.max(axis=axis, keepdims=True)
@@ -307,8 +320,7 @@ class LadderReweighting:
                           "(sample longer, or nearer to that temperature)", PoorOverlapWarning, stacklevel=3)
         return weights / weights.sum()
 
-    # -- as functions of the temperature
-    # ------------------------------------------------------------------------------------
+    # -- as functions of the temperature -------------------------------------------------------------------------------
 
     def log_partition(self, temperatures: Any) -> tuple[np.ndarray, np.ndarray]:
         """ln Z(T) / Z(T0) of the enhanced energy [m], and standard errors, for temperatures [m] in K and that of the

@@ -14,11 +14,12 @@ from ..engine.engine import Engine
 from ..engine.flags import STEP
 from ..engine.plan import ROW, Plan
 from ..engine.program import Phase
+from ..run.checkpoint_file import below, nested
 from ..run.sampling_method import Sampling
 from ..units import GAS_CONSTANT
 from .history import ITERATE, OBSERVE, PRODUCE, History
 from .ladder_weights import ESTIMATORS, approximate, from_mean_energies
-from .reweighting import LadderReweighting, count_round_trips, mean_probabilities
+from .reweighting import LadderReweighting, as_ladder, count_round_trips, mean_probabilities
 from .sits_kernels import factor, record
 from .sits_sharing import Sharing
 
@@ -90,18 +91,11 @@ class SITS(Sampling):
                  name: str = "sits"):
         self.name = name
         self.solute = None if solute is None else np.array(solute)
-        try:
-            self.temperatures = np.sort(np.array(temperatures, np.float64).reshape(-1))
-        except (TypeError, ValueError):
-            raise TypeError(f"SITS: temperatures must be numbers in K, got {temperatures!r:.80} (such as "
-                            f"units.ladder(280, 600, 60))") from None
+        self.temperatures = np.sort(as_ladder("SITS", temperatures))
         self.cross, self.temperature, self.reciprocal = float(cross), temperature, bool(reciprocal)
         self.terms = None if terms is None else tuple(terms)
         self.estimator = estimator
         self.every, self.block = check.integer(every, "SITS: every", 1), check.integer(block, "SITS: block", 10)
-        if len(self.temperatures) == 0 or not np.all(np.isfinite(self.temperatures)) or self.temperatures[0] <= 0:
-            raise ValueError(f"SITS: temperatures must be positive numbers, at least one, got {temperatures!r} (such "
-                             f"as units.ladder(280, 600, 60))")
         check.number(self.cross, "SITS: cross", 0, 1)
         if temperature is not None:
             check.positive(temperature, "SITS: temperature")
@@ -158,8 +152,7 @@ class SITS(Sampling):
         self._engine, enhanced = engine, np.zeros(1)
         ahead = int(integrator.forces_at == "new")
         task = Task(record, engine.flags, ahead, self.every, engine.split.energies, self.cross, enhanced,
-                    self._history.buffer,
-                    self._history.count)
+                    self._history.buffer, self._history.count)
         phases = [Phase([task], name=f"{self.name}: records")]
         if self._learner.online:
             task = Task(approximate, *self._learner.arguments(self._online, enhanced))
@@ -227,12 +220,8 @@ class SITS(Sampling):
 
     def _learn(self):
         recorded = len(self._history.records)  # which empties the buffer
-        if (
-            self._mode != ITERATE
-            or self._initializing
-            or self._sharing is not None
-            or recorded - self._used < self.block
-        ):
+        waiting = recorded - self._used < self.block
+        if waiting or self._mode != ITERATE or self._initializing or self._sharing is not None:
             return
         energies = self._history.energies(slice(self._used, None))
         self._used = recorded
@@ -282,8 +271,7 @@ class SITS(Sampling):
             self._mode, self._initializing = mode, False
         self.log_n = from_mean_energies(self._betas, np.interp(self.temperatures, self.temperatures[chosen], means))
 
-    # -- what was recorded
-    # --------------------------------------------------------------------------------------------------
+    # -- what was recorded ---------------------------------------------------------------------------------------------
 
     @property
     def _records(self) -> np.ndarray:
@@ -337,8 +325,7 @@ class SITS(Sampling):
         return (f"{self.name}: {self.mode}, {len(self._records)} energies, flatness {self.flatness():.3f}, "
                 f"{self.round_trips} round trips")
 
-    # -- other temperatures
-    # -------------------------------------------------------------------------------------------------
+    # -- other temperatures --------------------------------------------------------------------------------------------
 
     def weights(self, steps: Any = None, temperature: float | None = None) -> np.ndarray:
         """Weights of states, of sum 1, that turn what was sampled into averages at a temperature.
@@ -415,8 +402,7 @@ class SITS(Sampling):
         self._ladder(temperature)
         if self._terms != "all" and not np.isclose(temperature, self._target, rtol=1e-9):
             raise ValueError(f"SITS: states can be taken to {temperature} K only if the enhanced energy is all of the "
-                             f"potential energy; "
-                             f"here it is a part, and what was sampled belongs to {self._target} K")
+                             f"potential energy; here it is a part, and what was sampled belongs to {self._target} K")
         return float(temperature)
 
     def _ladder(self, temperatures):
@@ -441,8 +427,7 @@ class SITS(Sampling):
             return self._found[1]
         if not usable.any():
             raise ValueError("SITS: no state was recorded that can be reweighted (run on; with "
-                             "estimator='approximation', "
-                             "until n_k settles, or call produce())")
+                             "estimator='approximation', until n_k settles, or call produce())")
         epochs = history.epoch_of(np.flatnonzero(usable))
         energies = history.energies(usable)
         found = LadderReweighting(np.append(energies, extra), history.log_n, self.temperatures, self._target,
@@ -469,31 +454,28 @@ class SITS(Sampling):
         return numbers, self._reweighting((self._present_energy(),))
 
     def _present_energy(self):
-        here = self._engine
-        assert here is not None
-        engine = Engine(here.system, here.precision, sampling=[self])
+        assert self._engine is not None
+        here, engine = self._engine, Engine(self._engine.system, self._engine.precision, sampling=[self])
         engine.compute(here.positions, here.box if here.periodic else None)
         assert engine.split is not None
         return float(engine.split.energies[0] + self.cross * engine.split.energies[1])
 
-    # -- restarts and walkers
-    # -----------------------------------------------------------------------------------------------
+    # -- restarts and walkers ------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
         """Return everything learned and recorded; records are not copied, because they only grow."""
         shared = {} if self._sharing is None else self._sharing.state()
         return {"mode": np.array([self._mode, self._started, self._used]), "records": self._history.records.values,
-                "epochs": self._history.epochs.values, **{f"estimator/{k}": v for k,
-                                                          v in self._learner.state().items()},
-                **{f"sharing/{k}": v for k, v in shared.items()}}
+                "epochs": self._history.epochs.values, **nested("estimator/", self._learner.state()),
+                **nested("sharing/", shared)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go back to such a state."""
         self._mode, self._started, self._used = int(state["mode"][0]), bool(state["mode"][1]), int(state["mode"][2])
         self._history.records.become(state["records"])  # what waited in the buffer is gone with the old ones
         self._history.epochs.become(state["epochs"])
-        self._learner.restore(_below("estimator/", state))
-        shared = _below("sharing/", state)
+        self._learner.restore(below("estimator/", state))
+        shared = below("sharing/", state)
         self._sharing = Sharing(self._learner, shared) if shared else None
         self._switch()
         self._found = None
@@ -508,7 +490,7 @@ class SITS(Sampling):
         history, first = self._history, self._used if self._mode == ITERATE else len(self._history.records)
         rows, epochs = np.unique(history.epoch_of(np.arange(first, len(history.records))), return_inverse=True)
         return {"energies": history.energies(slice(first, None)), "epochs": epochs, "log_n": history.log_n[rows],
-                "started": np.array(self._started), **{f"estimator/{k}": v for k, v in self._learner.state().items()}}
+                "started": np.array(self._started), **nested("estimator/", self._learner.state())}
 
     def receive(self, news: Sequence[dict[str, np.ndarray]]) -> None:
         """Learn from the news of all walkers."""
@@ -516,7 +498,3 @@ class SITS(Sampling):
         self._used = len(self._records)
         if self._mode == ITERATE and self._sharing.learn(news, self.block):
             self._learned()
-
-
-def _below(prefix, state):
-    return {name.removeprefix(prefix): values for name, values in state.items() if name.startswith(prefix)}

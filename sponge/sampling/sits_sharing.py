@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..run.checkpoint_file import below, nested
 from .ladder_weights import LadderWeights
 
 __all__ = ["Sharing"]
@@ -32,17 +33,15 @@ class Sharing:
         self._energies, self._rows = np.zeros(0), np.zeros((0, len(learner.log_n)))
         if state is not None and "energies" in state:
             self._energies, self._rows = state["energies"], state["rows"]
-            self._common = {k.removeprefix("common/"): v for k, v in state.items() if k.startswith("common/")} or None
+            self._common = below("common/", state) or None
 
     def state(self) -> dict[str, np.ndarray]:
         """Return the shared state, as arrays that do not change later."""
-        return {"energies": self._energies, "rows": self._rows,
-                **{f"common/{k}": v for k, v in (self._common or {}).items()}}
+        return {"energies": self._energies, "rows": self._rows, **nested("common/", self._common or {})}
 
     def learn(self, news: Sequence[dict[str, np.ndarray]], block: int) -> bool:
         """Take in the news of all walkers; whether n_k may have changed."""
-        states = [{k.removeprefix("estimator/"): v for k,
-                   v in walker.items() if k.startswith("estimator/")} for walker in news]
+        states = [below("estimator/", walker) for walker in news]
         first = self._common is None
         if self._common is None:
             self._common = states[0]

@@ -137,14 +137,12 @@ def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[An
         return [force]
     if kind in _EXPRESSIONS:
         name, expression = _EXPRESSIONS[kind]
-        force = getattr(mm, f"Custom{name}Force")(expression)
-        for parameter in potential.params:
-            getattr(force, f"addPer{name}Parameter")(parameter)
-        for atoms, *values in zip(potential.atoms.tolist(), *potential.params.values()):
-            getattr(force, f"add{name}")(*atoms, values)
-        return [force]
-    if isinstance(potential, (ExpressionTerm, ExpressionExternal)):
-        return [_expression(mm, potential)]
+        return [_custom(mm, name, name, expression, potential)]
+    if isinstance(potential, ExpressionTerm):
+        name = potential.of.capitalize()
+        return [_custom(mm, name, name, potential.expression, potential)]
+    if isinstance(potential, ExpressionExternal):
+        return [_custom(mm, "External", "Particle", potential.expression, potential)]
     for known, make in ((CMAP, _cmap), (GB, _gb), (PositionRestraint, _position_restraint)):
         if isinstance(potential, known):
             return [make(mm, system, potential)]
@@ -156,11 +154,9 @@ def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[An
     )
 
 
-def _expression(mm: Any, potential: ExpressionTerm | ExpressionExternal) -> Any:
-    kind, entry = "External", "Particle"
-    if isinstance(potential, ExpressionTerm):
-        kind = entry = potential.of.capitalize()
-    force = getattr(mm, f"Custom{kind}Force")(potential.expression)
+def _custom(mm: Any, kind: str, entry: str, expression: str, potential: Any) -> Any:
+    """A custom force on bonds, angles, torsions or particles, with the parameters of the potential."""
+    force = getattr(mm, f"Custom{kind}Force")(expression)
     for name in potential.params:
         getattr(force, f"addPer{entry}Parameter")(name)
     for atoms, *values in zip(potential.atoms.reshape(len(potential.atoms), -1).tolist(), *potential.params.values()):

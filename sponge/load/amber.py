@@ -355,15 +355,12 @@ def load_amber(
     top = Prmtop(prmtop)
     _check_supported(top)
     n = top.pointers["NATOM"]
-    if positions is not None and len(positions) != n:
-        raise FileFormatError(
-            f"{prmtop}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)"
-        )
+    terms = Terms(str(prmtop), n)
+    terms.check_count(positions)
     if not top.pointers["IFBOX"] or implicit_solvent is not None:
         box = None
     elif box is None:
         box = _box(top)
-    terms = Terms(str(prmtop), n)
     gb = {name: options.pop(name) for name in _GB_OPTIONS if name in options}
     if implicit_solvent is None and gb:
         raise TypeError(f"load: {', '.join(gb)} belong to an implicit solvent, got none (pass implicit_solvent='obc2')")
@@ -411,20 +408,8 @@ def load_amber(
     _pair14(top, terms, quads, types)
     if implicit_solvent is not None:
         terms.generalized_born(charges=charges, **_implicit_solvent(top, topology, implicit_solvent, **gb))
-    system = System(
-        topology,
-        masses,
-        box,
-        positions,
-        velocities,
-        constraints=fixed,
-        virtual_sites=_virtual_sites(top, topology, bonds, r0),
-        exclusions=terms.exclusions,
-    )
-    terms.add_to(system)
-    if hydrogen_mass is not None:
-        system.repartition_hydrogen_mass(hydrogen_mass)
-    return system
+    return terms.system(topology, masses, box, positions, velocities, hydrogen_mass, constraints=fixed,
+                        virtual_sites=_virtual_sites(top, topology, bonds, r0))
 
 
 def _implicit_solvent(

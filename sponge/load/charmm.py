@@ -78,11 +78,8 @@ def load_charmm(
     scale = _scale14(parameters)
     s = _structure(psf, parameters)
     n = len(s.atoms)
-    if positions is not None and len(positions) != n:
-        raise FileFormatError(
-            f"{where}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)"
-        )
     terms = Terms(where, n)
+    terms.check_count(positions)
     names, masses = [a.name for a in s.atoms], np.array([a.mass for a in s.atoms], np.float64)
     check_masses(where, masses, names)
     topology = _topology(s, masses)
@@ -100,11 +97,7 @@ def load_charmm(
     terms.exclusions = np.concatenate([one, two, three]).astype(np.int64)
     _nonbonded(terms, s, {"method": method or ("none" if box is None else "pme")} | options)
     terms.pairs(*_pair14(s, three, scale))
-    system = System(topology, masses, box, positions, velocities, constraints=fixed, exclusions=terms.exclusions)
-    terms.add_to(system)
-    if hydrogen_mass is not None:
-        system.repartition_hydrogen_mass(hydrogen_mass)
-    return system
+    return terms.system(topology, masses, box, positions, velocities, hydrogen_mass, constraints=fixed)
 
 
 def _check_psf(path: str | Path) -> None:

@@ -92,37 +92,22 @@ def load_gromacs(
     n = sum(len(m.types) for m in molecules)
     if not n:
         raise FileFormatError(f"{top}: [ molecules ] must name molecules with atoms, got none (is the file truncated?)")
-    if positions is not None and len(positions) != n:
-        raise FileFormatError(
-            f"{top}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)"
-        )
+    terms = Terms(str(top), n)
+    terms.check_count(positions)
     if not rigid_water and any(m.has_settles for m in molecules):
         raise FileFormatError(f"{top}: water has [ settles ] even with FLEXIBLE defined (use rigid_water=True)")
     kinds = _kinds(molecules)
     masses = np.concatenate([m.masses for m in molecules])
     topology = _topology(molecules, kinds, types, masses)
     rows = _gathered(kinds)
-    terms = Terms(str(top), n)
     fixed = _constraints(str(top), topology, masses, rows, constraints, rigid_water)
     _bonded(terms, rows)
     _cmap(terms, kinds, types)
     terms.exclusions = np.concatenate([kind.repeat(kind.molecule.excluded(), 2) for kind in kinds])
     _nonbonded(terms, molecules, types, {"method": method or ("none" if box is None else "pme")} | options)
     _position_restraints(terms, rows, positions, str(top))
-    system = System(
-        topology,
-        masses,
-        box,
-        positions,
-        velocities,
-        constraints=fixed,
-        virtual_sites=_virtual_sites(kinds, topology, masses, str(top)),
-        exclusions=terms.exclusions,
-    )
-    terms.add_to(system)
-    if hydrogen_mass is not None:
-        system.repartition_hydrogen_mass(hydrogen_mass)
-    return system
+    return terms.system(topology, masses, box, positions, velocities, hydrogen_mass, constraints=fixed,
+                        virtual_sites=_virtual_sites(kinds, topology, masses, str(top)))
 
 
 def _read(top: str | Path, include: str | Path | None, macros: dict[str, str]) -> tuple[Types, list[Molecule]]:
@@ -275,7 +260,7 @@ def _bonded(terms: Terms, rows: dict[str, tuple[np.ndarray, np.ndarray]]) -> Non
         if name in ours:
             ours[name](atoms, *values.T)
         elif name == "ryckaert_bellemans":
-            terms.ryckaert_bellemans(atoms, values)
+            terms.ryckaert_bellemans(atoms, *values.T)
         elif name in _OTHERS and len(atoms):
             make = getattr(potentials, name)
             terms.potential(partial(make, atoms, **dict(zip(_OTHERS[name].split(), values.T))))

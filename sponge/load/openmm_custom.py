@@ -162,21 +162,20 @@ def _product(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
     return out
 
 
-# -- terms: bonds, angles, torsions, external fields
-# ---------------------------------------------------------------------
+# -- terms: bonds, angles, torsions, external fields -------------------------------------------------------------------
 
 
-def _bond(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+def _bond(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     """Harmonic, Coulomb and Lennard-Jones, or compiled."""
     atoms, values = parameters(force, "PerBondParameters", "Bonds", ("p1", "p2"), where)
     m = len(atoms)
     form = _Form(force.attrib["energy"], where, ("r",), values, m)
     if not m:
-        return False
+        return
     spring = form.spring(form.term)
     if spring is not None:
         terms.bonds(atoms, spring[1], spring[2])
-        return False
+        return
     powers = form.powers(form.term, (m,), values)
     if powers is not None and set(powers) <= {-1, -6, -12}:
         charge, b, a = (np.broadcast_to(powers.get(k, 0.0), (m,)) for k in (-1, -6, -12))
@@ -185,37 +184,30 @@ def _bond(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
         if np.all(lj | ((a == 0) & (b == 0))):
             sigma = np.where(lj, (np.where(lj, a, 1) / np.where(lj, b, 1)) ** (1 / 6), 0.1)
             terms.pairs(atoms, charge / COULOMB, sigma, np.where(lj, b * b / (4 * np.where(lj, a, 1)), 0.0))
-            return False
+            return
     _compiled(terms, "bond", force, atoms, values)
-    return False
 
 
-def _angle(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+def _angle(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     """Harmonic, or compiled."""
     atoms, values = parameters(force, "PerAngleParameters", "Angles", ("p1", "p2", "p3"), where)
     form = _Form(force.attrib["energy"], where, ("theta",), values, len(atoms))
-    if not len(atoms):
-        return False
-    spring = form.spring(form.term)
+    spring = form.spring(form.term) if len(atoms) else None
     if spring is not None:
         terms.angles(atoms, spring[1], spring[2])
     else:
         _compiled(terms, "angle", force, atoms, values)
-    return False
 
 
-def _torsion(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+def _torsion(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     """Harmonic in the difference to an angle, or compiled."""
     atoms, values = parameters(force, "PerTorsionParameters", "Torsions", ("p1", "p2", "p3", "p4"), where)
     form = _Form(force.attrib["energy"], where, ("theta",), values, len(atoms))
-    if not len(atoms):
-        return False
-    wrapped = _wrapped_spring(form)
+    wrapped = _wrapped_spring(form) if len(atoms) else None
     if wrapped is not None:
         terms.impropers(atoms, *wrapped)
     else:
         _compiled(terms, "torsion", force, atoms, values)
-    return False
 
 
 def _wrapped_spring(form: _Form) -> tuple[np.ndarray, np.ndarray] | None:

@@ -33,7 +33,7 @@ _NECK = (
 )
 
 
-def read_generalized_born(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+def read_generalized_born(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     """Add the implicit solvent to the terms, with or without salt and surface term; refuse other expressions."""
     _, values = parameters(force, "PerParticleParameters", "Particles", (), where)
     names = [p.attrib["name"] for p in children(force, "PerParticleParameters")]
@@ -78,7 +78,6 @@ def read_generalized_born(terms: OpenMMTerms, force: ET.Element, where: str) -> 
         **rescaling,
         **found,
     )
-    return False
 
 
 def _same(one: str, other: str, names: list[str], where: str) -> bool:

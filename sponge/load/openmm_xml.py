@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -287,35 +287,20 @@ def _virtual_sites(path: str | Path, particles: ET.Element) -> list[virtual_site
     return kinds
 
 
-# -- forces: each reader adds to the terms and says whether the force is periodic
-# ----------------------------------------
+# -- forces: each reader adds to the terms; those of pairs and fields return whether the force is periodic -------------
 
 
-def _bonds(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
-    t = table(force.find("Bonds"), "p1", "p2", "d", "k")
-    terms.bonds(t[:, :2], k=t[:, 3], r0=t[:, 2])
-    return False
+def _simple(add: Callable, section: str, atoms: int, *parameters: str) -> Callable:
+    """A reader of terms of a number of atoms, which hands the attributes `parameters` to a method of the terms."""
+
+    def read(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
+        t = table(force.find(section), *(f"p{k + 1}" for k in range(atoms)), *parameters)
+        add(terms, t[:, :atoms], *t[:, atoms:].T)
+
+    return read
 
 
-def _angles(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
-    t = table(force.find("Angles"), "p1", "p2", "p3", "a", "k")
-    terms.angles(t[:, :3], k=t[:, 4], theta0=t[:, 3])
-    return False
-
-
-def _torsions(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
-    t = table(force.find("Torsions"), "p1", "p2", "p3", "p4", "k", "periodicity", "phase")
-    terms.torsions(t[:, :4], k=t[:, 4], periodicity=t[:, 5], phase=t[:, 6])
-    return False
-
-
-def _ryckaert_bellemans(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
-    t = table(force.find("Torsions"), "p1", "p2", "p3", "p4", *(f"c{k}" for k in range(6)))
-    terms.ryckaert_bellemans(t[:, :4], t[:, 4:])
-    return False
-
-
-def _cmap(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+def _cmap(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     maps: list[np.ndarray] = []
     for entry in force.iterfind("Maps/*"):
         size = int(entry.get("size"))
@@ -325,7 +310,6 @@ def _cmap(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
         maps.append(energies.reshape(size, size).T)  # the first angle runs fastest in the file
     t = table(force.find("Torsions"), "map", "a1", "a2", "a3", "a4", "b1", "b2", "b3", "b4").astype(int)
     terms.cmap(t[:, 1:5], t[:, 5:], t[:, 0], maps)
-    return False
 
 
 def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
@@ -386,7 +370,7 @@ def _offset(force: ET.Element, section: str, key: str, values: np.ndarray, where
         values[row] += [defaults[name] * float(offset.attrib[k]) for k in ("q", "sig", "eps")]
 
 
-def _gbsa_obc(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+def _gbsa_obc(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     p = table(force.find("Particles"), "q", "r", "scale")
     if force.get("method") != "0":
         raise FileFormatError(f"{where}: must have no cut-off, others are not supported")
@@ -399,11 +383,12 @@ def _gbsa_obc(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
         solvent_dielectric=float(force.attrib["solventDielectric"]),
         surface_tension=4 * np.pi * float(force.get("surfaceAreaEnergy", "2.25936")),
     )
-    return False
 
 
 _READERS = {
-    "HarmonicBondForce": _bonds, "HarmonicAngleForce": _angles, "PeriodicTorsionForce": _torsions,
-    "RBTorsionForce": _ryckaert_bellemans, "CMAPTorsionForce": _cmap, "NonbondedForce": _nonbonded,
-    "GBSAOBCForce": _gbsa_obc,
+    "HarmonicBondForce": _simple(OpenMMTerms.bonds, "Bonds", 2, "k", "d"),
+    "HarmonicAngleForce": _simple(OpenMMTerms.angles, "Angles", 3, "k", "a"),
+    "PeriodicTorsionForce": _simple(OpenMMTerms.torsions, "Torsions", 4, "k", "periodicity", "phase"),
+    "RBTorsionForce": _simple(OpenMMTerms.ryckaert_bellemans, "Torsions", 4, *(f"c{k}" for k in range(6))),
+    "CMAPTorsionForce": _cmap, "NonbondedForce": _nonbonded, "GBSAOBCForce": _gbsa_obc,
 }

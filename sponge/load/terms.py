@@ -10,7 +10,7 @@ from ..constraints.choose import water_atoms
 from ..elements import NUMBERS, SYMBOLS
 from ..errors import FileFormatError
 from ..system import System
-from ..topology import Topology
+from ..topology import Topology, check_indices
 
 __all__ = ["Terms", "check_masses", "guess_elements", "molecules_as_residues"]
 
@@ -115,11 +115,7 @@ class Terms:
     def _term(self, make: Any, atoms: np.ndarray, **parameters: np.ndarray) -> None:
         atoms = np.asarray(atoms).astype(np.int64)
         if len(atoms):
-            if atoms.min() < 0 or atoms.max() >= self.n:
-                raise FileFormatError(
-                    f"{self.where}: {make.__name__} must name atoms 0 to {self.n - 1}, got {atoms.min()} to "
-                    f"{atoms.max()}"
-                )
+            check_indices(atoms, self.n, f"{self.where}: atoms of {make.__name__}", FileFormatError)
             self._add.append(lambda: make(atoms, **parameters))
 
     def bonds(self, atoms: Any, k: Any, r0: Any) -> None:
@@ -157,11 +153,11 @@ class Terms:
 
         self._term(harmonic_improper, atoms, k=k, phi0=phi0)
 
-    def ryckaert_bellemans(self, atoms: Any, c: np.ndarray) -> None:
-        """Ryckaert-Bellemans torsions [m, 4] with coefficients [m, 6]."""
+    def ryckaert_bellemans(self, atoms: Any, *c: np.ndarray) -> None:
+        """Ryckaert-Bellemans torsions [m, 4] with six coefficients [m]."""
         from ..potentials.ryckaert_bellemans import ryckaert_bellemans
 
-        self._term(ryckaert_bellemans, atoms, **{f"c{k}": c[:, k] for k in range(6)})
+        self._term(ryckaert_bellemans, atoms, **{f"c{k}": values for k, values in enumerate(c)})
 
     def cmap(self, phi: np.ndarray, psi: np.ndarray, types: np.ndarray, maps: list[np.ndarray]) -> None:
         """Cross terms of torsions [m, 4] each; maps [n, n] in kJ/mol from 0 on, ``map[i, j]`` at phi i and psi j."""
@@ -207,6 +203,21 @@ class Terms:
     def potential(self, make: Any) -> None:
         """Any other potential, made by a function without arguments."""
         self._add.append(make)
+
+    def check_count(self, positions: Any) -> None:
+        """Raise FileFormatError if there are positions, but not of all atoms."""
+        if positions is not None and len(positions) != self.n:
+            raise FileFormatError(f"{self.where}: has {self.n} atoms, got coordinates of {len(positions)} (do the "
+                                  f"files belong together?)")
+
+    def system(self, topology: Topology, masses: np.ndarray, box: Any, positions: Any, velocities: Any,
+               hydrogen_mass: float | None, **options: Any) -> System:
+        """A system with all terms and exclusions; `options` are those of `System`."""
+        system = System(topology, masses, box, positions, velocities, exclusions=self.exclusions, **options)
+        self.add_to(system)
+        if hydrogen_mass is not None:
+            system.repartition_hydrogen_mass(hydrogen_mass)
+        return system
 
     def add_to(self, system: System) -> None:
         """Make all potentials and add them to the system."""

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from triskele.core.extend import Task
 
 from ..protocols import SystemLike
-from ..topology import as_indices
+from ..topology import as_indices, check_indices
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -97,7 +97,30 @@ def _check_sum(name: str, what: str, weights: np.ndarray, total: float) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class TwoParticleAverage(VirtualSite):
+class WeightedAverage(VirtualSite):
+    """An average of any number of atoms, such as a centre of mass: r = sum w_i r_i.
+
+    Parameters
+    ----------
+    sites : int or (m,) int
+    parents : (m, k) int
+    weights : (m, k) or (k,) float
+        Weights of the parents; they sum to 1.
+    """
+
+    weights: Any
+    _parents: ClassVar[int | None] = None  # any number
+
+    def __post_init__(self):
+        k = self._parents or np.shape(self.weights)[-1]
+        self._shape(k, weights=(k,))
+        _check_sum(type(self).__name__, "weights", self.weights, 1)
+
+    def positions_of(self, parents: Any) -> Any:
+        return (self.weights[:, :, None] * parents).sum(1)
+
+
+class TwoParticleAverage(WeightedAverage):
     """A point on the line through two atoms: r = w1 r1 + w2 r2.
 
     Parameters
@@ -114,18 +137,10 @@ class TwoParticleAverage(VirtualSite):
     array([0.5, 0. , 0. ])
     """
 
-    weights: Any
-
-    def __post_init__(self):
-        self._shape(2, weights=(2,))
-        _check_sum("TwoParticleAverage", "weights", self.weights, 1)
-
-    def positions_of(self, parents: Any) -> Any:
-        return (self.weights[:, :, None] * parents).sum(1)
+    _parents = 2
 
 
-@dataclass(frozen=True, eq=False)
-class ThreeParticleAverage(VirtualSite):
+class ThreeParticleAverage(WeightedAverage):
     """A point in the plane of three atoms, as in four-site water: r = w1 r1 + w2 r2 + w3 r3.
 
     Parameters
@@ -136,37 +151,7 @@ class ThreeParticleAverage(VirtualSite):
         Weights of the parents; they sum to 1.
     """
 
-    weights: Any
-
-    def __post_init__(self):
-        self._shape(3, weights=(3,))
-        _check_sum("ThreeParticleAverage", "weights", self.weights, 1)
-
-    def positions_of(self, parents: Any) -> Any:
-        return (self.weights[:, :, None] * parents).sum(1)
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedAverage(VirtualSite):
-    """An average of any number of atoms, such as a centre of mass: r = sum w_i r_i.
-
-    Parameters
-    ----------
-    sites : int or (m,) int
-    parents : (m, k) int
-    weights : (m, k) or (k,) float
-        Weights of the parents; they sum to 1.
-    """
-
-    weights: Any
-
-    def __post_init__(self):
-        k = np.shape(self.weights)[-1]
-        self._shape(k, weights=(k,))
-        _check_sum("WeightedAverage", "weights", self.weights, 1)
-
-    def positions_of(self, parents: Any) -> Any:
-        return (self.weights[:, :, None] * parents).sum(1)
+    _parents = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,11 +304,7 @@ def check(system: SystemLike) -> None:
     sites = np.concatenate([kind.sites for kind in system.virtual_sites])
     parents = np.concatenate([kind.parents.ravel() for kind in system.virtual_sites])
     describe = system.topology.describe
-    everything = np.concatenate([sites, parents])
-    if everything.min() < 0 or everything.max() >= system.n:
-        raise ValueError(
-            f"virtual sites: must name atoms 0 to {system.n - 1}, got {everything.min()} to {everything.max()}"
-        )
+    check_indices(np.concatenate([sites, parents]), system.n, "virtual sites: atoms")
     for atom in sites[system.masses[sites] != 0][:1]:
         raise ValueError(f"virtual site {describe(atom)}: mass must be 0, got {system.masses[atom]:g}")
     values, count = np.unique(sites, return_counts=True)

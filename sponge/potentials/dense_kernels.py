@@ -61,6 +61,31 @@ def one(atoms, k, i):
     return simd.load_splat(atoms, k * atoms.shape[1] + i, 8)
 
 
+@device(forceinline=True)
+def clear_sums(sums, chunk):
+    """Set the sums of a chunk to zero; returns where they begin."""
+    size = sums.shape[1] * sums.shape[2]
+    for k in range(chunk * size, (chunk + 1) * size, 8):
+        simd.store(sums, k, simd.splat(0.0, 8))
+    return chunk * size
+
+
+@device(forceinline=True)
+def subtract_eight(sums, at, padded, x, y, z):
+    """Take vectors off the first three rows of sums of eight atoms, which begin at `at`."""
+    simd.store(sums, at, simd.load(sums, at, 8) - x)
+    simd.store(sums, at + padded, simd.load(sums, at + padded, 8) - y)
+    simd.store(sums, at + 2 * padded, simd.load(sums, at + 2 * padded, 8) - z)
+
+
+@device(forceinline=True)
+def add_one(sums, chunk, i, x, y, z):
+    """Add the sums over lanes of vectors to the first three rows of one atom."""
+    sums[chunk, 0, i] += simd.sum(x)
+    sums[chunk, 1, i] += simd.sum(y)
+    sums[chunk, 2, i] += simd.sum(z)
+
+
 @kernel(nogil=True)
 def all_pairs(chunk, chunks, n, atoms, mixing, kinds, a, b, masked, blocks, bits, sums, rows, flags):
     """Lennard-Jones and Coulomb without cut-off.
@@ -68,12 +93,9 @@ def all_pairs(chunk, chunks, n, atoms, mixing, kinds, a, b, masked, blocks, bits
     `masked` [n + 1]: for atom i, entries masked[i] ... masked[i + 1] of `blocks` (first atom of a group of 8) and
     `bits` (which of them it does not interact with).
     """
-    padded = atoms.shape[1]
-    start = chunk * 3 * padded
+    padded, start = atoms.shape[1], clear_sums(sums, chunk)
     energy = simd.splat(0.0, 8)
     t = len(a)
-    for k in range(0, 3 * padded, 8):
-        simd.store(sums, start + k, simd.splat(0.0, 8))
     for i in range(chunk, n, chunks):
         x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
         charge, size, depth = one(atoms, CHARGE, i), one(atoms, SIZE, i), one(atoms, DEPTH, i)
@@ -104,12 +126,7 @@ def all_pairs(chunk, chunks, n, atoms, mixing, kinds, a, b, masked, blocks, bits
             force = simd.select(real, (coulomb + 12.0 * repulsion - 6.0 * attraction) * rinv2, 0.0)
             gx, gy, gz = force * dx, force * dy, force * dz
             fx, fy, fz = fx + gx, fy + gy, fz + gz
-            at = start + j
-            simd.store(sums, at, simd.load(sums, at, 8) - gx)
-            simd.store(sums, at + padded, simd.load(sums, at + padded, 8) - gy)
-            simd.store(sums, at + 2 * padded, simd.load(sums, at + 2 * padded, 8) - gz)
-        sums[chunk, 0, i] += simd.sum(fx)
-        sums[chunk, 1, i] += simd.sum(fy)
-        sums[chunk, 2, i] += simd.sum(fz)
+            subtract_eight(sums, start + j, padded, gx, gy, gz)
+        add_one(sums, chunk, i, fx, fy, fz)
     if flags[ENERGY] != 0:
         rows[chunk, 0] = simd.sum(energy)

@@ -15,6 +15,7 @@ from ..engine.plan import ROW, Plan
 from ..engine.program import Phase, Program
 from ..neighbors import shared_list
 from . import dense_kernels as dense
+from .pair_source import CLUSTER_ARGUMENTS, function_source, module_source
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -24,9 +25,6 @@ __all__ = ["all_pairs_loop", "gradients", "plan"]
 
 _CHUNK_PAIRS = 16000  # of all pairs: some 30 us
 _MOST_CHUNKS = 32
-_CLUSTER_ARGUMENTS = ("chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, "
-                      "numbers, "
-                      "sums, blocks, rows, flags")
 _DENSE_ARGUMENTS = "chunk, chunks, n, atoms, numbers, masked, blocks, bits, sums, rows, flags"
 
 
@@ -93,15 +91,13 @@ class _Code:
 
     def text(self, name: str, lines: list[str], results: str) -> str:
         """Source of such a function; to be called when all numbers are known."""
-        if self.tables:
-            lines = [f"table = c[{len(self.numbers)}]", *lines]
-        body = "\n".join(f"    {line}" for line in [*lines,
-                                                    f"return {results}"]).replace("N_NUMBERS", str(len(self.numbers)))
-        return f"\n\n@template\ndef {name}(r2, i, j, c):\n{body}\n"
+        return function_source(name, [*lines, f"return {results}"], len(self.numbers), bool(self.tables))
 
-    def constants(self) -> str:
-        values = [f"simd.load_splat(numbers, {k}, {self.width})" for k in range(len(self.numbers))]
-        return f"\n\n@template\ndef constants(numbers):\n    return ({', '.join([*values, 'numbers'])},)\n"
+    def module(self, imports: str, load: str, functions: str, kernels: list[tuple[str, str, str]],
+               arguments: str = CLUSTER_ARGUMENTS) -> Any:
+        """The module with `functions`, which are written first, since they collect the numbers."""
+        source = module_source(imports, len(self.numbers), self.width, load, functions, kernels, arguments)
+        return load_module(source, self.function.__name__)
 
     def table(self) -> np.ndarray:
         """The parameters that `constants` uses."""
@@ -116,37 +112,25 @@ def _functions(code: _Code) -> str:
     return "".join(code.text(name, lines, ", ".join(results)) for name, (lines, results) in bodies)
 
 
-def _source(code: _Code, load: str, imports: str, functions: str, kernels: list[tuple[str, str, str, str]]) -> str:
-    """Source of a module; `functions` are written first, since they collect the numbers."""
-    return ("import numpy as np\n\nfrom triskele.core.extend import simd\n"
-            f"from triskele.core.extend import kernel, template\n{imports}\n" + code.constants() + load + functions
-            + "".join(f"\n\n@kernel(nogil=True)\ndef {name}({arguments}):\n    {loop}({arguments}, constants, load, "
-                      f"{function})\n"
-                      for name, loop, arguments, function in kernels))
-
-
-# --------------------------------------------------------------------------------------------------------- cluster
-# pairs
+# -------------------------------------------------------------------------------------------------------- cluster pairs
 def _cluster_code(potential: PairPotential, engine: Engine) -> tuple[_Code, str]:
     assert potential.cutoff is not None
     code = _Code(potential, "float32" if engine.precision == "mixed" else "float64", 16, [potential.cutoff**2])
     p = len(code.columns)
     loads = ", ".join(f"lanes(params, {4 * p} * cluster + {4 * k})" for k in range(p))
-    return code, f"\n\n@template\ndef load(params, cluster, lanes):\n    return ({loads},)\n"
+    return code, f"def load(params, cluster, lanes):\n    return ({loads},)"
 
 
 def _cluster_pairs(potential: PairPotential, engine: Engine) -> Plan:
     from .nonbonded.kernels import PairPlan
 
     code, load = _cluster_code(potential, engine)
-    source = _source(
-        code, load, "from triskele.sponge.potentials.nonbonded.kernels import energy_loop, force_energy_loop, "
-                    "force_loop", _functions(code),
-        [("forces", "force_loop", _CLUSTER_ARGUMENTS, "force, force"),
-         ("energies", "energy_loop", _CLUSTER_ARGUMENTS, "energy"),
-         ("both", "force_energy_loop", _CLUSTER_ARGUMENTS, "energy, energy")],
+    module = code.module(
+        "from triskele.sponge.potentials.nonbonded.kernels import energy_loop, force_energy_loop, force_loop", load,
+        _functions(code),
+        [("forces", "force_loop", "force, force"), ("energies", "energy_loop", "energy"),
+         ("both", "force_energy_loop", "energy, energy")],
     )
-    module = load_module(source, code.function.__name__)
     values = np.stack([np.broadcast_to(c, (engine.n,)) for c in code.columns], axis=1)
     return PairPlan(engine, shared_list(engine, potential.cutoff), module.forces, module.energies, values, code.table(),
                     module.both)
@@ -176,10 +160,9 @@ def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray]
         zeros = ["zero"] * (3 - len(group))
         lines.append(f"zero = simd.splat(np.{code.dtype}(0), {code.width})")
         functions += code.text(f"gradient{first}", lines, f"({', '.join(own + zeros)}), ({', '.join(other + zeros)})")
-        kernels.append((f"parameters{first}", "gradient_loop", _CLUSTER_ARGUMENTS, f"gradient{first}"))
-    source = _source(code, load, "from triskele.sponge.potentials.nonbonded.kernels import gradient_loop", functions,
-                     kernels)
-    module = load_module(source, code.function.__name__)
+        kernels.append((f"parameters{first}", "gradient_loop", f"gradient{first}"))
+    module = code.module("from triskele.sponge.potentials.nonbonded.kernels import gradient_loop", load, functions,
+                         kernels)
     numbers = code.table().astype(shared_list(engine, potential.cutoff).real)
     found = {}
     for first in range(0, len(names), 3):
@@ -195,7 +178,7 @@ def _sum_over_pairs(potential, engine, kernel, numbers):
     # of each list: forces and energies; sum over chunks
     for force, add in zip(plan.stages[0][::2], plan.stages[1], strict=True):
         args, result = list(force.args), np.zeros_like(add.args[-1])
-        args[_CLUSTER_ARGUMENTS.split(", ").index("numbers") - 1] = numbers
+        args[CLUSTER_ARGUMENTS.split(", ").index("numbers") - 1] = numbers
         first.append(Task(kernel, *args, chunks=force.chunks))
         second.append(Task(add.kernel, *add.args[:-1], result, chunks=add.chunks))
         results.append(result)
@@ -222,10 +205,7 @@ def all_pairs_loop(chunk, chunks, n, atoms, numbers, masked, blocks, bits, sums,
 
     `load(atoms, at, lanes)` returns the parameters of one atom or of eight, `energy(r2, i, j, c)` U and -(dU/dr)/r.
     """
-    padded = atoms.shape[1]
-    start = chunk * 3 * padded
-    for k in range(0, 3 * padded, 8):
-        simd.store(sums, start + k, simd.splat(0.0, 8))
+    padded, start = atoms.shape[1], dense.clear_sums(sums, chunk)
     c = constants(numbers)
     total = simd.splat(0.0, 8)
     for i in range(chunk, n, chunks):
@@ -246,13 +226,8 @@ def all_pairs_loop(chunk, chunks, n, atoms, numbers, masked, blocks, bits, sums,
             f = simd.select(real, f, 0.0)
             gx, gy, gz = f * dx, f * dy, f * dz
             fx, fy, fz = fx + gx, fy + gy, fz + gz
-            at = start + j
-            simd.store(sums, at, simd.load(sums, at, 8) - gx)
-            simd.store(sums, at + padded, simd.load(sums, at + padded, 8) - gy)
-            simd.store(sums, at + 2 * padded, simd.load(sums, at + 2 * padded, 8) - gz)
-        sums[chunk, 0, i] += simd.sum(fx)
-        sums[chunk, 1, i] += simd.sum(fy)
-        sums[chunk, 2, i] += simd.sum(fz)
+            dense.subtract_eight(sums, start + j, padded, gx, gy, gz)
+        dense.add_one(sums, chunk, i, fx, fy, fz)
     if flags[ENERGY] != 0:
         rows[chunk, 0] = simd.sum(total)
 
@@ -263,17 +238,16 @@ def _all_pairs(potential: PairPotential, engine: Engine) -> Plan:
     n = engine.n
     code = _Code(potential, "float64", 8, [])
     loads = ", ".join(f"lanes(atoms, {3 + k}, at)" for k in range(len(code.columns)))
-    source = _source(
-        code, f"\n\n@template\ndef load(atoms, at, lanes):\n    return ({loads},)\n",
-        "from triskele.sponge.potentials.pair_kernels import all_pairs_loop", _functions(code),
-        [("forces", "all_pairs_loop", _DENSE_ARGUMENTS, "energy")],
-    )
+    kernel = code.module(
+        "from triskele.sponge.potentials.pair_kernels import all_pairs_loop",
+        f"def load(atoms, at, lanes):\n    return ({loads},)", _functions(code),
+        [("forces", "all_pairs_loop", "energy")], _DENSE_ARGUMENTS,
+    ).forces
     chunks, padded = int(np.clip(n * n // 2 // _CHUNK_PAIRS, 1, _MOST_CHUNKS)), -(-n // 8) * 8
     atoms = np.zeros((3 + len(code.columns), padded))
     for k, column in enumerate(code.columns):
         atoms[3 + k, :n] = column
     sums, rows = np.zeros((chunks, 3, padded)), np.zeros((chunks + engine.atom_chunks, ROW))
-    kernel: Any = load_module(source, code.function.__name__).forces
     pairs = Task(kernel, chunks, n, atoms, code.table(), *masks(potential.exclusions, n), sums, rows, engine.flags,
                  chunks=chunks)
     add = Task(dense.add_forces, engine.atom_starts, sums, engine.positions, engine.forces, rows, chunks, engine.flags,

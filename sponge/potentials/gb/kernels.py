@@ -15,7 +15,7 @@ import numpy as np
 from triskele.core.extend import device, kernel, simd
 
 from ...engine.flags import ENERGY
-from ..dense_kernels import CHARGE, X, Y, Z, eight, one
+from ..dense_kernels import CHARGE, X, Y, Z, add_one, clear_sums, eight, one, subtract_eight
 
 # Rows of the table of atoms [ATOM_ROWS, padded] after X, Y, Z, CHARGE: parameters, results
 RHO, SCREEN, RADIUS, ALPHA, BETA, GAMMA, BORN, BORN_BY_INTEGRAL, BY_BORN, BY_INTEGRAL = range(4, 14)
@@ -109,12 +109,9 @@ def born_radii(chunk, chunks, n, atoms, kinds, d0, m0, constants, rows, flags): 
 
 @kernel(nogil=True)
 def pair_terms(chunk, chunks, n, atoms, constants, sums, rows, flags):
-    padded = atoms.shape[1]
+    padded, start = atoms.shape[1], clear_sums(sums, chunk)
     energy = simd.splat(0.0, 8)
     solute, solvent, kappa = constants[SOLUTE], constants[SOLVENT], constants[KAPPA]
-    start = chunk * SUM_ROWS * padded
-    for k in range(0, SUM_ROWS * padded, 8):
-        simd.store(sums, start + k, simd.splat(0.0, 8))
     for i in range(chunk, n, chunks):
         x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
         charge = one(atoms, CHARGE, i) * constants[COULOMB]
@@ -146,15 +143,10 @@ def pair_terms(chunk, chunks, n, atoms, constants, sums, rows, flags):
             through = 0.5 * slope * spread
             reach = r2 * 0.25
             by = by + through * (born_j + reach * simd.rcp_fast(born, 2))
-            at = start + j
-            simd.store(sums, at, simd.load(sums, at, 8) - gx)
-            simd.store(sums, at + padded, simd.load(sums, at + padded, 8) - gy)
-            simd.store(sums, at + 2 * padded, simd.load(sums, at + 2 * padded, 8) - gz)
-            at += BY * padded
+            subtract_eight(sums, start + j, padded, gx, gy, gz)
+            at = start + j + BY * padded
             simd.store(sums, at, simd.load(sums, at, 8) + through * (born + reach * simd.rcp_fast(born_j, 2)))
-        sums[chunk, 0, i] += simd.sum(fx)
-        sums[chunk, 1, i] += simd.sum(fy)
-        sums[chunk, 2, i] += simd.sum(fz)
+        add_one(sums, chunk, i, fx, fy, fz)
         sums[chunk, BY, i] += simd.sum(by)
     if flags[ENERGY] != 0:
         rows[chunk + chunks, 0] = simd.sum(energy)
@@ -203,10 +195,5 @@ def descreening_forces(chunk, chunks, n, atoms, kinds, d0, m0, constants, sums):
             slope = simd.select(later, -slope * rinv, 0.0)
             gx, gy, gz = slope * dx, slope * dy, slope * dz
             fx, fy, fz = fx + gx, fy + gy, fz + gz
-            at = chunk * SUM_ROWS * padded + j
-            simd.store(sums, at, simd.load(sums, at, 8) - gx)
-            simd.store(sums, at + padded, simd.load(sums, at + padded, 8) - gy)
-            simd.store(sums, at + 2 * padded, simd.load(sums, at + 2 * padded, 8) - gz)
-        sums[chunk, 0, i] += simd.sum(fx)
-        sums[chunk, 1, i] += simd.sum(fy)
-        sums[chunk, 2, i] += simd.sum(fz)
+            subtract_eight(sums, chunk * SUM_ROWS * padded + j, padded, gx, gy, gz)
+        add_one(sums, chunk, i, fx, fy, fz)

@@ -26,6 +26,7 @@ from ...engine.flags import N_FLAGS
 from ...engine.program import Phase, Program
 from ...neighbors import shared_list
 from ...units import COULOMB
+from ..pair_source import function_source, module_source
 from .kernels import PairPlan
 
 if TYPE_CHECKING:
@@ -207,42 +208,21 @@ class PairForm:
 
     def _module(self) -> str:
         count, p = len(self.numbers), len(self.parameters)
-        table = self.mixing == "table"
-        values = ", ".join(f"simd.load_splat(numbers, {k}, 16)" for k in range(count))
         loads = ", ".join(f"lanes(params, {4 * p} * cluster + {4 * k})" for k in range(p))
-
-        def function(name):
-            lines = self.functions[name]
-            if lines is None:
-                return ""
-            lines = ([f"table = c[{count}]"] if table else []) + lines
-            body = "\n".join("    " + line.replace("N_NUMBERS", str(count)) for line in lines)
-            return f"\n\n@template\ndef {name}(r2, i, j, c):\n{body}\n"
-
         inverse = "two_over_r_exact" if self.double else "two_over_r"
-        by_class = self.functions["plain"] is not None
-        return (
-            "import numpy as np\n\n"
-            "from triskele.core.extend import simd\n"
-            "from triskele.core.extend import kernel, template\n"
+        given = {name: lines for name, lines in self.functions.items() if lines is not None}
+        kernels = [("pair_forces", "force_loop", f"force, {'plain' if 'plain' in given else 'force'}"),
+                   ("pair_energies", "energy_loop", "energy"),
+                   ("pair_both", "force_energy_loop", f"energy, {'plain_energy' if 'plain' in given else 'energy'}")]
+        if "gradient" in given:
+            kernels.append(("pair_gradients", "gradient_loop", "gradient"))
+        return module_source(
             "from triskele.sponge.potentials.nonbonded.kernels import (energy_loop, force_energy_loop, force_loop,\n"
-            "                                                          gradient_loop)\n"
-            f"from triskele.sponge.potentials.nonbonded.kernels import {inverse} as two_over_r\n\n\n"
-            f"@template\ndef constants(numbers):\n    return ({values}, numbers)\n\n\n"
-            f"@template\ndef load(params, cluster, lanes):\n    return ({loads},)\n"
-            + "".join(map(function, ("force", "plain", "energy", "plain_energy", "gradient")))
-            + _kernel("pair_forces", "force_loop", f"force, {'plain' if by_class else 'force'}")
-            + _kernel("pair_energies", "energy_loop", "energy")
-            + _kernel("pair_both", "force_energy_loop", f"energy, {'plain_energy' if by_class else 'energy'}")
-            + (_kernel("pair_gradients", "gradient_loop", "gradient") if self.functions["gradient"] else "")
+            f"                                                          gradient_loop, {inverse} as two_over_r)",
+            count, 16, f"def load(params, cluster, lanes):\n    return ({loads},)",
+            "".join(function_source(name, lines, count, self.mixing == "table") for name, lines in given.items()),
+            kernels,
         )
-
-
-def _kernel(name, loop, functions):
-    arguments = ("chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, "
-                 "numbers, sums, "
-                 "blocks, rows, flags")
-    return f"\n\n@kernel(nogil=True)\ndef {name}({arguments}):\n    {loop}({arguments}, constants, load, {functions})\n"
 
 
 @cache

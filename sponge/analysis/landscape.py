@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
-
 from .. import units
 from .statistics import as_weighted
 from .trajectory import axes
-from .weighted_histogram import angular, weighted_histogram
+from .weighted_histogram import angular, check_bins, free_energies
 
 __all__ = ["FreeEnergy", "LocalMinimum", "free_energy"]
 
@@ -225,20 +223,12 @@ def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, 
     where = "free_energy"
     if np.shape(phi) != np.shape(psi):
         raise ValueError(f"{where}: phi and psi must have the same shape, got {np.shape(phi)} and {np.shape(psi)}")
-    if not temperature > 0 or bins < 1:
-        raise ValueError(f"{where}: temperature must be > 0 K and bins >= 1, got {temperature} and {bins}")
-    if blocks is not None:
-        check.integer(blocks, f"{where}: blocks", 2)
+    check_bins(where, temperature, bins, blocks)
     phi, w = as_weighted(where, phi, weights)
     psi = as_weighted(where, psi, None)[0]
     i, j = (np.floor((np.mod(x + np.pi, 2 * np.pi)) * (bins / (2 * np.pi))).astype(np.int64) % bins for x in (phi, psi))
     slow = angular(phi, 2 * np.pi) + angular(psi, 2 * np.pi)
-    p, error, count = weighted_histogram(i * bins + j, w, bins * bins, slow, blocks)
-    kt = units.GAS_CONSTANT * temperature
-    value, spread = np.full_like(p, np.inf), np.full_like(p, np.inf)
-    seen = p > 0
-    value[seen] = kt * np.log(p.max() / p[seen])
-    spread[seen] = kt * error[seen] / p[seen]
+    value, spread, p, count = free_energies(i * bins + j, w, bins * bins, slow, temperature, blocks)
     middle = (np.arange(bins) + 0.5) * (2 * np.pi / bins) - np.pi
     square = (bins, bins)
     return FreeEnergy(middle, middle, value.reshape(square), spread.reshape(square), p.reshape(square),

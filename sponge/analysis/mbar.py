@@ -225,7 +225,7 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
         raise ValueError(f"mbar: there must be at least {_LEAST} independent samples of each state that was sampled, "
                          f"got {counts[bad]} of "
                          f"state {bad} (a longer run)")
-    f = _by_pymbar(reduced, counts) if solver == "pymbar" else _by_newton(reduced[some], counts[some])
+    f = _by_pymbar(reduced, counts) if solver == "pymbar" else free_energies_of_states(reduced[some], counts[some])
     log_d = log_sum((np.log(counts[some]) + f)[:, None] - reduced[some])
     everyone = -log_sum((-reduced - log_d).T)
     w = np.exp(everyone[:, None] - reduced - log_d)
@@ -274,7 +274,8 @@ def _thinned(counts, inefficiency):
     return np.concatenate(masks), np.array([m.sum() for m in masks])
 
 
-def _by_newton(reduced, counts):
+def free_energies_of_states(reduced: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Reduced free energies [states], that of the first 0, of states that were all sampled; u [states, samples]."""
     n = reduced.shape[1]
     lowest = reduced.min(axis=0)  # an offset of a sample changes nothing
     start = np.cumsum([0, *counts])

@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
-
-from .. import units
 from .statistics import as_weighted
 from .trajectory import axes
-from .weighted_histogram import angular, weighted_histogram
+from .weighted_histogram import angular, check_bins, free_energies
 
 __all__ = ["Profile", "profile"]
 
@@ -82,16 +79,14 @@ def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60,
     Examples
     --------
     >>> import numpy as np
+    >>> from triskele.sponge import units
     >>> x = np.random.default_rng(0).normal(size=20_000)  # -kT ln p = kT x^2 / 2
     >>> result = profile(x, temperature=300.0, bins=7, limits=(-3.5, 3.5))
     >>> (result.value / (units.GAS_CONSTANT * 300.0)).round(1)[1:6]
     array([1.9, 0.4, 0. , 0.4, 1.8])
     """
     where = "profile"
-    if not temperature > 0 or bins < 1:
-        raise ValueError(f"{where}: temperature must be > 0 K and bins >= 1, got {temperature} and {bins}")
-    if blocks is not None:
-        check.integer(blocks, f"{where}: blocks", 2)
+    check_bins(where, temperature, bins, blocks)
     if period is not None and limits is not None:
         raise ValueError(f"{where}: either period or limits can be given, not both")
     x, w = as_weighted(where, x, weights)
@@ -109,10 +104,5 @@ def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60,
     else:
         slow = angular(x, high - low)
         index = np.floor(np.mod(place, bins)).astype(np.int64) % bins
-    p, error, count = weighted_histogram(index, w, bins, slow, blocks)
-    kt = units.GAS_CONSTANT * temperature
-    value, spread = np.full(bins, np.inf), np.full(bins, np.inf)
-    seen = p > 0
-    value[seen] = kt * np.log(p.max() / p[seen])
-    spread[seen] = kt * error[seen] / p[seen]
+    value, spread, p, count = free_energies(index, w, bins, slow, temperature, blocks)
     return Profile(low + (np.arange(bins) + 0.5) * (high - low) / bins, value, spread, p, float(temperature), count)

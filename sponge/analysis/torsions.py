@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..box import displacement
-from ..topology import Topology
+from ..topology import Topology, check_indices
 from .trajectory import as_boxes, as_positions, axes
 
 __all__ = ["Ramachandran", "dihedrals", "phi_psi_atoms", "ramachandran"]
@@ -77,8 +77,7 @@ def dihedrals(positions: Any, atoms: Any, *, boxes: Any = None) -> np.ndarray:
     atoms = np.asarray(atoms, np.int64)
     if atoms.ndim != 2 or atoms.shape[1] != 4:
         raise ValueError(f"{where}: atoms must have shape [m, 4], got {atoms.shape}")
-    if atoms.size and (atoms.min() < 0 or atoms.max() >= n):
-        raise ValueError(f"{where}: atoms must be 0 to {n - 1}, got {atoms.min()} to {atoms.max()}")
+    check_indices(atoms, n, f"{where}: atoms")
     boxes = as_boxes(where, boxes, frames)
     bonds = np.diff(positions[:, atoms], axis=2)  # [frames, m, 3, 3]
     if boxes is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from triskele.core.extend import optional
 
 from .. import box as boxes_
+from ..topology import check_indices
 
 
 def as_positions(where: str, positions: Any) -> np.ndarray:
@@ -49,8 +50,7 @@ def as_atoms(where: str, atoms: Any, n: int) -> np.ndarray:
         atoms = np.flatnonzero(atoms)
     if atoms.ndim != 1 or not len(atoms) or not np.issubdtype(atoms.dtype, np.integer):
         raise ValueError(f"{where}: atoms must be a list of at least one number, got {atoms!r}")
-    if atoms.min() < 0 or atoms.max() >= n:
-        raise ValueError(f"{where}: atoms must be 0 to {n - 1}, got {atoms.min()} to {atoms.max()}")
+    check_indices(atoms, n, f"{where}: atoms")
     return atoms
 
 

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from triskele.core.extend import check
+
+from .. import units
 from .statistics import inefficiency
 
-__all__ = ["angular", "weighted_histogram"]
+__all__ = ["angular", "check_bins", "free_energies", "weighted_histogram"]
 
 # of a block in statistical inefficiencies: its mean is then too certain by a tenth in variance, a twentieth in error
 _LENGTH = 5
@@ -65,6 +68,29 @@ def weighted_histogram(index: np.ndarray, weights: np.ndarray, bins: int, slow: 
     error = np.sqrt(count / (count - 1) * np.sum((flat - weight[:, None] * probability) ** 2, axis=0)) / total
     error[flat.sum(0) ** 2 < 2 * np.sum(flat**2, axis=0)] = np.inf
     return probability, error, count
+
+
+def free_energies(index: np.ndarray, weights: np.ndarray, bins: int, slow: Sequence[np.ndarray],
+                  temperature: float, blocks: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Free energy of each bin above the lowest and its standard error (kJ/mol), probability, and number of blocks.
+
+    Both are infinite where nothing was sampled. The other arguments are those of `weighted_histogram`.
+    """
+    p, error, count = weighted_histogram(index, weights, bins, slow, blocks)
+    kt = units.GAS_CONSTANT * temperature
+    value, spread = np.full(bins, np.inf), np.full(bins, np.inf)
+    seen = p > 0
+    value[seen] = kt * np.log(p.max() / p[seen])
+    spread[seen] = kt * error[seen] / p[seen]
+    return value, spread, p, count
+
+
+def check_bins(where: str, temperature: float, bins: int, blocks: int | None) -> None:
+    """Raise ValueError unless the temperature is positive, and there is a bin and, if given, two blocks."""
+    if not temperature > 0 or bins < 1:
+        raise ValueError(f"{where}: temperature must be > 0 K and bins >= 1, got {temperature} and {bins}")
+    if blocks is not None:
+        check.integer(blocks, f"{where}: blocks", 2)
 
 
 def _inefficiency(y):

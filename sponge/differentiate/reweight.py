@@ -13,6 +13,8 @@ from triskele.core import tree
 from triskele.core.extend import check
 
 from .. import units
+from ..analysis.mbar import free_energies_of_states
+from ..analysis.wham import log_sum
 from .energy_function import EnergyFunction
 from .observables import Observable, function
 
@@ -135,7 +137,7 @@ class Ensemble:
                 f"Ensemble: energies of frames must be finite, got {energies[-1][~np.isfinite(energies[-1])][:1]}"
             )
         f = _free_energies(self._reduced, np.array(self.counts))
-        self._log_mixture = _logsumexp(np.log(self.counts)[:, None] + f[:, None] - self._reduced)
+        self._log_mixture = log_sum(np.log(self.counts)[:, None] + f[:, None] - self._reduced)
         return self
 
     # -- averages ------------------------------------------------------------------------------------------------------
@@ -210,30 +212,13 @@ def _normalized(log):
     return w / np.sum(w)
 
 
-def _logsumexp(x):
-    top = x.max(axis=0)
-    return top + np.log(np.exp(x - top).sum(axis=0))
-
-
 def _free_energies(reduced, counts):
-    """MBAR's equations for the references' own free energies, by fixed-point iteration; u [references, frames]."""
-    f = np.zeros(len(counts))
-    if len(counts) == 1:
-        return f
-    start = np.concatenate([[0], np.cumsum(counts)])
-    for k in range(1, len(counts)):  # perturbation from the reference before, as a start
-        part = slice(start[k - 1], start[k])
-        f[k] = f[k - 1] - _logsumexp(reduced[k - 1, part] - reduced[k, part]) + np.log(counts[k - 1])
-    for _ in range(10_000):
-        mixture = _logsumexp(np.log(counts)[:, None] + f[:, None] - reduced)
-        new = -_logsumexp((-reduced - mixture).T)
-        new -= new[0]
-        if np.max(np.abs(new - f)) < 1e-10:
-            return new
-        f = new
-    raise PoorOverlapError(
-        "Ensemble: the references must overlap, but MBAR's equations do not converge (parameters closer to each other)"
-    )
+    """Free energies of the references by MBAR; u [references, frames]."""
+    try:
+        return free_energies_of_states(reduced, counts)
+    except ValueError as error:
+        raise PoorOverlapError("Ensemble: the references must overlap, but MBAR's equations do not converge "
+                               "(parameters closer to each other)") from error
 
 
 class OverFrames:

@@ -118,10 +118,42 @@ def _mark(clusters, slots, atoms, excluded_start, excluded, i, mark, marked, mas
     return n
 
 
+@device
+def _mark_touched(chunk, clusters, mine, n_mine, pair, mark, touched, touched_by, window):
+    """List the clusters whose forces a chunk touches, its own and the partners; their number, -1 if they are too many.
+
+    Buffers hold the stretch that starts after the longest gap, counted around the periodic row of clusters.
+    """
+    for e in range(n_mine):
+        mark[mine[e, I]] = 1
+        for k in range(mine[e, START], mine[e, END]):
+            mark[pair[k]] = 1
+    gap, longest, origin = 0, -1, 0
+    for k in range(2 * clusters):
+        j = k if k < clusters else k - clusters
+        if mark[j]:
+            if gap > longest:
+                longest, origin = gap, j
+            gap = 0
+        else:
+            gap += 1
+    window[chunk] = origin
+    n = 0
+    for k in range(clusters):
+        j = origin + k
+        j = j if j < clusters else j - clusters
+        touched_by[chunk, j] = mark[j] != 0
+        if mark[j]:
+            if k >= touched.shape[1]:  # as many as a buffer holds
+                return -1
+            touched[chunk, n] = j
+            n += 1
+    return n
+
+
 @kernel(nogil=True)
 def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometry, state, cluster_start, atoms, slots,
-           xs,
-           low, high, lj, excluded_start, excluded, marks, scratch, entries, n_entries, pairs, masks, touched,
+           xs, low, high, lj, excluded_start, excluded, marks, scratch, entries, n_entries, pairs, masks, touched,
            n_touched, touched_by, window):
     """Build the outer list of this chunk's clusters, and the list of clusters that its forces touch.
 
@@ -245,41 +277,14 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
             mark[hit[k]] = 0
         if full:
             break
-    if full:
-        mark[:clusters] = 0
-        flags[STATUS], flags[STATUS_INFO] = OVERFLOW, chunk
-        n_entries[chunk], n_touched[chunk] = 0, 0
-        return
-    n_entries[chunk] = n_mine
-    # forces of this chunk touch its own clusters and the partners; buffers hold the stretch that starts after the
-    # longest gap, counted around the periodic row of clusters
-    for e in range(n_mine):
-        mark[mine[e, I]] = 1
-        for k in range(mine[e, START], mine[e, END]):
-            mark[pair[k]] = 1
-    gap, longest, origin = 0, -1, 0
-    for k in range(2 * clusters):
-        j = k if k < clusters else k - clusters
-        if mark[j]:
-            if gap > longest:
-                longest, origin = gap, j
-            gap = 0
-        else:
-            gap += 1
-    window[chunk] = origin
     n = 0
-    for k in range(clusters):
-        j = origin + k
-        j = j if j < clusters else j - clusters
-        touched_by[chunk, j] = mark[j] != 0
-        if mark[j]:
-            if k >= touched.shape[1]:  # as many as a buffer holds
-                flags[STATUS], flags[STATUS_INFO] = OVERFLOW, chunk
-                break
-            touched[chunk, n] = j
-            n += 1
+    if not full:
+        n = _mark_touched(chunk, clusters, mine, n_mine, pair, mark, touched, touched_by, window)
     mark[:clusters] = 0
-    n_touched[chunk] = n
+    if full or n < 0:
+        flags[STATUS], flags[STATUS_INFO] = OVERFLOW, chunk
+        n_mine = n = 0
+    n_entries[chunk], n_touched[chunk] = n_mine, n
 
 
 @kernel(nogil=True)

@@ -11,12 +11,13 @@ from triskele.core.extend import check, device, kernel, simd
 
 from ..geometry import torsions
 from ..potential import Potential
-from ..topology import as_indices
+from ..topology import as_indices, check_indices
 from .term_kernels import (
     angle8,
     arms8,
     close_chunk,
     is_term,
+    nothing8,
     open_box,
     open_chunk,
     torsion8,
@@ -70,11 +71,9 @@ def cmap_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows
     """Terms with the coefficients [cells, 4, 4] of u^a v^b; params of a term: number of the map, cells along an
     angle.
     """
-    first, terms, shift = open_chunk(chunk, layout, buffer)
+    first, terms, blocks, shift = open_chunk(chunk, layout, buffer)
     cell = open_box(box)
-    zero = simd.splat(0.0, 8)
-    energy, virial = zero, (zero, zero, zero, zero, zero, zero)
-    blocks = (terms + 7) // 8
+    zero, energy, virial = nothing8()
     for block in range(blocks):
         at = (first + block) * 64
         table, n = simd.load(params, (first + block) * 16, 8), simd.load(params, (first + block) * 16 + 8, 8)
@@ -138,8 +137,7 @@ class CMAP(Potential):
         if not len(self.phi) == len(self.psi) == len(self.types):
             raise ValueError(f"CMAP: phi, psi and types must be equally many, got {len(self.phi)}, {len(self.psi)}, "
                              f"{len(self.types)}")
-        if len(self.types) and not 0 <= self.types.min() <= self.types.max() < len(maps):
-            raise ValueError(f"CMAP: types must be 0 to {len(maps) - 1}, got {self.types.min()} to {self.types.max()}")
+        check_indices(self.types, len(maps), "CMAP: types")
 
     @property
     def atoms(self) -> np.ndarray:
@@ -166,11 +164,7 @@ class CMAP(Potential):
         return np.sum(np.einsum("ma,mab,mb->m", bases[0], cell_data(maps)[self.types, cells[0], cells[1]], bases[1]))
 
     def check(self, system):
-        atoms = np.concatenate([self.phi, self.psi])
-        if len(atoms) and not 0 <= atoms.min() <= atoms.max() < system.n:
-            raise ValueError(
-                f"CMAP {self.name!r}: atoms must be 0 to {system.n - 1}, got {atoms.min()} to {atoms.max()}"
-            )
+        check_indices(self.atoms, system.n, f"CMAP {self.name!r}: atoms")
         check.finite(self.params["maps"], f"CMAP {self.name!r}: the energies of the maps")
 
     def plan(self, engine):

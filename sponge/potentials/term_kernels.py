@@ -23,8 +23,7 @@ LANES = 8  # of a block: one full vector of float64 on processors with AVX-512, 
 _XYZ = np.uint64(7)  # the lanes of a vector of four that hold a position
 
 
-# --------------------------------------------------------------------------------------------------- positions and
-# forces
+# ------------------------------------------------------------------------------------------------- positions and forces
 @device
 def _position(positions, atoms, at):
     a = np.int64(simd.load_scalar(atoms, at))
@@ -99,11 +98,20 @@ def image8(x, y, z, cell):
 
 @device
 def open_chunk(chunk, layout, buffer):
-    """First block, number of terms, and what to add to ``4 * atom`` for a place in the buffer, which is set to zero."""
+    """First block, numbers of terms and blocks, and what to add to ``4 * atom`` for a place in the buffer, which is set
+    to zero.
+    """
     start, n = 4 * layout[chunk, 4], layout[chunk, 3]
     for i in range(n):
         simd.store(buffer, start + 4 * i, simd.splat(0.0, 4))
-    return layout[chunk, 0], layout[chunk, 1], start - 4 * layout[chunk, 2]
+    return layout[chunk, 0], layout[chunk, 1], (layout[chunk, 1] + 7) // 8, start - 4 * layout[chunk, 2]
+
+
+@device
+def nothing8():
+    """Eight zeros, and the energy and the virial to begin with."""
+    zero = simd.splat(0.0, 8)
+    return zero, zero, (zero, zero, zero, zero, zero, zero)
 
 
 @device
@@ -189,11 +197,9 @@ def dot(ax, ay, az, bx, by, bz):
 @template
 def bond_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
     """`value(r, inv_r, r2, params, at, n_params)` -> u, u'/r of eight pairs, whose parameters begin at `params[at]`."""
-    first, terms, shift = open_chunk(chunk, layout, buffer)
+    first, terms, blocks, shift = open_chunk(chunk, layout, buffer)
     cell = open_box(box)
-    zero = simd.splat(0.0, 8)
-    energy, virial = zero, (zero, zero, zero, zero, zero, zero)
-    blocks = (terms + 7) // 8
+    zero, energy, virial = nothing8()
     for block in range(blocks):
         at = (first + block) * 16
         ax, ay, az = load8(positions, atoms, at)
@@ -214,17 +220,17 @@ def bond_loop(value, n_params, chunk, positions, box, flags, layout, atoms, para
 
 @template
 def angle_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
-    """`value(theta, cos_theta, sin_theta, params, at, n_params)` -> u, u' of eight angles between atoms 0, 1 (middle) and 2.
+    """`value(theta, cos_theta, sin_theta, params, at, n_params)` -> u, u' of eight angles between atoms 0, 1, 2.
+
+    Atom 1 is in the middle.
 
     The gradient of theta by atom 0 is a unit vector in the plane, perpendicular to a, over the length of a. It is
     formed from cross products, which keep their digits near 0 and pi; where all three atoms lie on a line it is taken
     as 0.
     """
-    first, terms, shift = open_chunk(chunk, layout, buffer)
+    first, terms, blocks, shift = open_chunk(chunk, layout, buffer)
     cell = open_box(box)
-    zero = simd.splat(0.0, 8)
-    energy, virial = zero, (zero, zero, zero, zero, zero, zero)
-    blocks = (terms + 7) // 8
+    zero, energy, virial = nothing8()
     for block in range(blocks):
         at = (first + block) * 24
         jx, jy, jz = load8(positions, atoms, at + 8)
@@ -311,11 +317,9 @@ def torsion_forces8(buffer, shift, atoms, at, du, arms, frame, virial):
 @template
 def torsion_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
     """`value(phi, cos_phi, sin_phi, params, at, n_params)` -> u, u' of eight torsions."""
-    first, terms, shift = open_chunk(chunk, layout, buffer)
+    first, terms, blocks, shift = open_chunk(chunk, layout, buffer)
     cell = open_box(box)
-    zero = simd.splat(0.0, 8)
-    energy, virial = zero, (zero, zero, zero, zero, zero, zero)
-    blocks = (terms + 7) // 8
+    zero, energy, virial = nothing8()
     for block in range(blocks):
         at = (first + block) * 32
         arms = arms8(positions, cell, atoms, at)
@@ -328,8 +332,7 @@ def torsion_loop(value, n_params, chunk, positions, box, flags, layout, atoms, p
     close_chunk(chunk, flags, rows, energy, virial)
 
 
-# ------------------------------------------------------------------------------------------------------ sum of the
-# chunks
+# ---------------------------------------------------------------------------------------------------- sum of the chunks
 @kernel(nogil=True)
 def add_buffers(chunk, starts, layout, buffer, forces):
     """Add to the forces of a range of atoms what the chunks of terms have left in their buffers, in the order of

@@ -20,7 +20,7 @@ from .errors import ConstraintError
 from .fingerprint import fingerprint_of
 from .potential import Potential, complete
 from .sealed import Sealed
-from .topology import Topology, as_indices, as_vectors
+from .topology import Topology, as_indices, as_vectors, check_indices
 from .virtual_sites.sites import VirtualSite
 from .virtual_sites.sites import check as check_sites
 from .virtual_sites.sites import plan as plan_sites
@@ -198,8 +198,7 @@ class System(Sealed):
         _check_masses(self, self.masses)
         pairs = self.constraints.pairs
         if len(pairs):
-            if pairs.min() < 0 or pairs.max() >= self.n:
-                raise ValueError(f"constraints: must name atoms 0 to {self.n - 1}, got {pairs.min()} to {pairs.max()}")
+            check_indices(pairs, self.n, "constraints: atoms")
             massless = self.masses[pairs] == 0
             if np.any(massless):
                 k = int(np.argmax(massless.any(1)))
@@ -335,8 +334,7 @@ class System(Sealed):
 
 def _pairs(pairs, n):
     pairs = as_indices(pairs, "system: exclusions").reshape(-1, 2)
-    if len(pairs) and (pairs.min() < 0 or pairs.max() >= n):
-        raise ValueError(f"system: exclusions must name atoms 0 to {n - 1}, got {pairs.min()} to {pairs.max()}")
+    check_indices(pairs, n, "system: atoms of exclusions")
     return np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
 
 

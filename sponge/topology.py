@@ -53,6 +53,12 @@ def as_indices(values: Any, where: str) -> np.ndarray:
     return np.ascontiguousarray(given, np.int32)
 
 
+def check_indices(values: np.ndarray, n: int, where: str, error: type[Exception] = ValueError) -> None:
+    """Raise an error, whose message begins with `where`, unless all indices are 0 to n - 1."""
+    if values.size and not 0 <= values.min() <= values.max() < n:
+        raise error(f"{where} must be 0 to {n - 1}, got {values.min()} to {values.max()}")
+
+
 @dataclass(frozen=True, eq=False)
 class Topology:
     """Atoms, their residues and chains, and the bonds between them; arrays in the order of the atoms.
@@ -98,10 +104,7 @@ class Topology:
             raise ValueError(f"topology: residue_names, residue_ids and chain_index must be of one length, got "
                              f"{residues}, "
                              f"{len(self.residue_ids)} and {len(self.chain_index)}")
-        if self.bonds.size and not (0 <= self.bonds.min() and self.bonds.max() < n):
-            raise ValueError(
-                f"topology: bonds must name atoms 0 to {n - 1}, got {self.bonds.min()} to {self.bonds.max()}"
-            )
+        check_indices(self.bonds, n, "topology: atoms of bonds")
 
     @classmethod
     def of_particles(cls, n: int, name: str = "X", element: int = 0, bonds=()) -> Topology:

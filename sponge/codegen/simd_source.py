@@ -140,8 +140,7 @@ class _Reader:
         return product
 
 
-# ------------------------------------------------------------------------------------------------- expressions ->
-# source
+# --------------------------------------------------------------------------------------------- expressions -> source
 class _Writer:
     """Lines of Python in which every needed power, product and node has a name."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from triskele.core.extend import Task
 
 from ..protocols import SystemLike
+from ..topology import check_indices
 from .energy_split_kernels import add_energies, clear, scale
 from .flags import ENERGY, N_FLAGS
 from .plan import Plan, add_forces, zero_forces
@@ -62,9 +63,7 @@ def solute_mask(system: SystemLike, solute: Any, where: str = "solute") -> np.nd
     else:
         mask = np.zeros(n, bool)
         if given.size:
-            low, high = int(given.min()), int(given.max())
-            if low < 0 or high >= n:
-                raise ValueError(f"{where}: atoms must be 0 to {n - 1}, got {low if low < 0 else high}")
+            check_indices(given, n, f"{where}: atoms")
             mask[given] = True
             if mask.sum() != len(given):
                 twice = int(np.argmax(np.bincount(given, minlength=n) > 1))

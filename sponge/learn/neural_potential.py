@@ -20,6 +20,7 @@ from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..potentials.at_values import Part, at_values
 from ..protocols import SystemLike
+from ..topology import check_indices
 from .network import Network, neighbor_rows
 
 if TYPE_CHECKING:
@@ -91,10 +92,8 @@ class NeuralPotential(Potential):
 
     def check(self, system: SystemLike) -> None:
         n = system.n if self.atoms is None else len(self.atoms)
-        if self.atoms is not None and n and not 0 <= self.atoms.min() <= self.atoms.max() < system.n:
-            raise ValueError(f"neural potential {self.name!r}: atoms must be 0 to {system.n - 1}, got "
-                             f"{self.atoms.min()} to "
-                             f"{self.atoms.max()}")
+        if self.atoms is not None:
+            check_indices(self.atoms, system.n, f"neural potential {self.name!r}: atoms")
         if n == 0:
             raise ValueError(f"neural potential {self.name!r}: there must be atoms, got none")
         who = np.arange(n) if self.atoms is None else self.atoms

@@ -126,8 +126,7 @@ def _polynomial(f, coefficients, powers):
     return w
 
 
-# ----------------------------------------------------------------------------------------------------------------
-# spread
+# --------------------------------------------------------------------------------------------------------------- spread
 @template
 def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh,
             scratch,
@@ -245,8 +244,7 @@ def spread_wide(chunk, positions, charges, geometry, values, sizes, slabs, order
             fractions, places, strays, n_strays)
 
 
-# ----------------------------------------------------------------------------------------------------------------
-# gather
+# --------------------------------------------------------------------------------------------------------------- gather
 @template
 def _gather(at_atom, points, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions,
             places,

@@ -78,16 +78,13 @@ class BiasPotential(Potential):
 
         return Evaluation(engine, self.cvs, f"bias {self.name!r}", energy, list(self.params.values())).plan()
 
-    def __reduce__(self):
+    def __getstate__(self):
         function = self.function if isinstance(self.function, _Harmonic) else Handle(self.function)
-        return _restore, (type(self), function, {key: value for key,
-                                                 value in self.__dict__.items() if key != "function"})
+        return self.__dict__ | {"function": function}
 
-
-def _restore(cls, function, state):
-    potential = object.__new__(cls)
-    potential.__dict__.update(state, function=function.get() if isinstance(function, Handle) else function)
-    return potential
+    def __setstate__(self, state):
+        function = state["function"]
+        self.__dict__.update(state, function=function.get() if isinstance(function, Handle) else function)
 
 
 def umbrella(cvs: Any, centre: Any, k: Any, *, name: str = "umbrella") -> BiasPotential:

@@ -20,16 +20,9 @@ from ..codegen.algebra import Algebra, Term
 from ..codegen.expressions import FUNCTIONS, canonical, parse
 from ..geometry import length
 from ..potential import Potential
-from .pair_terms import PairPotential, _truncated
-from .terms import (
-    ANGLE,
-    BOND,
-    TORSION,
-    TermPotential,
-    generated_kernel,
-    indices,
-    plan_terms,
-)
+from ..topology import check_indices
+from .pair_terms import PairPotential
+from .terms import ANGLE, BOND, TORSION, TermPotential, indices
 
 __all__ = ["ExpressionExternal", "ExpressionPair", "ExpressionTerm"]
 
@@ -88,16 +81,7 @@ class ExpressionTerm(TermPotential):
         """The kind of the terms: bonds, angles or torsions."""
         return _KINDS[self.of][0]
 
-    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
-        return np.sum(self.function(self.coordinates(positions, box), *[params[name] for name in self.names]))
-
-    def plan(self, engine):
-        columns = [self.params[name] for name in self.names] or [np.zeros(len(self.atoms))]
-        kernel = generated_kernel(self.function, self.kind)
-        return plan_terms(engine, kernel, self.atoms, np.stack(columns, axis=1), self.kind.chunk, images=self.images)
-
-    def __reduce__(self):
-        return _made, (type(self), self.__dict__)
+    __reduce__ = object.__reduce__  # unlike classes that a decorator makes, this one is found by its name
 
 
 class ExpressionPair(PairPotential):
@@ -130,24 +114,19 @@ class ExpressionPair(PairPotential):
         self.expression, self.names, self.arity = expression, tuple(values), tuple(
             (k, v.ndim) for k, v in tables.items()
         )
-        self._function, coefficients = _pair_function(expression, self.names, self.arity)
+        function, coefficients = _pair_function(expression, self.names, self.arity)
         known = pair_values(values)
         t = len(np.asarray(next(iter(values.values())))) if values else 1
         found = [np.array(np.broadcast_to(v, (t, t))) for v in coefficients(known, tables)]
         super().__init__(name="pair_expression", cutoff=cutoff, switch=switch, types=types,
-                         **{name: c for name, c in zip(self._function.names[1:], found)})
+                         **{name: c for name, c in zip(function.names[1:], found)})
 
     @property
     def function(self) -> Elementwise:  # type: ignore[override]
         """The energy of one pair, of the distance and the coefficients."""
-        return self._function
+        return _pair_function(self.expression, self.names, self.arity)[0]
 
-    def pair_function(self) -> Elementwise:
-        """The energy of one pair with the switch."""
-        return _truncated(self._function, self.cutoff, self.switch, self.shift)
-
-    def __reduce__(self):
-        return _made_pair, (type(self), {k: v for k, v in self.__dict__.items() if k != "_function"})
+    __reduce__ = object.__reduce__  # unlike classes that a decorator makes, this one is found by its name
 
 
 def pair_values(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -331,10 +310,7 @@ class ExpressionExternal(Potential):
 
     def check(self, system):
         where = f"{type(self).__name__} {self.name!r}"
-        if len(self.atoms) and not 0 <= self.atoms.min() <= self.atoms.max() < system.n:
-            raise ValueError(
-                f"{where}: atoms must be 0 to {system.n - 1}, got {self.atoms.min()} to {self.atoms.max()}"
-            )
+        check_indices(self.atoms, system.n, f"{where}: atoms")
         for name, values in self.params.items():
             check.finite(values, f"{where}: parameter {name}")
 
@@ -342,18 +318,6 @@ class ExpressionExternal(Potential):
 @lru_cache(64)
 def _external(expression: str, names: tuple[str, ...]) -> Any:
     return parse(expression, "external_expression", ("x", "y", "z", *names), {"periodicdistance": 6})
-
-
-def _made(cls: type, state: dict) -> Any:
-    potential: Any = object.__new__(cls)
-    potential.__dict__.update(state)
-    return potential
-
-
-def _made_pair(cls: type, state: dict) -> Any:
-    potential = _made(cls, state)
-    potential._function = _pair_function(potential.expression, potential.names, potential.arity)[0]
-    return potential
 
 
 def example():

@@ -16,6 +16,7 @@ from ..box import displacement, volume
 from ..codegen.handle import Handle
 from ..engine.plan import ROW, Plan, add_forces
 from ..potential import Potential
+from ..topology import check_indices
 
 __all__ = ["ASEPotential", "FunctionPotential"]
 
@@ -66,15 +67,11 @@ class FunctionPotential(Potential):
         more = {"box": box} if self._takes_box else {}
         return self.function(positions, **more, **params)
 
-    def __reduce__(self):
-        return _restore, (type(self), Handle(self.function),
-                          {k: v for k, v in self.__dict__.items() if k != "function"})
+    def __getstate__(self):
+        return self.__dict__ | {"function": Handle(self.function)}
 
-
-def _restore(cls, handle, state):
-    potential = object.__new__(cls)
-    potential.__dict__.update(state, function=handle.get())
-    return potential
+    def __setstate__(self, state):
+        self.__dict__.update(state, function=state["function"].get())
 
 
 class ASEPotential(Potential):
@@ -105,10 +102,7 @@ class ASEPotential(Potential):
             raise ValueError(f"ase potential: indices must name {len(atoms)} atoms, got {len(self.indices)}")
 
     def check(self, system):
-        if len(self.indices) and not 0 <= self.indices.min() <= self.indices.max() < system.n:
-            raise ValueError(f"ase potential {self.name!r}: indices must be 0 to {system.n - 1}, got "
-                             f"{self.indices.min()} to "
-                             f"{self.indices.max()}")
+        check_indices(self.indices, system.n, f"ase potential {self.name!r}: indices")
 
     def evaluate(self, positions: np.ndarray, box: np.ndarray | None) -> tuple[float, np.ndarray]:
         """Energy (kJ/mol) and forces (kJ/mol/nm, [m, 3]) of the calculator's atoms."""

@@ -19,7 +19,7 @@ from ..box import displacement, largest_cutoff
 from ..errors import BoxError
 from ..neighbors.pairs import find_pairs
 from ..potential import Potential
-from ..topology import as_indices
+from ..topology import as_indices, check_indices
 from .at_values import Part, at_values
 from .nonbonded.mixing import root
 from .terms import arguments, class_and_state, potential_class, present_function
@@ -98,9 +98,7 @@ class PairPotential(Potential):
                 raise ValueError(
                     f"{where}: parameter {name} of shape {values.shape} must be square, and types must be given"
                 )
-            if self.types.size and not 0 <= self.types.min() <= self.types.max() < len(values):
-                raise ValueError(f"{where}: types must be 0 to {len(values) - 1} for {name}, got {self.types.min()} to "
-                                 f"{self.types.max()}")
+            check_indices(self.types, len(values), f"{where}: types for {name}")
             if not np.allclose(values, values.T, rtol=1e-12, atol=0, equal_nan=True):
                 raise ValueError(f"{where}: the table {name} must be symmetric")
             return "table"

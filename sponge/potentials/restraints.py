@@ -13,7 +13,7 @@ from ..box import displacement, minimum_image
 from ..engine.flags import ENERGY
 from ..engine.plan import ROW, Plan
 from ..potential import Potential
-from ..topology import as_indices
+from ..topology import as_indices, check_indices
 from .terms import angle_potential, bond_potential, torsion_potential
 
 __all__ = ["PositionRestraint", "angle_restraint", "distance_restraint", "torsion_restraint"]
@@ -156,10 +156,7 @@ class PositionRestraint(Potential):
 
     def check(self, system):
         where = f"position_restraint {self.name!r}"
-        if len(self.atoms) and not 0 <= self.atoms.min() <= self.atoms.max() < system.n:
-            raise ValueError(
-                f"{where}: atoms must be 0 to {system.n - 1}, got {self.atoms.min()} to {self.atoms.max()}"
-            )
+        check_indices(self.atoms, system.n, f"{where}: atoms")
         for name, values in self.params.items():
             check.finite(values, f"{where}: parameter {name}")
         if np.any(self.params["width"] < 0):

@@ -28,8 +28,7 @@ from .term_kernels import LANES, add_buffers
 __all__ = ["TermPotential", "angle_potential", "bond_potential", "plan_terms", "torsion_potential"]
 
 
-# ---------------------------------------------------------------------------------------------------------- compiled
-# form
+# -------------------------------------------------------------------------------------------------------- compiled form
 class Kind(NamedTuple):
     """The properties in which bonds, angles and torsions differ."""
 
@@ -131,8 +130,7 @@ def plan_terms(engine: Any, kernel: Any, atoms: np.ndarray, params: np.ndarray, 
     return Plan(stages=[[task]], reduce=[reduce], rows=rows)
 
 
-# ---------------------------------------------------------------------------------------------------------- the
-# potential
+# -------------------------------------------------------------------------------------------------------- the potential
 class TermPotential(Potential):
     """A sum of terms of the same form over given atoms.
 

@@ -18,10 +18,13 @@ from .. import box as boxes
 from .. import units
 from ..analysis.mbar import Mbar, mbar
 from ..integrators.integrator import Integrator
+from ..run.checkpoint_file import nested
 from ..run.sampling_method import Sampling
 from ..run.simulation import Simulation
 from ..system import System
+from ..topology import check_indices
 from .replicas import Replicas, replica_seed
+from .reweighting import as_ladder
 
 __all__ = ["ReplicaExchange"]
 
@@ -111,8 +114,7 @@ class ReplicaExchange(Replicas):
 
         super().__init__(make, n, every=every, comm=comm)
 
-    # -- what has been recorded
-    # -------------------------------------------------------------------------------------------
+    # -- what has been recorded ----------------------------------------------------------------------------------------
 
     @property
     def steps(self) -> np.ndarray:
@@ -176,8 +178,7 @@ class ReplicaExchange(Replicas):
         frames, steps = np.asarray(frames), np.asarray(steps)
         if frames.ndim < 2 or frames.shape[0] != self.n or frames.shape[1:2] != steps.shape:
             raise ValueError(f"demux: frames must have shape [{self.n}, {steps.size}, ...], got {frames.shape}")
-        if steps.size and not 0 <= steps.min() <= steps.max() <= self.step:
-            raise ValueError(f"demux: steps must be 0 to {self.step}, got {steps.min()} to {steps.max()}")
+        check_indices(steps, self.step + 1, "demux: steps")
         walkers = np.concatenate([self.walkers, self._order[None]])
         at = walkers[np.searchsorted(self.steps, steps)]  # [m, n]
         return frames[np.argsort(at, axis=1).T, np.arange(len(steps))]
@@ -278,7 +279,7 @@ class ReplicaExchange(Replicas):
 
     def _arrays(self):
         return {"attempted": self.attempted, "accepted": self.accepted, "order": self._order,
-                **{f"log/{name}": np.array(values) for name, values in self._log.items()}}
+                **nested("log/", {name: np.array(values) for name, values in self._log.items()})}
 
     def _take(self, arrays):
         for name, kept in (("attempted", self.attempted), ("accepted", self.accepted), ("order", self._order)):
@@ -304,9 +305,7 @@ def _states(system, integrator, temperatures):
         if systems is None:
             raise ValueError(f"{where}: states must differ: give temperatures, or a system for each state")
         temperatures = np.full(len(systems), integrator.temperature)
-    temperatures = np.asarray(temperatures, np.float64)
-    if temperatures.ndim != 1 or not (np.isfinite(temperatures).all() and np.all(temperatures > 0)):
-        raise ValueError(f"{where}: temperatures must be positive numbers [n] in K, got {temperatures}")
+    temperatures = as_ladder(where, temperatures)
     if systems is not None and len(systems) != len(temperatures):
         raise ValueError(
             f"{where}: there must be one system for each temperature, got {len(systems)} and {len(temperatures)}"

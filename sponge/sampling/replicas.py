@@ -359,8 +359,7 @@ class Replicas(Fixed):
                 f"checkpoint {path!r}: does not hold the state of these replicas: {type(error).__name__} {error}"
             ) from error
 
-    # -- threads, ranks and failures
-    # --------------------------------------------------------------------------------------
+    # -- threads, ranks and failures -----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _workers(self) -> Iterator[ThreadPoolExecutor]:

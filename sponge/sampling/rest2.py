@@ -8,6 +8,7 @@ import numpy as np
 
 from triskele.core.extend import check
 
+from ..engine.energy_split import solute_mask
 from ..potential import Potential
 from ..potentials.cmap import CMAP
 from ..potentials.gb.gb import GB
@@ -72,7 +73,7 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     >>> round(hot.energy() / system.energy(), 6)  # sqrt(3/4)
     0.866025
     """
-    inside = _solute(system, solute)
+    inside = solute_mask(system, solute, "rest2: solute")
     for name, value in (("temperature", temperature), ("reference", reference)):
         check.positive(value, f"rest2: {name}", "K")
     factor = reference / temperature
@@ -82,22 +83,6 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
         _scale(potential, inside, factor, root)
         potential._reshaped()
     return scaled
-
-
-def _solute(system, solute):
-    solute = np.asarray(solute)
-    if solute.dtype == bool:
-        if solute.shape != (system.n,):
-            raise ValueError(f"rest2: solute as booleans must have shape {(system.n,)}, got {solute.shape}")
-        inside = solute.copy()
-    else:
-        if solute.size and (solute.dtype.kind not in "iu" or solute.min() < 0 or solute.max() >= system.n):
-            raise ValueError(f"rest2: solute must name atoms 0 to {system.n - 1}, got {solute.min()} to {solute.max()}")
-        inside = np.zeros(system.n, bool)
-        inside[solute.astype(np.int64)] = True
-    if not inside.any():
-        raise ValueError("rest2: the solute must have at least one atom, got none")
-    return inside
 
 
 def _scale(potential: Potential, inside: np.ndarray, factor: float, root: float) -> None:

@@ -125,7 +125,7 @@ def test_molecules_are_joined_by_bonds():
 
 
 @pytest.mark.parametrize("change, message", [
-    (dict(bonds=[[0, 9]]), "bonds must name atoms 0 to 1"), (dict(elements=[1]), "of one length"),
+    (dict(bonds=[[0, 9]]), "atoms of bonds must be 0 to 1"), (dict(elements=[1]), "of one length"),
     (dict(residue_ids=["1"]), "of one length"),
 ])
 def test_topologies_that_do_not_fit_together(change, message):

@@ -341,8 +341,8 @@ class TestErrors:
     @pytest.mark.parametrize("solute, error, match", [
         ([], ValueError, "at least one atom"),
         (np.zeros(73, bool), ValueError, "at least one atom"),
-        ([0, 73], ValueError, "atoms must be 0 to 72, got 73"),
-        ([-1], ValueError, "atoms must be 0 to 72, got -1"),
+        ([0, 73], ValueError, "atoms must be 0 to 72, got 0 to 73"),
+        ([-1], ValueError, "atoms must be 0 to 72, got -1 to -1"),
         ([1, 4, 1], ValueError, "got 1 twice"),
         ([True, False], ValueError, "one boolean for each of 73 atoms, got 2"),
         ([0.5], TypeError, "atom indices"),

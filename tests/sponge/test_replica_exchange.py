@@ -312,8 +312,8 @@ def test_solute_tempering_gives_the_same_numbers_on_any_number_of_threads(peptid
 
 
 def test_a_solute_that_is_none_is_refused(peptide):
-    for solute, message in (([], "at least one atom"), ([0, 9999], "must name atoms 0 to"),
-                            (np.zeros(5, bool), "must have shape")):
+    for solute, message in (([], "at least one atom"), ([0, 9999], "atoms must be 0 to"),
+                            (np.zeros(5, bool), "one boolean for each")):
         with pytest.raises(ValueError, match=message):
             sponge.rest2(peptide, solute, 400.0, 300.0)
     with pytest.raises(ValueError, match="temperature must be a positive number"):

@@ -342,7 +342,7 @@ def test_bad_options(options, message):
     ({"temperature": 700.0}, "the ladder must contain the temperature of 700.0 K"),
     ({"solute": []}, "must have at least one atom"),
     ({"solute": "ALA"}, "must be a sequence of atom indices, or a mask of 10 booleans"),
-    ({"solute": [0, 10]}, "atoms must be 0 to 9, got 10"),
+    ({"solute": [0, 10]}, "atoms must be 0 to 9, got 0 to 10"),
     ({"terms": ["torsion"]}, "must name potentials of the system, got 'torsion'"),
 ])
 def test_options_that_do_not_fit_the_system(options, message):

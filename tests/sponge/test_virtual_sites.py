@@ -178,7 +178,7 @@ def test_bad_definitions(make, message):
     "masses, sites, message",
     [
         ([1, 1, 1], [(2, (0, 1))], "virtual site atom 2 .*: mass must be 0, got 1"),
-        ([1, 1, 0], [(2, (0, 5))], "must name atoms 0 to 2, got 0 to 5"),
+        ([1, 1, 0], [(2, (0, 5))], "atoms must be 0 to 2, got 0 to 5"),
         ([1, 1, 0], [(2, (0, 1)), (2, (1, 0))], "must be placed by one rule, got 2"),
         ([1, 1, 0, 0], [(2, (0, 1)), (3, (0, 2))], "atom 2 .*: must not be the parent of another site"),
     ],

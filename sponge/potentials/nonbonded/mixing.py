@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...topology import as_indices
+from ...topology import as_indices, check_indices
 
 __all__ = ["RULES", "LJTable", "root"]
 
@@ -43,8 +43,7 @@ class LJTable:
             raise ValueError(f"LJTable: types must have shape [n], got {types.shape}")
         if a.ndim != 2 or a.shape[0] != a.shape[1] or b.shape != a.shape:
             raise ValueError(f"LJTable: a and b must be square and of one size, got {a.shape} and {b.shape}")
-        if types.size and (types.min() < 0 or types.max() >= len(a)):
-            raise ValueError(f"LJTable: types must be 0 to {len(a) - 1}, got {types.min()} to {types.max()}")
+        check_indices(types, len(a), "LJTable: types")
         for name, x in (("a", a), ("b", b)):
             if not np.all(np.isfinite(x)) or not np.allclose(x, x.T, rtol=1e-12, atol=0):
                 raise ValueError(f"LJTable: {name} must be finite and symmetric")

@@ -202,9 +202,8 @@ class System(Sealed):
             massless = self.masses[pairs] == 0
             if np.any(massless):
                 k = int(np.argmax(massless.any(1)))
-                raise ConstraintError(f"constraints: atoms must have mass, got 0 for "
-                                      f"{self.topology.describe(pairs[k][np.argmax(massless[k])])} "
-                                      f"in constraint {k}")
+                raise ConstraintError("constraints: atoms must have mass, got 0 for "
+                                      f"{self.topology.describe(pairs[k][np.argmax(massless[k])])} in constraint {k}")
         check_sites(self)
         for name in ("positions", "velocities"):
             if getattr(self, name) is not None:
@@ -328,8 +327,7 @@ class System(Sealed):
     def __repr__(self):
         box = "not periodic" if self.box is None else "box " + " x ".join(f"{x:.3f}" for x in np.diag(self.box)) + " nm"
         return (f"<System: {self.n} atoms, {len(self.topology.residue_names)} residues, {len(self.constraints)} "
-                f"constraints, {box}; "
-                f"{', '.join(p.name for p in self.potentials) or 'no potentials'}>")
+                f"constraints, {box}; {', '.join(p.name for p in self.potentials) or 'no potentials'}>")
 
 
 def _pairs(pairs, n):

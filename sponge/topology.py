@@ -101,9 +101,8 @@ class Topology:
             raise ValueError(f"topology: names, elements and residue_index must be of one length, got {n}, "
                              f"{len(self.elements)} and {len(self.residue_index)}")
         if len(self.residue_ids) != residues or len(self.chain_index) != residues:
-            raise ValueError(f"topology: residue_names, residue_ids and chain_index must be of one length, got "
-                             f"{residues}, "
-                             f"{len(self.residue_ids)} and {len(self.chain_index)}")
+            raise ValueError("topology: residue_names, residue_ids and chain_index must be of one length, got "
+                             f"{residues}, {len(self.residue_ids)} and {len(self.chain_index)}")
         check_indices(self.bonds, n, "topology: atoms of bonds")
 
     @classmethod

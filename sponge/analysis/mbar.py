@@ -223,8 +223,7 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
     if np.any(counts[some] < _LEAST) or not some.any():
         bad = int(np.argmax(some & (counts < _LEAST)))
         raise ValueError(f"mbar: there must be at least {_LEAST} independent samples of each state that was sampled, "
-                         f"got {counts[bad]} of "
-                         f"state {bad} (a longer run)")
+                         f"got {counts[bad]} of state {bad} (a longer run)")
     f = _by_pymbar(reduced, counts) if solver == "pymbar" else free_energies_of_states(reduced[some], counts[some])
     log_d = log_sum((np.log(counts[some]) + f)[:, None] - reduced[some])
     everyone = -log_sum((-reduced - log_d).T)

@@ -106,12 +106,10 @@ class Evaluation:
                 )
             hint = f": it does not exist {variable.undefined}" if variable.undefined else ""
             raise VariableError(f"{self.where}: {variable.name} must have a gradient, got value {self.values[c]:g} and "
-                                f"a gradient that "
-                                f"is not finite {self.at_step()}{hint} ({atoms})")
+                                f"a gradient that is not finite {self.at_step()}{hint} ({atoms})")
         at = ", ".join(f"{v.name} = {s:g}" for v, s in zip(self.cvs, self.values))
         raise VariableError(f"{self.where}: the bias and its slopes must be finite, got {self.bias} and "
-                            f"{self.slopes.tolist()} "
-                            f"{self.at_step()}, where {at}")
+                            f"{self.slopes.tolist()} {self.at_step()}, where {at}")
 
 
 def _function(cvs: list[CollectiveVariable], periodic: bool, energy: Callable | None, name: str) -> Callable:

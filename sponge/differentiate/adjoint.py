@@ -178,10 +178,9 @@ class _Call:
                 v = self.contraction.forward(v, stack, used, k) + self._noise(k, key, x)
             x = x + np.rint(s.half * v)
             if not max(np.abs(x).max(), np.abs(v).max()) < _LARGEST:
-                raise BrokenSimulationError(f"trajectory: positions and velocities must stay finite and below "
-                                            f"{_LARGEST * _QUANTUM:g} nm and nm/ps, "
-                                            f"but do not after step {k + 1} (a shorter time step, or starting "
-                                            f"positions that are less strained)")
+                raise BrokenSimulationError("trajectory: positions and velocities must stay finite and below "
+                                            f"{_LARGEST * _QUANTUM:g} nm and nm/ps, but do not after step {k + 1} (a "
+                                            "shorter time step, or starting positions that are less strained)")
             if self.see and (k + 1) % s.every == 0:
                 seen = self.see(x * _QUANTUM, leaves)
                 if records is None:

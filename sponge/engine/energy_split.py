@@ -138,8 +138,7 @@ class EnergySplit:
                  reciprocal: bool = False):
         self.engine, self.solute = engine, np.asarray(solute, bool)
         if self.solute.shape != (engine.n,) or not self.solute.any():
-            raise ValueError(f"energy split: solute must be a mask of {engine.n} atoms with at least one True, "
-                             f"got "
+            raise ValueError(f"energy split: solute must be a mask of {engine.n} atoms with at least one True, got "
                              f"{self.solute.sum()} of {self.solute.shape}")
         self.whole, self.everything = bool(self.solute.all()), terms == "all"
         if self.everything and not self.whole:
@@ -163,8 +162,7 @@ class EnergySplit:
                 return potential.plan(self.engine)
             if not self.whole:
                 raise ValueError(f"energy split: {potential.name} computes all pairs without cut-off, which can be "
-                                 f"split only with "
-                                 "all atoms in the solute (give it a cut-off)")
+                                 "split only with all atoms in the solute (give it a cut-off)")
             return self._as_solute(potential)
         if not self.everything and potential.name not in self.terms:
             return potential.plan(self.engine)

@@ -138,8 +138,7 @@ class Engine:
         """
         if names is not None and self.split is not None:
             raise ValueError("engine: with a sampling method that splits the energy, forces must be computed all at "
-                             "once "
-                             "(not RESPA)")
+                             "once (not RESPA)")
         chosen = self.plans if names is None else {name: self.plans[name] for name in names}
         plans = list(chosen.values())
         place: list[Task] = []

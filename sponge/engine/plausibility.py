@@ -100,9 +100,8 @@ def check_units(system: SystemLike, positions: np.ndarray, box: np.ndarray | Non
             k = int(np.argmin(np.abs(apart / lengths - ratio)))
             i, j = (system.topology.describe(a) for a in pairs[k])
             warnings.warn(UnitsWarning(f"{where}: positions look like angstrom: bonds are {ratio:.3g} times as long as "
-                                       f"their references, "
-                                       f"{i} and {j} are {apart[k]:.3g} nm apart instead of {lengths[k]:.3g} nm "
-                                       f"(lengths are in nm)"),
+                                       f"their references, {i} and {j} are {apart[k]:.3g} nm apart instead of "
+                                       f"{lengths[k]:.3g} nm (lengths are in nm)"),
                           stacklevel=4)
             return
     if box is not None and len(positions) > 1:

@@ -297,11 +297,10 @@ def _gb(mm: Any, system: System, potential: GB) -> Any:
     force.addComputedValue(
         "I",
         (
-            f"select(step(r + s - rho), 0.5*(1/L - 1/U + 0.25*(r - s^2/r)*(1/U^2 - 1/L^2) + 0.5*log(L/U)/r) + "
-            f"select(step(s - r - rho), "
-            f"1/rho - 1/L, 0), 0){neck}; {'x2 = ((r - d0(kind1, kind2))/0.1)^2; ' if c.neck else ''}L = max(rho, D); U "
-            f"= r + s; D = abs(r - s); "
-            f"s = scale2*(radius2 - {c.offset!r}); rho = radius1 - {c.offset!r}"
+            "select(step(r + s - rho), 0.5*(1/L - 1/U + 0.25*(r - s^2/r)*(1/U^2 - 1/L^2) + 0.5*log(L/U)/r) + "
+            f"select(step(s - r - rho), 1/rho - 1/L, 0), 0){neck}; "
+            f"{'x2 = ((r - d0(kind1, kind2))/0.1)^2; ' if c.neck else ''}L = max(rho, D); U = r + s; D = abs(r - s); s "
+            f"= scale2*(radius2 - {c.offset!r}); rho = radius1 - {c.offset!r}"
         ),
         force.ParticlePairNoExclusions,
     )

@@ -84,9 +84,8 @@ class Problem:
             at += t.value.size
         rest = np.concatenate([jacobian, *[g.jacobian for g in self.given if g.jacobian is not None]])
         if np.any(idle := ~np.any(np.abs(rest) > _NOTHING, axis=0)):
-            raise ValueError(f"fit: every parameter must have an effect on the targets, but number "
-                             f"{int(np.argmax(idle))} of "
-                             f"{', '.join(self.parameters.start)} has none")
+            raise ValueError("fit: every parameter must have an effect on the targets, but number "
+                             f"{int(np.argmax(idle))} of {', '.join(self.parameters.start)} has none")
 
 
 def _with_params(f, parameters):

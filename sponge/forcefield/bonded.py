@@ -52,8 +52,7 @@ def find_terms(
         raise MissingParameterError(
             f"create_system: the force field must have parameters for every {what}, got none for "
             f"{' - '.join(topology.describe(a) for a in first)} of types {types}{others} (add <{what.capitalize()} "
-            f"{pattern} ... /> in a file "
-            "of your own; with k=0 if nothing is meant to act)"
+            f"{pattern} ... /> in a file of your own; with k=0 if nothing is meant to act)"
         )
     return out
 

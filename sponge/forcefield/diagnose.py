@@ -143,8 +143,7 @@ def _hint(graph, nearest, forcefield):
     if not difference and int(graph.external.sum()) < int(nearest.external.sum()):
         return (
             "the chain ends or has a gap here, or the partner is beyond 0.25 nm: fill the gap, or end the chain with "
-            "OXT, as "
-            "sponge.build.add_hydrogens(..., missing_atoms=True) does, or with a cap"
+            "OXT, as sponge.build.add_hydrogens(..., missing_atoms=True) does, or with a cap"
         )
     if not difference and int(graph.external.sum()) > int(nearest.external.sum()):
         return "it is bound to more residues than the force field knows: see CONECT records and disulfides"

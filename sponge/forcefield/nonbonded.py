@@ -40,23 +40,20 @@ def _values(field, template, k, kind):
         entry = _entry(section, kind)
         if lj is not None and section is field.nonbonded and entry and entry.get("epsilon"):
             raise MissingParameterError(
-                f"create_system: the NonbondedForce must have no Lennard-Jones interaction next to a "
-                f"LennardJonesForce, got "
-                f"epsilon={entry['epsilon']} for type {kind.name!r}"
+                "create_system: the NonbondedForce must have no Lennard-Jones interaction next to a LennardJonesForce, "
+                f"got epsilon={entry['epsilon']} for type {kind.name!r}"
             )
         if entry is None:
             raise MissingParameterError(
                 f"create_system: every atom type must have non-bonded parameters, got none for type {kind.name!r} "
-                f"(class "
-                f"{kind.cls!r}; atom {template.names[k]} of residue template {template.name})"
+                f"(class {kind.cls!r}; atom {template.names[k]} of residue template {template.name})"
             )
         for name in names:
             text = entry.get(name, template.attributes[k].get(name))
             if text is None:
                 raise MissingParameterError(
                     f"create_system: {name} must be given by the type or the residue, got none for atom "
-                    f"{template.names[k]} of "
-                    f"residue template {template.name}"
+                    f"{template.names[k]} of residue template {template.name}"
                 )
             values[name] = float(text)
         if "sigma" in names:

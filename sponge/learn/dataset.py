@@ -81,8 +81,7 @@ class Dataset:
                 if not np.all(np.isfinite(array)):
                     atom = int(np.argmin(np.isfinite(array).all(1)))
                     raise ValueError(f"dataset: frame {k}: {name} must be finite, got {array[atom].tolist()} for atom "
-                                     f"{atom} "
-                                     f"({SYMBOLS[self.elements[k][atom]]})")
+                                     f"{atom} ({SYMBOLS[self.elements[k][atom]]})")
             check.finite(self.energies[k], f"dataset: frame {k}: the energy")
 
     def __len__(self) -> int:

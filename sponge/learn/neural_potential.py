@@ -78,9 +78,8 @@ class NeuralPotential(Potential):
         self.params = {key: np.array(w, np.float64) for key, w in named_weights(network)}
         for key, value in dict(params or {}).items():
             if key not in self.params or np.shape(value) != np.shape(self.params[key]):
-                raise ValueError(f"neural potential: params must be named and shaped as the network's weights, got "
-                                 f"{key!r} "
-                                 f"{np.shape(value)}")
+                raise ValueError("neural potential: params must be named and shaped as the network's weights, got "
+                                 f"{key!r} {np.shape(value)}")
             self.params[key] = np.array(value, np.float64)
         self.atoms = None if atoms is None else np.array(atoms, np.int64)
         if self.atoms is not None and (self.atoms.ndim != 1 or len(np.unique(self.atoms)) != len(self.atoms)):
@@ -106,8 +105,7 @@ class NeuralPotential(Potential):
         self._species = self.network.species(elements, f"neural potential {self.name!r}", names)
         if system.box is not None and 2 * self.network.cutoff > float(np.min(np.diag(system.box))):
             raise BoxError(f"neural potential {self.name!r}: the box must be at least twice the cut-off of "
-                           f"{self.network.cutoff} nm "
-                           f"wide, got {np.diag(system.box).tolist()} nm")
+                           f"{self.network.cutoff} nm wide, got {np.diag(system.box).tolist()} nm")
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         leaves = [*params.values(), positions, *([] if box is None else [box])]

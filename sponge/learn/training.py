@@ -231,8 +231,7 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
             total += float(loss)
             if not np.isfinite(total):
                 raise FloatingPointError(f"train: the loss must stay finite, got {float(loss)} in epoch {epoch + 1} (a "
-                                         f"lower rate, or "
-                                         "broken data)")
+                                         "lower rate, or broken data)")
         sums = np.sum([np.array(judge(now.network, d)[1]) for d in held_out()], axis=0)
         energy, force = np.sqrt(sums[0] / sums[1]), np.sqrt(sums[2] / sums[3])
         history.loss.append(total / len(batches))

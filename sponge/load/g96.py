@@ -75,8 +75,7 @@ def _columns(path: str | Path, number: int, line: str, first: int) -> list[float
     if not np.all(np.isfinite(values)):
         raise FileFormatError(
             f"{path}, line {number}: must hold three numbers in columns of {_WIDTH} characters from column {first + 1} "
-            f"on, "
-            f"got {line[first:]!r}"
+            f"on, got {line[first:]!r}"
         )
     return values
 

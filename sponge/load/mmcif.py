@@ -136,8 +136,7 @@ def _records(model, where):
             k = int(np.argmax(bad))
             raise FileFormatError(
                 f"{where}: every atom must have {what}, got another for atom {columns[9][k]} ({columns[2][k]} "
-                f"{columns[3][k]} "
-                f"{columns[0][k]})"
+                f"{columns[3][k]} {columns[0][k]})"
             )
     return AtomRecords(
         names=np.array(columns[0]),

@@ -42,8 +42,7 @@ def read_generalized_born(terms: OpenMMTerms, force: ET.Element, where: str) -> 
     if not {"charge", "or", "sr"} <= set(names) or set(values) != set(names) or children(force, "Exclusions"):
         raise FileFormatError(
             f"{where}: must be an implicit solvent with parameters charge, or, sr, no global parameters and no "
-            f"exclusions, "
-            f"got {', '.join(values)}"
+            f"exclusions, got {', '.join(values)}"
         )
     computed = {c.attrib["name"]: (c.attrib["expression"], c.attrib["type"]) for c in children(force, "ComputedValues")}
     if {k: v[1] for k, v in computed.items()} != {"I": "2", "B": "0"}:

@@ -120,8 +120,7 @@ class OpenMMTerms(Terms):
         if system.box is not None and self._not_in_a_box:
             raise FileFormatError(
                 f"{self._not_in_a_box[0]}: a cut-off without periodicity (CutoffNonPeriodic) is not supported in a "
-                f"system with "
-                "periodic forces"
+                "system with periodic forces"
             )
         alone = self._with_charges()
         super().add_to(system)

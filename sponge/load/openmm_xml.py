@@ -222,8 +222,7 @@ def _warn_of_broken_molecules(path: str | Path, system: System) -> None:
                 i, j = p.atoms[int(np.argmax(lengths))]
                 warnings.warn(
                     f"{path}: bonded atoms {i} and {j} are {lengths.max():.3g} nm apart, and bonds of the file take no "
-                    f"nearest "
-                    "images (are molecules of the positions broken at the faces of the box?)",
+                    "nearest images (are molecules of the positions broken at the faces of the box?)",
                     stacklevel=4,
                 )
 
@@ -346,8 +345,7 @@ def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
             i = int(np.argmax(np.any(values[:, 1:] < 0, axis=1) | ~np.all(np.isfinite(values), axis=1)))
             raise FileFormatError(
                 f"{where}: sigma and epsilon must be >= 0 and all parameters finite, got q={values[i, 0]}, "
-                f"sig={values[i, 1]}, "
-                f"eps={values[i, 2]} of {what} {i}"
+                f"sig={values[i, 1]}, eps={values[i, 2]} of {what} {i}"
             )
     terms.exclude(where, e[:, :2])
     terms.exceptions(e[:, :2], e[:, 2], e[:, 3], e[:, 4])

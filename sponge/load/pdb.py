@@ -235,8 +235,7 @@ def _elements(symbols, padded, residue_names, rows, where):
         if found[key] is None:
             raise FileFormatError(
                 f"{where}, line {rows[i] + 1}: the element must be known, got {key[0] or 'none'} for atom "
-                f"{key[1].strip()} of "
-                f"{key[2]} (columns 77 and 78)"
+                f"{key[1].strip()} of {key[2]} (columns 77 and 78)"
             )
         out[i] = found[key]
     return out

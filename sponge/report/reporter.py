@@ -134,8 +134,7 @@ class FileReporter(Reporter):
             if known is None or not os.path.exists(self.path):
                 if sim.resumed_from is not None and os.path.exists(self.path):
                     raise ReporterError(f"{self._name}: exists, but was not being written when {sim.resumed_from!r} "
-                                        f"was saved "
-                                        "(move it away, or choose another path)")
+                                        "was saved (move it away, or choose another path)")
                 self._file = open(self.path, "w+b", buffering=0)  # noqa: SIM115
                 self._end = 0
                 self._append(self.header(sim))

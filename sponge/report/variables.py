@@ -103,8 +103,7 @@ class Variables(Reporter):
             where = f", which it is not {variable.undefined}" if variable.undefined else ""
             atoms = ", ".join(sim.system.topology.describe(a) for a in variable.atoms[:4])
             raise VariableError(f"Variables: {name!r} must be defined{where}, got "
-                                f"{row[list(self.variables).index(name)]} "
-                                f"at step {step} (atoms: {atoms})")
+                                f"{row[list(self.variables).index(name)]} at step {step} (atoms: {atoms})")
         self._steps.append(step)
         self._rows.append(row)
         if self._table is not None:

@@ -47,8 +47,7 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
     with open(path, "rb") as file:
         if file.read(len(_OLD)) == _OLD:
             raise CheckpointError(f"{_KIND} {os.fspath(path)!r}: must be written by this release, got a file of "
-                                  f"release "
-                                  f"0.5 or older (finish the run with that release)")
+                                  "release 0.5 or older (finish the run with that release)")
     meta, arrays = archive.read(path, _KIND, (_VERSION,), CheckpointError)
     if not isinstance(meta, dict):
         raise CheckpointError(f"{_KIND} {os.fspath(path)!r}: the description must be a dictionary, got {meta!r:.80}")

@@ -48,9 +48,8 @@ class MadeFrom:
         found += [f"system.{name} (set sim.{name} to move the simulation)" for name in sorted(self._starts)
                   if self._moved(name)]
         if found:
-            raise StaleSimulationError(f"Simulation: the system and all settings must stay what the simulation was "
-                                       f"made from, but these differ: "
-                                       f"{', '.join(found)} ({ADVICE})")
+            raise StaleSimulationError("Simulation: the system and all settings must stay what the simulation was made "
+                                       f"from, but these differ: {', '.join(found)} ({ADVICE})")
 
     def _moved(self, name):
         """Return True if a starting value is another one, and not the simulation's present one, which may be put into

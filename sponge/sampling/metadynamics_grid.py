@@ -43,8 +43,7 @@ def intervals_of(where: str, cvs: list[CollectiveVariable], sigma: list[float],
                              f"{variable.period}, got {(low, high)}")
         if width > 0.5 * (high - low):
             raise ValueError(f"{where}: sigma must be at most half of the range of {variable.name}, {low:.3g} to "
-                             f"{high:.3g}, got {width:g} "
-                             "(angles are in radians, lengths in nm)")
+                             f"{high:.3g}, got {width:g} (angles are in radians, lengths in nm)")
         n = entry[2] if len(entry) == 3 else math.ceil((high - low) / width * _NODES_PER_SIGMA[d - 1])
         check.integer(n, f"{where}: intervals of the grid of {variable.name}", 2)
         if (high - low) / n > 0.5 * width * (1 + 1e-12):

@@ -203,8 +203,7 @@ class ReplicaExchange(Replicas):
         """
         if self._cross:
             raise ValueError("ReplicaExchange.mbar: states must differ by their temperature only (give analysis.mbar "
-                             "the energies of all "
-                             "states in all configurations)")
+                             "the energies of all states in all configurations)")
         h = (self.energies + self._pressure * self.volumes).T[:, discard:]
         return mbar(h / (units.GAS_CONSTANT * self.temperatures[:, None, None]))
 

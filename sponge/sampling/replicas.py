@@ -103,8 +103,7 @@ class Replicas(Fixed):
         """The simulation of replica `k`, which must be one of this process."""
         if k not in self._simulations:
             raise IndexError(f"{type(self).__name__}: replica {k} must be one of {self.own.start} to "
-                             f"{self.own.stop - 1}, "
-                             "those of this process (each(...) reaches all)")
+                             f"{self.own.stop - 1}, those of this process (each(...) reaches all)")
         return self._simulations[k]
 
     def __len__(self) -> int:

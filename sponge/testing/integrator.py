@@ -238,5 +238,4 @@ def _check_conserved(name, make, timestep):
         spreads.append(np.std(energies))
     if np.isfinite(spreads[0]) and not spreads[1] < 0.3 * spreads[0] + 1e-9 * abs(np.mean(energies)):
         raise AssertionError(f"{name}: the conserved quantity must spread less with a smaller step, got "
-                             f"{spreads[0]:.3g} kJ/mol at "
-                             f"{timestep} ps and {spreads[1]:.3g} at a quarter of it")
+                             f"{spreads[0]:.3g} kJ/mol at {timestep} ps and {spreads[1]:.3g} at a quarter of it")

@@ -95,8 +95,7 @@ class _Checker:
         if not worst <= (rtol or self.rtol) * scale:
             at = np.unravel_index(np.argmax(np.abs(found - expected)), found.shape) if found.shape else ()
             raise AssertionError(f"{self.potential.name}: {what}: off by {worst:.3g} (of {scale:.3g}) at "
-                                 f"{tuple(map(int, at))}: "
-                                 f"got {found[at]!r}, expected {expected[at]!r}")
+                                 f"{tuple(map(int, at))}: got {found[at]!r}, expected {expected[at]!r}")
 
     # Energies may be small differences of large terms: they are compared on the scale of what a displacement of 0.01 nm
     # does.

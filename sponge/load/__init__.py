@@ -14,7 +14,10 @@ from ..errors import FileFormatError
 from .door import documented
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..system import System
+    from .structure import Structure
 
 __all__ = ["load"]
 
@@ -47,7 +50,7 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> System:
     **options
         constraints, rigid_water, hydrogen_mass, implicit_solvent, method, cutoff, switch, tolerance, ...: see
         `load.amber.load_amber`, `load.gromacs.load_gromacs`, `load.charmm.load_charmm` and `forcefield.create_system`.
-        An OpenMM System has its own and takes none.
+        A structure also takes the `model` and `altloc` of `read_pdb`. An OpenMM System has its own and takes none.
 
     Returns
     -------
@@ -94,15 +97,8 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> System:
             f"load: {paths[0]} has no parameters: forcefield is needed (for example ['amber14/protein.ff14SB', "
             f"'amber14/tip3p'])"
         )
-    if kinds[0] == "PDB":
-        from .pdb import load_pdb
-
-        with documented(*paths, options=bool(options)):
-            return load_pdb(paths[0], forcefield, **options)
-    from .mmcif import load_mmcif
-
     with documented(*paths, options=bool(options)):
-        return load_mmcif(paths[0], forcefield, **options)
+        return _structure(paths[0], kinds[0], forcefield, **options)
 
 
 def _kind(path: Path) -> str:
@@ -162,15 +158,30 @@ def _coordinates(by_kind: dict[str, list[Path]], used: str) -> dict[str, Any]:
             from .charmm_crd import read_crd
 
             return read_crd(path) | {"topology": None}
-        case "PDB":
-            from .pdb import read_pdb
-
-            structure = read_pdb(path)
-        case _:
-            from .mmcif import read_mmcif
-
-            structure = read_mmcif(path)
+        case kind:
+            structure = _reader(kind)(path)
     return {"positions": structure.positions, "velocities": None, "box": structure.box, "topology": structure.topology}
+
+
+def _reader(kind: str) -> Callable[..., Structure]:
+    """The function that reads a structure."""
+    if kind == "PDB":
+        from .pdb import read_pdb
+
+        return read_pdb
+    from .mmcif import read_mmcif
+
+    return read_mmcif
+
+
+def _structure(path: Path, kind: str, forcefield: Any, *, model: int | None = None, altloc: str = "highest",
+               **options: Any) -> System:
+    """A system from a structure and a force field, whose templates tell the bonds of residues that are not standard."""
+    from ..forcefield import as_forcefield, create_system
+
+    field = as_forcefield(forcefield)
+    structure = _reader(kind)(path, model=model, altloc=altloc, components=field.components())
+    return create_system(structure.topology, structure.positions, structure.box, field, **options)
 
 
 def _amber(by_kind, **options):

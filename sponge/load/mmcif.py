@@ -1,9 +1,9 @@
-"""mmCIF files, through gemmi: `read_mmcif` and `load_mmcif`."""
+"""mmCIF files, through gemmi: `read_mmcif`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,24 +15,9 @@ from .pdb import element_of
 from .structure import AtomRecords, Structure, assemble
 
 if TYPE_CHECKING:
-    from ..system import System
+    pass
 
-__all__ = ["load_mmcif", "read_mmcif"]
-
-
-def load_mmcif(path: str | Path, forcefield: Any, *, model: int | None = None, altloc: str = "highest",
-               **options: Any) -> System:
-    """A system from an mmCIF file and a force field; arguments as for `pdb.load_pdb`.
-
-    Returns
-    -------
-    System
-    """
-    from ..forcefield import as_forcefield, create_system
-
-    field = as_forcefield(forcefield)
-    structure = read_mmcif(path, model=model, altloc=altloc, components=field.components())
-    return create_system(structure.topology, structure.positions, structure.box, field, **options)
+__all__ = ["read_mmcif"]
 
 
 def read_mmcif(

@@ -1,4 +1,4 @@
-"""PDB files: `read_pdb`, `write_pdb`, and `load_pdb` for a ready system.
+"""PDB files: `read_pdb` and `write_pdb`.
 
 Source of the format: Protein Data Bank Contents Guide 3.30, wwPDB, 2012. Numbers beyond the columns' width are written
 and read as hybrid-36 (R. W. Grosse-Kunstleve, cci.lbl.gov/hybrid_36); those of VMD in base 16 are read.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
@@ -20,39 +20,7 @@ from ..errors import FileFormatError
 from ..topology import Topology
 from .structure import AtomRecords, Structure, assemble, open_text, standard_residue
 
-if TYPE_CHECKING:
-    from ..system import System
-
-__all__ = ["load_pdb", "pdb_model", "read_pdb", "write_pdb"]
-
-
-def load_pdb(path: str | Path, forcefield: Any, *, model: int | None = None, altloc: str = "highest",
-             **options: Any) -> System:
-    """A system from a PDB file and a force field.
-
-    Residues that are not standard have their bonds from CONECT records or, where their atoms are called alike, from the
-    force field's template of the same name.
-
-    Parameters
-    ----------
-    path : path
-        A PDB file, plain or packed (.gz).
-    forcefield : ForceField, str or sequence of str
-        Names of shipped force fields or paths of .xml files; see `forcefield.ForceField`.
-    model, altloc
-        As in `read_pdb`.
-    options
-        Options of `forcefield.create_system`.
-
-    Returns
-    -------
-    System
-    """
-    from ..forcefield import as_forcefield, create_system
-
-    field = as_forcefield(forcefield)
-    structure = read_pdb(path, model=model, altloc=altloc, components=field.components())
-    return create_system(structure.topology, structure.positions, structure.box, field, **options)
+__all__ = ["pdb_model", "read_pdb", "write_pdb"]
 
 
 def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highest",

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sponge.reference import DATA, load_reference
+from triskele import sponge
 from triskele.sponge.errors import MissingTemplateError
 from triskele.sponge.forcefield import ForceField, create_system
 from triskele.sponge.forcefield.tables import TermTable
 from triskele.sponge.forcefield.templates import Graph, Template, match
-from triskele.sponge.load.pdb import load_pdb, read_pdb, write_pdb
+from triskele.sponge.load.pdb import read_pdb, write_pdb
 from triskele.sponge.topology import Topology
 
 BPTI = DATA / "bpti_ff14sb_vacuum" / "bpti.pdb"
@@ -504,12 +505,13 @@ def test_virtual_sites_of_every_kind_match_openmm(tmp_path, kind):
 # -- loading -----------------------------------------------------------------------------------------------------------
 
 
-def test_load_pdb_passes_options(tmp_path):
-    system = load_pdb(BPTI, PROTEINS[0], constraints="h-bonds", hydrogen_mass=4.0, method="cutoff", cutoff=1.1)
+def test_load_passes_options_with_a_structure(tmp_path):
+    system = sponge.load(BPTI, forcefield=PROTEINS[0], constraints="h-bonds", hydrogen_mass=4.0, method="cutoff",
+                         cutoff=1.1)
     assert len(system.constraints) == np.sum(system.topology.elements == 1)
     assert system.masses[system.topology.elements == 1].tolist() == [4.0] * len(system.constraints)
     assert (system.nonbonded.method, system.nonbonded.cutoff) == ("cutoff", 1.1)
-    assert system.masses.sum() == pytest.approx(load_pdb(BPTI, PROTEINS[0]).masses.sum())
+    assert system.masses.sum() == pytest.approx(sponge.load(BPTI, forcefield=PROTEINS[0]).masses.sum())
 
 
 def test_bonds_of_ones_own_residues_come_from_their_templates(tmp_path):
@@ -518,7 +520,7 @@ def test_bonds_of_ones_own_residues_come_from_their_templates(tmp_path):
     write_pdb(tmp_path / "hyp.pdb", t, np.random.default_rng(0).uniform(0, 0.2, (t.n, 3)))
     text = (tmp_path / "hyp.pdb").read_text()
     (tmp_path / "hyp.pdb").write_text("".join(line for line in text.splitlines(True) if not line.startswith("CONECT")))
-    system = load_pdb(tmp_path / "hyp.pdb", PROTEINS[0])
+    system = sponge.load(tmp_path / "hyp.pdb", forcefield=PROTEINS[0])
     assert {tuple(b) for b in system.topology.bonds.tolist()} == {tuple(sorted(b)) for b in t.bonds.tolist()}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from triskele.core.extend import Elementwise, check, elementwise
+from triskele.core.extend import Elementwise, check
 
 from ..box import displacement, largest_cutoff
 from ..errors import BoxError
@@ -22,7 +22,14 @@ from ..potential import Potential
 from ..topology import as_indices, check_indices
 from .at_values import Part, at_values
 from .nonbonded.mixing import root
-from .terms import arguments, class_and_state, potential_class, present_function
+from .terms import (
+    arguments,
+    checked_function,
+    class_and_state,
+    given_parameters,
+    potential_class,
+    present_function,
+)
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -76,16 +83,11 @@ class PairPotential(Potential):
                 raise ValueError(f"{where}: switch must lie between 0 and the cut-off {cutoff} nm, got {switch}")
         self.types = None if types is None else as_indices(types, f"{where}: types").reshape(-1)
         self.params, self.rules = {}, {}
-        names = self.function.names[1:]
-        if unknown := [n for n in params if n not in names]:
-            raise TypeError(f"{where}: parameters must be {', '.join(names) or 'none'}, got {', '.join(unknown)}")
-        if isinstance(mixing, Mapping) and (unknown := [n for n in mixing if n not in names]):
-            raise TypeError(f"{where}: mixing must name some of {', '.join(names)}, got {', '.join(unknown)}")
-        defaults = {p.name: p.default for p in arguments(self.function) if p.default is not p.empty}
-        for n in names:
-            if n not in params and n not in defaults:
-                raise TypeError(f"{where}: parameter {n} is missing (parameters: {', '.join(names)})")
-            self.params[n] = np.array(params.get(n, defaults.get(n)), np.float64)
+        values = given_parameters(where, self.function, params)
+        if isinstance(mixing, Mapping) and (unknown := [n for n in mixing if n not in values]):
+            raise TypeError(f"{where}: mixing must name some of {', '.join(values)}, got {', '.join(unknown)}")
+        for n, value in values.items():
+            self.params[n] = np.array(value, np.float64)
             self.rules[n] = self._rule(where, n, mixing.get(n) if isinstance(mixing, Mapping) else mixing)
         self.exclusions = np.empty((0, 2), np.int32)
 
@@ -286,13 +288,7 @@ def pair_potential(function: Callable | None = None, *, name: str | None = None)
     """
 
     def decorate(function):
-        own = function if isinstance(function, Elementwise) else elementwise(function)
-        if not own.names:
-            raise TypeError(f"{own.__name__}: the function's first argument must be the distance, got none")
-        if taken := sorted(set(_OWN) & set(own.names)):
-            raise TypeError(
-                f"{own.__name__}: an argument must not be called {taken[0]!r}, which the potential needs itself"
-            )
+        own = checked_function(function, "distance", _OWN)
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [p.replace(kind=keyword) for p in arguments(own)]
         parameters += [p for p in inspect.signature(PairPotential).parameters.values() if p.kind is keyword]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -254,17 +254,32 @@ def indices(where: str, atoms: Any, k: int) -> np.ndarray:
     return as_indices(given, where)
 
 
-def _parameters(where: str, function: Elementwise, given: dict[str, Any], m: int) -> dict[str, np.ndarray]:
+def checked_function(function: Any, coordinate: str, taken: Iterable[str]) -> Elementwise:
+    """The function of a user as one of scalars; its first argument is the `coordinate`, none may be `taken`."""
+    own = function if isinstance(function, Elementwise) else elementwise(function)
+    if not own.names:
+        raise TypeError(f"{own.__name__}: the function's first argument must be the {coordinate}, got none")
+    if wrong := sorted(set(taken) & set(own.names)):
+        raise TypeError(f"{own.__name__}: an argument must not be called {wrong[0]!r}, which the potential needs "
+                        "itself")
+    return own
+
+
+def given_parameters(where: str, function: Elementwise, given: dict[str, Any]) -> dict[str, Any]:
+    """Values of all parameters of a function, in its order: those that are given, and defaults."""
     names = function.names[1:]
-    unknown = [n for n in given if n not in names]
-    if unknown:
+    if unknown := [n for n in given if n not in names]:
         raise TypeError(f"{where}: parameters must be {', '.join(names) or 'none'}, got {', '.join(unknown)}")
-    defaults = {p.name: p.default for p in arguments(function) if p.default is not p.empty}
+    values = {p.name: p.default for p in arguments(function) if p.default is not p.empty} | given
+    if missing := [n for n in names if n not in values]:
+        raise TypeError(f"{where}: parameter {missing[0]} is missing (parameters: {', '.join(names)})")
+    return {n: values[n] for n in names}
+
+
+def _parameters(where: str, function: Elementwise, given: dict[str, Any], m: int) -> dict[str, np.ndarray]:
     params = {}
-    for n in names:
-        if n not in given and n not in defaults:
-            raise TypeError(f"{where}: parameter {n} is missing (parameters: {', '.join(names)})")
-        values = np.asarray(given.get(n, defaults.get(n)), np.float64)
+    for n, value in given_parameters(where, function, given).items():
+        values = np.asarray(value, np.float64)
         if values.shape not in ((), (1,), (m,)):
             raise ValueError(
                 f"{where}: parameter {n} must be a number or one for each of {m} terms, got shape {values.shape}"
@@ -275,16 +290,7 @@ def _parameters(where: str, function: Elementwise, given: dict[str, Any], m: int
 
 def _decorator(kind: Kind, function: Callable | None, name: str | None, compiled: Callable | None) -> Any:
     def decorate(function):
-        own = function if isinstance(function, Elementwise) else elementwise(function)
-        if not own.names:
-            raise TypeError(
-                f"{own.__name__}: the function's first argument must be the {kind.coordinate.__name__[:-1]}, got none"
-            )
-        taken = sorted({"name", "atoms"} & set(own.names))
-        if taken:
-            raise TypeError(
-                f"{own.__name__}: an argument must not be called {taken[0]!r}, which the potential needs itself"
-            )
+        own = checked_function(function, kind.coordinate.__name__[:-1], ("name", "atoms"))
         return potential_class(TermPotential, own, kind=kind, default_name=name or own.__name__,
                                compiled=None if compiled is None else staticmethod(compiled),
                                __signature__=inspect.Signature([

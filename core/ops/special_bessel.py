@@ -7,7 +7,7 @@ import numpy as np
 from ..graph.graph import spec_of
 from ..tensor import implements
 from .define import as_value, ufunc_loop
-from .special import POSITIVE, no_derivative, scipy_special, special
+from .special_define import POSITIVE, no_derivative, scipy_special, special
 
 __all__ = ["i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1", "k1e", "kv", "kve", "y0", "y1",
            "yv"]

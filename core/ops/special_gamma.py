@@ -15,10 +15,11 @@ from ..graph.graph import Spec
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from .define import as_value, batch_elementwise, elementwise, ufunc_loop
-from .special import POSITIVE, UNIT, no_derivative, scipy_special, special, where_zero, xlog1py, xlogy
+from .special import xlog1py, xlogy
+from .special_define import POSITIVE, UNIT, no_derivative, scipy_special, special, where_zero
 
 __all__ = ["beta", "betainc", "betaincinv", "betaln", "binom", "comb", "digamma", "ellipe", "ellipk", "exp1", "expi",
-           "factorial", "gamma", "gammainc", "gammainc_da", "gammaincc", "gammainccinv", "gammaincinv", "gammaln",
+           "factorial", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gammaln",
            "gammasgn", "lambertw", "loggamma", "multigammaln", "poch", "polygamma", "rgamma", "spence", "zeta"]
 
 # -- gamma -------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from .define import as_value, batch_elementwise
 
-__all__ = ["log_softmax", "logsumexp", "shift_p", "softmax"]
+__all__ = ["log_softmax", "logsumexp", "softmax"]
 
 # A value without derivative: the largest element is subtracted for range only, the result does not depend on it.
 shift_p = Primitive("shift", lambda x: np.where(np.isfinite(x), x, 0)[()], lambda x: x._replace(weak=False),

@@ -1,92 +1,16 @@
 """``scipy.special`` for traced and plain arrays."""
+# ruff: noqa: F403, F405
 
-from ..ops.special import (
-    cosm1,
-    dawsn,
-    entr,
-    erf,
-    erfc,
-    erfcinv,
-    erfcx,
-    erfi,
-    erfinv,
-    exp10,
-    expit,
-    huber,
-    kl_div,
-    log_expit,
-    log_ndtr,
-    logit,
-    ndtr,
-    ndtri,
-    pseudo_huber,
-    rel_entr,
-    wofz,
-    xlog1py,
-    xlogy,
-)
-from ..ops.special_bessel import (
-    i0,
-    i0e,
-    i1,
-    i1e,
-    iv,
-    ive,
-    j0,
-    j1,
-    jv,
-    k0,
-    k0e,
-    k1,
-    k1e,
-    kv,
-    kve,
-    y0,
-    y1,
-    yv,
-)
-from ..ops.special_gamma import (
-    beta,
-    betainc,
-    betaincinv,
-    betaln,
-    binom,
-    comb,
-    digamma,
-    ellipe,
-    ellipk,
-    exp1,
-    expi,
-    factorial,
-    gamma,
-    gammainc,
-    gammaincc,
-    gammainccinv,
-    gammaincinv,
-    gammaln,
-    gammasgn,
-    lambertw,
-    loggamma,
-    multigammaln,
-    poch,
-    polygamma,
-    rgamma,
-    spence,
-    zeta,
-)
-from ..ops.special_sums import log_softmax, logsumexp, softmax
+from ..ops import special, special_bessel, special_gamma, special_sums
+from ..ops.special import *
+from ..ops.special_bessel import *
+from ..ops.special_gamma import *
+from ..ops.special_sums import *
 
 psi = digamma
 
-__all__ = [
-    "beta", "betainc", "betaincinv", "betaln", "binom", "comb", "cosm1", "dawsn", "digamma", "ellipe", "ellipk", "entr",
-    "erf",
-    "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp10", "expi", "expit", "factorial", "gamma", "gammainc",
-    "gammaincc",
-    "gammainccinv", "gammaincinv", "gammaln", "gammasgn", "huber", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1",
-    "jv", "k0", "k0e", "k1",
-    "k1e", "kl_div", "kv", "kve", "lambertw", "log_expit", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp",
-    "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "pseudo_huber", "psi", "rel_entr", "rgamma", "softmax",
-    "spence", "wofz",
-    "xlog1py", "xlogy", "y0", "y1", "yv", "zeta",
-]
+__all__ = ["psi"]
+__all__ += special.__all__
+__all__ += special_bessel.__all__
+__all__ += special_gamma.__all__
+__all__ += special_sums.__all__

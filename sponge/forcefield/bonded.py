@@ -79,23 +79,17 @@ class Impropers:
 
         The last definition without wildcards, else the first with.
         """
-        candidates = sorted(
-            k for key in (("type", center.name), ("class", center.cls), None) for k in self.by_center.get(key, ())
-        )
+        candidates = sorted(k for key in center.keys for k in self.by_center.get(key, ()))
         best = None
         for k in candidates:
             pattern = self.table.patterns[k]
             if best is not None and None in pattern:
                 continue
             places = next((p for p in permutations(range(3))
-                           if all(_fits(pattern[q + 1], bound[p[q]]) for q in range(3))), None)
+                           if all(pattern[q + 1] in bound[p[q]].keys for q in range(3))), None)
             if places is not None:
                 best = (k, places)
         return best
-
-
-def _fits(key, kind):
-    return key is None or (key[1] == kind.name if key[0] == "type" else key[1] == kind.cls)
 
 
 def find_impropers(

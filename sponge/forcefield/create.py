@@ -294,8 +294,7 @@ def _cmap_terms(field, assignment, topology, propers, starts, near):
     fits = np.zeros(len(assignment.types), bool)
     for pattern in field.cmaps.patterns:
         for key in pattern[1:4]:
-            fits |= np.array([key is None or key[1] == (t.name if key[0] == "type" else t.cls)
-                              for t in assignment.types])
+            fits |= np.array([key in t.keys for t in assignment.types])
     middle = fits[assignment.atom_type[propers[:, 1:3]]].all(axis=1)
     chains = five_chains(propers[middle], starts, near)
     index = find_terms("CMAP torsion", chains, field.cmaps, assignment, topology, needed=False)

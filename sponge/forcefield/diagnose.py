@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from ..elements import SYMBOLS
+from ..load.structure import standard_residue
 from .templates import Graph
 
 __all__ = ["describe", "explain"]
@@ -44,10 +45,6 @@ def _others(topology, missing):
         return ""
     listed = ", ".join(f"{topology.residue_ids[r]} {topology.residue_names[r]}" for r in rest[:5])
     return f"; {len(rest)} more have none: {listed}{', ...' if len(rest) > 5 else ''}"
-
-
-def _symbol(element):
-    return SYMBOLS[element] or "virtual site"
 
 
 def _counts(graph):
@@ -89,7 +86,7 @@ def _atoms(template, graph):
     for element, n in sorted(_difference(_counts(template), _counts(graph)).items(), reverse=True):
         side, other = (graph, template) if n > 0 else (template, graph)
         names = [name for name, e in zip(side.names, side.elements) if e == element and name not in other.names]
-        parts.append(_amount(n, _symbol(element), names if len(names) == abs(n) else []))
+        parts.append(_amount(n, SYMBOLS[element] or "virtual site", names if len(names) == abs(n) else []))
     return ", ".join(parts)
 
 
@@ -123,7 +120,7 @@ def _external(template, graph):
 def _hint(graph, nearest, forcefield):
     """Return advice for the most likely cause."""
     difference = _difference(_counts(nearest), _counts(graph))
-    known = any(t.name[-3:] == graph.name[-3:] for t in forcefield.templates.values()) or _known_residue(graph.name)
+    known = any(t.name[-3:] == graph.name[-3:] for t in forcefield.templates.values()) or standard_residue(graph.name)
     heavy = {e: n for e, n in difference.items() if e > 1}
     if not known and _loose(graph):
         return (
@@ -155,9 +152,3 @@ def _hint(graph, nearest, forcefield):
 def _loose(graph):
     """Return True if some atom has no bond."""
     return len(graph.names) > 1 and len(set(graph.bonds.ravel().tolist())) < int(np.sum(graph.elements > 0))
-
-
-def _known_residue(name):
-    from ..load.structure import standard_residue
-
-    return standard_residue(name) is not None

@@ -47,6 +47,11 @@ class AtomType:
     mass: float
     element: int
 
+    @property
+    def keys(self) -> tuple:
+        """The keys in a TermTable that mean this type; None stands for any."""
+        return ("type", self.name), ("class", self.cls), None
+
 
 @dataclass
 class NonbondedTypes:

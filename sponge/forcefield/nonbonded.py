@@ -66,8 +66,7 @@ def _values(field, template, k, kind):
 
 def _entry(section: NonbondedTypes, kind):
     """The last entry that the type, its class or a wildcard has."""
-    keys = (("type", kind.name), ("class", kind.cls), None)
-    return next((entry for key, entry in reversed(section.by_key.items()) if key in keys), None)
+    return next((entry for key, entry in reversed(section.by_key.items()) if key in kind.keys), None)
 
 
 def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, np.ndarray], pairs: np.ndarray,
@@ -137,4 +136,4 @@ def _table(field, assignment, sigma, epsilon):
 
 def _of_key(key, assignment):
     return [k for k,
-            t in enumerate(assignment.types) if key is None or key[1] == (t.name if key[0] == "type" else t.cls)]
+            t in enumerate(assignment.types) if key in t.keys]

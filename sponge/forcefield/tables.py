@@ -37,7 +37,7 @@ class TermTable:
 
     def find(self, types: tuple, both_ways: bool = True) -> int | None:
         """Index of the definition for atoms of the given AtomTypes; None if there is none."""
-        options = [(("type", t.name), ("class", t.cls), None) for t in types]
+        options = [t.keys for t in types]
         found = [self._index[p] for p in product(*options) if p in self._index]
         if both_ways:
             found += [self._index[p] for p in product(*options[::-1]) if p in self._index]
@@ -45,4 +45,4 @@ class TermTable:
 
     def fits(self, index: int, types: Any) -> bool:
         """Return True if a definition fits atoms of the given AtomTypes in this direction."""
-        return all(key in (("type", t.name), ("class", t.cls), None) for key, t in zip(self.patterns[index], types))
+        return all(key in t.keys for key, t in zip(self.patterns[index], types))

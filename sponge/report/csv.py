@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..protocols import SimulationLike
 from .reporter import FileReporter
 
@@ -30,9 +32,18 @@ class CSV(FileReporter):
     def header(self, sim: SimulationLike) -> bytes:
         """Names of the columns."""
         names = [f"{name} [{_UNITS.get(name, 'kJ/mol')}]" for name in sim.energies()]
-        return (",".join(["step", "time [ps]",
-                          *(f'"{name}"' if "," in name else name for name in names)]) + "\n").encode()
+        return heading(names)
 
     def record(self, sim: SimulationLike, step: int) -> bytes:
         """One line."""
-        return (",".join([str(step), repr(sim.time), *map(repr, sim.energies().values())]) + "\n").encode()
+        return line(sim, step, sim.energies().values())
+
+
+def heading(names: Iterable[str]) -> bytes:
+    """The first line of a table: step, time and other columns."""
+    return (",".join(["step", "time [ps]", *(f'"{name}"' if "," in name else name for name in names)]) + "\n").encode()
+
+
+def line(sim: SimulationLike, step: int, values: Iterable[float]) -> bytes:
+    """A line of a table, with all digits."""
+    return (",".join([str(step), *map(repr, (sim.time, *values))]) + "\n").encode()

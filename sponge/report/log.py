@@ -49,7 +49,7 @@ class Log(Reporter):
         self._columns = [c for c in _COLUMNS if c[3](sim, energies) is not None]
         self._clock = _Clock(sim)
         show = sys.stderr.isatty() if self.progress is None else self.progress
-        self._bar = _Bar(sim) if show else None
+        self._bar = progress_bar(None, "step", sim.target, done=sim.step) if show else None
         head, units = [], []
         for name, unit, form, _ in self._columns:
             width = int(form[3:].split(".")[0].rstrip("df}"))
@@ -80,7 +80,10 @@ class Log(Reporter):
         """Move the bar."""
         self._clock.tick(sim)
         if self._bar is not None:
-            self._bar.move(sim, self._clock)
+            speed = self._clock.ns_per_day(sim)
+            if speed is not None:
+                self._bar.set_postfix_str(f"{_speed(speed)} ns/day", refresh=False)
+            self._bar.update(sim.step - self._bar.n)
 
     def close(self) -> None:
         """Take the bar away."""
@@ -89,8 +92,11 @@ class Log(Reporter):
             self._bar = None
 
     def _print(self, line):
-        (print if self._bar is None else self._bar.print)(line)
-        sys.stdout.flush()
+        if self._bar is None:
+            print(line, flush=True)
+        else:
+            self._bar.write(line, file=sys.stdout)
+            sys.stdout.flush()
 
 
 def _speed(ns_per_day):
@@ -124,20 +130,3 @@ class _Clock:
         seconds = round((self.target - sim.step) / rate)
         days, hours = divmod(seconds // 3600, 24)
         return (f"{days}d " if days else "") + f"{hours}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-
-
-class _Bar:
-    def __init__(self, sim):
-        self.bar = progress_bar(None, "step", sim.target, done=sim.step)
-
-    def move(self, sim, clock):
-        speed = clock.ns_per_day(sim)
-        if speed is not None:
-            self.bar.set_postfix_str(f"{_speed(speed)} ns/day", refresh=False)
-        self.bar.update(sim.step - self.bar.n)
-
-    def print(self, line):
-        self.bar.write(line, file=sys.stdout)
-
-    def close(self):
-        self.bar.close()

@@ -13,6 +13,7 @@ from triskele import core
 from ..cv.variable import CollectiveVariable, VariableError
 from ..errors import ReporterError
 from ..protocols import SimulationLike
+from .csv import heading, line
 from .reporter import FileReporter, Reporter
 
 __all__ = ["Variables"]
@@ -152,8 +153,7 @@ class _Table(FileReporter):
             self.owner._rows = [row[2:] for row in table]
 
     def header(self, sim):
-        names = [f'"{name}"' if "," in name else name for name in self.owner.variables]
-        return (",".join(["step", "time [ps]", *names]) + "\n").encode()
+        return heading(self.owner.variables)
 
     def record(self, sim: Any, step: int) -> bytes:
-        return (",".join([str(step), repr(sim.time), *(repr(float(v)) for v in self.owner._rows[-1])]) + "\n").encode()
+        return line(sim, step, map(float, self.owner._rows[-1]))

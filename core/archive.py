@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .save import load, save
+from .storage import load, save
 
 __all__ = ["read", "write"]
 

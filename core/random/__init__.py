@@ -20,14 +20,6 @@ Examples
 True
 """
 
-from .continuous import exponential, gumbel, laplace, normal, truncated_normal, uniform
-from .discrete import bernoulli, categorical, choice, permutation, randint, shuffle
-from .gammas import beta, dirichlet, gamma, loggamma, poisson
-from .keys import bits, fold_in, key, split
-from .streams import Counter, Fold
+from ..lazy import attach
 
-__all__ = [
-    "Counter", "Fold", "bernoulli", "beta", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in",
-    "gamma", "gumbel", "key", "laplace", "loggamma", "normal", "permutation", "poisson", "randint", "shuffle", "split",
-    "truncated_normal", "uniform",
-]
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -8,21 +8,6 @@ arrays::
     from triskele.core.scipy.linalg import expm
 """
 
-import typing as _typing
-from importlib import import_module as _import_module
+from ..lazy import attach
 
-__all__ = ["fft", "linalg", "special"]
-
-
-if _typing.TYPE_CHECKING:
-    from . import fft, linalg, special
-else:
-
-    def __getattr__(name):
-        if name in __all__:
-            return _import_module(f"{__name__}.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = attach(__name__)

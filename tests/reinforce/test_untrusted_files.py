@@ -51,7 +51,7 @@ NAMES = [
     "numpy:tanh.__call__", "scipy.special:seterr", "math:tanh", "triskele.core.nn.functional:np.load",
     "triskele.core.nn.functional:special.expit", "triskele.core.nn.functional:relu.__globals__",
     "triskele.core.nn.functional:__builtins__", "triskele.core.nn.functional:np", "triskele.core.nn.layers:Conv1d",
-    "triskele.core:load", "triskele.core.save:load", "triskele.reinforce.storage:read",
+    "triskele.core:load", "triskele.core.storage:load", "triskele.reinforce.storage:read",
     "triskele.reinforce.storage:importlib.import_module", "triskele.reinforce:load_policy",
     "triskele.reinforce.vector.env:make", "triskele.reinforce.vector.env:_copied", "antigravity:geohash", "this:s",
     "relu", ":relu", "triskele.core.nn.functional:", "", "numpy:", "numpy", "..:x",

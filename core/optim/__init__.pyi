@@ -1,0 +1,13 @@
+from .lbfgs import LBFGS as LBFGS
+from .lbfgs import Result as Result
+from .optimizers import SGD as SGD
+from .optimizers import Adam as Adam
+from .optimizers import AdamW as AdamW
+from .optimizers import RMSprop as RMSprop
+from .optimizers import clip_by_global_norm as clip_by_global_norm
+from .optimizers import clip_by_value as clip_by_value
+from .optimizers import global_norm as global_norm
+from .schedules import cosine_decay as cosine_decay
+from .schedules import exponential_decay as exponential_decay
+from .schedules import piecewise_constant as piecewise_constant
+from .schedules import warmup as warmup

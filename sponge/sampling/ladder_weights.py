@@ -14,7 +14,7 @@ All work with ln n_k, whose mean is kept at 0. A constant added to E only turns 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -76,6 +76,7 @@ class LadderWeights:
     """
 
     online = False  # whether it learns inside the step loop, from `task`
+    _saved: ClassVar[tuple[str, ...]] = ("log_n",)  # names of the arrays that are its state
 
     def __init__(self, betas: Any, beta: float):
         self.betas, self.beta = np.array(betas, np.float64), float(beta)
@@ -90,11 +91,12 @@ class LadderWeights:
 
     def state(self) -> dict[str, np.ndarray]:
         """Return everything learned so far, as copies."""
-        return {"log_n": self.log_n.copy()}
+        return {name: getattr(self, name).copy() for name in self._saved}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go back to such a state."""
-        self.log_n[:] = state["log_n"]
+        for name in self._saved:
+            getattr(self, name)[:] = state[name]
 
     def _set(self, log_n):
         self.log_n[:] = log_n - log_n.mean()
@@ -116,6 +118,8 @@ class Iteration(LadderWeights):
         As for `LadderWeights`.
     """
 
+    _saved = ("log_n", "log_w")
+
     def __init__(self, betas: Any, beta: float):
         super().__init__(betas, beta)
         self.log_w = np.full(len(self.betas) - 1, -np.inf)
@@ -135,15 +139,6 @@ class Iteration(LadderWeights):
         mean = np.logaddexp(self.log_w + np.diff(self.log_n), weight + ratio) - total
         self.log_w = total
         self._set(np.concatenate([[0.0], np.cumsum(mean)]))
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Return everything learned so far."""
-        return {**super().state(), "log_w": self.log_w.copy()}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go back to such a state."""
-        super().restore(state)
-        self.log_w = state["log_w"].copy()
 
 
 class _Generation:
@@ -286,6 +281,7 @@ class Approximation(LadderWeights):
     """
 
     online = True
+    _saved = ("log_n", "numbers", "sums")
 
     def __init__(self, betas: Any, beta: float):
         super().__init__(betas, beta)
@@ -307,15 +303,6 @@ class Approximation(LadderWeights):
     def learn(self, energy: float) -> None:
         """Take in one energy, drawn with the present `log_n`."""
         approximate(0, *self.arguments(np.ones(1, np.int64), np.array([energy], np.float64)))
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Return everything learned so far."""
-        return {**super().state(), "numbers": self.numbers.copy(), "sums": self.sums.copy()}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go back to such a state."""
-        super().restore(state)
-        self.numbers[:], self.sums[:] = state["numbers"], state["sums"]
 
 
 ESTIMATORS = {"iteration": Iteration, "mbar": MBAR, "approximation": Approximation}

@@ -20,15 +20,7 @@ _ALIKE = {0: (0,), 1: (1,), 2: (2, 3, 4)}
 
 
 class OpenMMTerms(Terms):
-    """Terms as `Terms` has them, made with OpenMM's rules.
-
-    Parameters
-    ----------
-    where : str
-        The file, for errors.
-    n : int
-        Number of atoms.
-    """
+    """Terms as `Terms` has them, made with OpenMM's rules."""
 
     def __init__(self, where: str, n: int):
         super().__init__(where, n)

@@ -154,26 +154,18 @@ class Adam:
 
 
 @dataclass(frozen=True)
-class AdamW:
+class AdamW(Adam):
     """`Adam` with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2)."""
 
-    learning_rate: Rate = 1e-3
-    b1: float = 0.9
-    b2: float = 0.999
-    epsilon: float = 1e-8
     weight_decay: float = 1e-2
-
-    def init(self, params: Any) -> Moments:
-        """The state before the first step."""
-        return Moments(0, _zeros(params), _zeros(params))
 
     def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
         """One update. Returns ``(params, state)``."""
         return adam_step(self, params, grads, state, self.weight_decay)
 
 
-def adam_step(opt: Adam | AdamW, params: Any, grads: Any, state: Moments, weight_decay: float) -> tuple[Any, Moments]:
-    """The update of `Adam` and `AdamW`."""
+def adam_step(opt: Adam, params: Any, grads: Any, state: Moments, weight_decay: float) -> tuple[Any, Moments]:
+    """The update of `Adam`, and of `AdamW` by its weight decay."""
     count = state.count + 1
     rate = _rate(opt.learning_rate, state.count)
     # both bias corrections go into two numbers per step, not two divisions per parameter

@@ -23,8 +23,10 @@ __all__ = ["check_broadcast", "exponential", "gumbel", "laplace", "normal", "tru
 Shape = int | Sequence[int]
 
 
-def _standard_uniform(key, shape, dtype):
+def _standard_uniform(where, key, shape, dtype):
     """Multiples of 2**-53 (float64) or 2**-24 (float32) in [0, 1), as `kernels.philox.uniform`."""
+    checked_key(key, where)
+    shape, dtype = as_shape(shape, where), float_dtype(dtype, where)
     if dtype == np.float32:
         return (bits(key, shape, np.uint32) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
     return (bits(key, shape, np.uint64) >> np.uint64(11)).astype(np.float64) * 2.0**-53
@@ -78,8 +80,7 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = np.float64, low: Any = 0.0
     >>> random.uniform(random.key(0), 2, low=-1.0)
     array([0.7610404 , 0.21096371])
     """
-    checked_key(key, "uniform")
-    u = _standard_uniform(key, as_shape(shape, "uniform"), float_dtype(dtype, "uniform"))
+    u = _standard_uniform("uniform", key, shape, dtype)
     return _moved("uniform", u, low=low, width=high - low)
 
 
@@ -182,12 +183,11 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = (), dtype:
     """
     from scipy.special import ndtr, ndtri
 
-    checked_key(key, "truncated_normal")
     dtype, shape = float_dtype(dtype, "truncated_normal"), as_shape(shape, "truncated_normal")
     check_broadcast("truncated_normal", shape, lower=lower, upper=upper)
     if not isinstance(lower, Tensor) and not isinstance(upper, Tensor) and not np.all(np.less_equal(lower, upper)):
         raise ValueError(f"random.truncated_normal: lower <= upper must hold, got {lower} and {upper}")
-    u = _standard_uniform(key, shape, np.dtype(np.float64))
+    u = _standard_uniform("truncated_normal", key, shape, np.float64)
     # far above zero the distribution function is 1 to all digits: work with the mirror image there
     flip = np.greater(lower, 0)
     a, b = np.where(flip, np.negative(upper), lower), np.where(flip, np.negative(lower), upper)
@@ -222,8 +222,7 @@ def exponential(key: Any, shape: Shape = (), dtype: Any = np.float64, scale: Any
     >>> random.exponential(random.key(0), 2)
     array([2.12460794, 0.93009014])
     """
-    checked_key(key, "exponential")
-    e = -np.log1p(-_standard_uniform(key, as_shape(shape, "exponential"), float_dtype(dtype, "exponential")))
+    e = -np.log1p(-_standard_uniform("exponential", key, shape, dtype))
     check_broadcast("exponential", np.shape(e), scale=scale)
     return e * scale
 
@@ -279,8 +278,7 @@ def laplace(key: Any, shape: Shape = (), dtype: Any = np.float64, loc: Any = 0.0
     >>> random.laplace(random.key(0), 2)
     array([1.43146076, 0.23694296])
     """
-    checked_key(key, "laplace")
-    u = _standard_uniform(key, as_shape(shape, "laplace"), float_dtype(dtype, "laplace"))
+    u = _standard_uniform("laplace", key, shape, dtype)
     # the upper bit is the sign, the others an exponential number
     upper = u >= 0.5
     e = np.log1p(-np.where(upper, 2 * u - 1, 2 * u))

@@ -153,72 +153,63 @@ def _indexed(kind, vec, index):
     return name, text
 
 
+def _gather(vec, indices):
+    """Code that takes elements, for a call with or without a mask and the value elsewhere."""
+
+    def codegen(context, builder, sig, args):
+        name, text = _indexed("gather", vec, indices)
+        link(context, name, text)
+        check_lanes(context, builder, sig.args[0], args[0], args[1], vec.n, *args[2:3])
+        p = start(context, builder, sig.args[0], args[0])
+        everywhere = [ir.Constant(vec.mask.llvm, [1] * vec.n), ir.Constant(vec.llvm, ir.Undefined)]
+        return call(builder, f"tsk.{name}", vec.llvm, [p, args[1], *(args[2:] or everywhere)])
+
+    return codegen
+
+
 @intrinsic
 def gather_masked(typingctx, array, indices, mask, other):
     """`array[indices]` where `mask`, `other` elsewhere."""
     vec = Vec(element_of(array, "gather"), vector_of(indices, "gather").n)
     vector_of(mask, "gather", "mask")
-
-    def codegen(context, builder, sig, args):
-        name, text = _indexed("gather", vec, indices)
-        link(context, name, text)
-        check_lanes(context, builder, sig.args[0], args[0], args[1], vec.n, args[2])
-        p = start(context, builder, sig.args[0], args[0])
-        return call(builder, f"tsk.{name}", vec.llvm, [p, *args[1:]])
-
-    return vec(array, indices, mask, vec), codegen
+    return vec(array, indices, mask, vec), _gather(vec, indices)
 
 
 @intrinsic
 def gather(typingctx, array, indices):
     """`array[indices]`."""
     vec = Vec(element_of(array, "gather"), vector_of(indices, "gather").n)
+    return vec(array, indices), _gather(vec, indices)
+
+
+def _scatter(array, indices, v):
+    """Code that writes elements, for a call with or without a mask."""
+    if element_of(array, "scatter") != vector_of(v, "scatter").scalar or v.n != vector_of(indices, "scatter").n:
+        raise TypingError(f"simd.scatter: array, indices and vector must match, got {array}, {indices}, {v}")
 
     def codegen(context, builder, sig, args):
-        name, text = _indexed("gather", vec, indices)
+        name, text = _indexed("scatter", v, indices)
         link(context, name, text)
-        check_lanes(context, builder, sig.args[0], args[0], args[1], vec.n)
+        check_lanes(context, builder, sig.args[0], args[0], args[1], v.n, *args[3:])
         p = start(context, builder, sig.args[0], args[0])
-        everywhere = ir.Constant(vec.mask.llvm, [1] * vec.n)
-        return call(builder, f"tsk.{name}", vec.llvm, [p, args[1], everywhere, ir.Constant(vec.llvm, ir.Undefined)])
+        mask = args[3] if args[3:] else ir.Constant(v.mask.llvm, [1] * v.n)
+        call(builder, f"tsk.{name}", ir.VoidType(), [p, args[1], mask, args[2]])
+        return context.get_dummy_value()
 
-    return vec(array, indices), codegen
+    return codegen
 
 
 @intrinsic
 def scatter_masked(typingctx, array, indices, v, mask):
     """`array[indices] = v` where `mask`; of equal indices the highest lane wins."""
     vector_of(mask, "scatter", "mask")
-    if element_of(array, "scatter") != vector_of(v, "scatter").scalar or v.n != vector_of(indices, "scatter").n:
-        raise TypingError(f"simd.scatter: array, indices and vector must match, got {array}, {indices}, {v}")
-
-    def codegen(context, builder, sig, args):
-        name, text = _indexed("scatter", v, indices)
-        link(context, name, text)
-        check_lanes(context, builder, sig.args[0], args[0], args[1], v.n, args[3])
-        p = start(context, builder, sig.args[0], args[0])
-        call(builder, f"tsk.{name}", ir.VoidType(), [p, args[1], args[3], args[2]])
-        return context.get_dummy_value()
-
-    return types.void(array, indices, v, mask), codegen
+    return types.void(array, indices, v, mask), _scatter(array, indices, v)
 
 
 @intrinsic
 def scatter(typingctx, array, indices, v):
     """`array[indices] = v`; of equal indices the highest lane wins."""
-    if element_of(array, "scatter") != vector_of(v, "scatter").scalar or v.n != vector_of(indices, "scatter").n:
-        raise TypingError(f"simd.scatter: array, indices and vector must match, got {array}, {indices}, {v}")
-
-    def codegen(context, builder, sig, args):
-        name, text = _indexed("scatter", v, indices)
-        link(context, name, text)
-        check_lanes(context, builder, sig.args[0], args[0], args[1], v.n)
-        p = start(context, builder, sig.args[0], args[0])
-        everywhere = ir.Constant(v.mask.llvm, [1] * v.n)
-        call(builder, f"tsk.{name}", ir.VoidType(), [p, args[1], everywhere, args[2]])
-        return context.get_dummy_value()
-
-    return types.void(array, indices, v), codegen
+    return types.void(array, indices, v), _scatter(array, indices, v)
 
 
 @intrinsic

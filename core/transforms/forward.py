@@ -179,20 +179,22 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
         raise TreeError(f"{where}: primals and tangents must have one structure, got {structure} and {t_structure}")
     check_inexact(leaves, where)
     _check_tangents(where, leaves, t_leaves)
-    trace = DualTrace()
-    with trace:
-        inputs = [DualTensor(trace, *own_tensors(x, t)) for x, t in zip(leaves, t_leaves, strict=True)]
-        out = traceable(f)(*tree.unflatten(structure, inputs))
-        aux = None
+    values, t_outs, out_structure, aux = _push_forward(f, where, leaves, t_leaves, structure, has_aux)
+    value, t_out = tree.unflatten(out_structure, own(values)), tree.unflatten(out_structure, own(t_outs))
+    return (value, t_out, own_tree(aux)) if has_aux else (value, t_out)
+
+
+def _push_forward(f, where, leaves, tangents, structure, has_aux=False):
+    """Values of `f`, their tangents, the structure of both, and the auxiliary output."""
+    with DualTrace() as trace:
+        inputs = [DualTensor(trace, *own_tensors(x, t)) for x, t in zip(leaves, tangents, strict=True)]
+        out, aux = traceable(f)(*tree.unflatten(structure, inputs)), None
         if has_aux:
             out, aux = split_aux(out, f)
             aux = tree.map(lambda a: _primal(a, trace), aux)
         outs, out_structure = tree.flatten(out)
         check_arrays(outs, f"{where}: the function must return")
-        values, t_outs = [_primal(o, trace) for o in outs], [_tangent(o, trace) for o in outs]
-    del inputs, out, outs  # which refer to them
-    value, t_out = tree.unflatten(out_structure, own(values)), tree.unflatten(out_structure, own(t_outs))
-    return (value, t_out, own_tree(aux)) if has_aux else (value, t_out)
+        return [_primal(o, trace) for o in outs], [_tangent(o, trace) for o in outs], out_structure, aux
 
 
 def _primal(x, trace):
@@ -226,13 +228,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     recorder = GraphTrace()
     with recorder:
         t_in = [recorder.input(spec_of(x)._replace(weak=False)) for x in leaves]
-        trace = DualTrace()
-        with trace:
-            inputs = [DualTensor(trace, *own_tensors(x, t)) for x, t in zip(leaves, t_in, strict=True)]
-            out = traceable(f)(*tree.unflatten(structure, inputs))
-            outs, out_structure = tree.flatten(out)
-            check_arrays(outs, f"{where}: the function must return")
-            values, t_outs = [_primal(o, trace) for o in outs], [_tangent(o, trace) for o in outs]
+        values, t_outs, out_structure, _ = _push_forward(f, where, leaves, t_in, structure)
         graph = dead_code(recorder.finish(t_in, t_outs, "linear"))
     captured = list(recorder.captured)
 
@@ -243,5 +239,4 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         _check_tangents(where, leaves, t_leaves)
         return tree.unflatten(out_structure, own(evaluate(graph, *t_leaves, *captured)))
 
-    del inputs, out, outs
     return tree.unflatten(out_structure, own(values)), f_jvp

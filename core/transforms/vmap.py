@@ -199,16 +199,11 @@ def _finish(x, axis, out_axis, size, name):
         raise ValueError(
             f"vmap of {name}: out_axes must be within the {rank} axes of the batched result, got {out_axis}"
         )
-    out_axis %= rank
-    if axis is None:
-        shape = np.shape(x)
-        x = np.reshape(x, (*shape[:out_axis], 1, *shape[out_axis:]))
-        return np.broadcast_to(x, (*shape[:out_axis], size, *shape[out_axis:]))
-    return np.moveaxis(x, axis, out_axis) if axis != out_axis else x
+    return move_batch_axis(x, axis, size, out_axis % rank)
 
 
 def move_batch_axis(x: Any, axis: int | None, size: int, to: int = 0) -> Any:
-    """`x` with its batch axis at `to`, made by stretching where there is none (for batching rules)."""
+    """`x` with its batch axis at `to`, made by stretching where there is none."""
     if axis is None:
         shape = np.shape(x)
         x = np.reshape(x, (*shape[:to], 1, *shape[to:]))

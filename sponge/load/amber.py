@@ -17,7 +17,7 @@ from .. import units
 from ..box import from_lengths_angles
 from ..constraints.choose import constrain, water_atoms
 from ..errors import FileFormatError
-from ..potentials.nonbonded.mixing import LJTable
+from ..potentials.nonbonded.mixing import LJTable, sigma_epsilon
 from ..system import System
 from ..topology import Topology
 from ..virtual_sites.sites import OutOfPlane, ThreeParticleAverage, VirtualSite
@@ -187,13 +187,6 @@ def _coefficients(top: Prmtop, kind: str = "") -> tuple[np.ndarray, np.ndarray]:
     return a, b
 
 
-def _sigma_epsilon(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """sigma and epsilon of a / r^12 - b / r^6; no interaction has sigma 0.1 nm and epsilon 0."""
-    some = (a > 0) & (b > 0)
-    a, b = np.where(some, a, 1.0), np.where(some, b, 1.0)
-    return np.where(some, (a / b) ** (1 / 6), 0.1), np.where(some, b * b / (4 * a), 0.0)
-
-
 def _lennard_jones(top: Prmtop, terms: Terms, charges: np.ndarray, options: dict[str, Any]) -> None:
     """Sigmas and epsilons of atoms when those of pairs follow from them, else a table."""
     types = top.get("ATOM_TYPE_INDEX") - 1
@@ -203,7 +196,7 @@ def _lennard_jones(top: Prmtop, terms: Terms, charges: np.ndarray, options: dict
             f"got {types.min() + 1} to {types.max() + 1}"
         )
     a, b = _coefficients(top)
-    sigma, epsilon = _sigma_epsilon(np.diag(a), np.diag(b))
+    sigma, epsilon = sigma_epsilon(np.diag(a), np.diag(b))
     mixed_sigma = (sigma[:, None] + sigma) / 2
     depth = 4 * np.sqrt(epsilon[:, None] * epsilon)
     # nine digits are printed: the file's rounding, raised to the twelfth power, stays below this
@@ -239,7 +232,7 @@ def _pair14(top: Prmtop, terms: Terms, quads: np.ndarray, types: np.ndarray) -> 
     charges = top.get("CHARGE") / CHARGE
     i, j = (top.get("ATOM_TYPE_INDEX") - 1)[pairs.T]
     a, b = (table[i, j] for table in _coefficients(top, "14_" if chamber else ""))
-    sigma, epsilon = _sigma_epsilon(a, b)
+    sigma, epsilon = sigma_epsilon(a, b)
     terms.pairs(pairs, charges[pairs].prod(1) / scee, sigma, epsilon / scnb)
     alone = (a != 0) != (b != 0)  # no sigma and epsilon give the repulsion or the attraction alone
     if alone.any():

@@ -22,7 +22,7 @@ from ..potentials.expression import (
     Split,
     pair_values,
 )
-from ..potentials.nonbonded.mixing import LJTable
+from ..potentials.nonbonded.mixing import LJTable, sigma_epsilon
 from ..potentials.restraints import PositionRestraint
 from ..units import COULOMB
 from .openmm_terms import OpenMMTerms
@@ -179,11 +179,8 @@ def _bond(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     powers = form.powers(form.term, (m,), values)
     if powers is not None and set(powers) <= {-1, -6, -12}:
         charge, b, a = (np.broadcast_to(powers.get(k, 0.0), (m,)) for k in (-1, -6, -12))
-        b = -b
-        lj = (a > 0) & (b > 0)
-        if np.all(lj | ((a == 0) & (b == 0))):
-            sigma = np.where(lj, (np.where(lj, a, 1) / np.where(lj, b, 1)) ** (1 / 6), 0.1)
-            terms.pairs(atoms, charge / COULOMB, sigma, np.where(lj, b * b / (4 * np.where(lj, a, 1)), 0.0))
+        if np.all((a > 0) & (b < 0) | (a == 0) & (b == 0)):
+            terms.pairs(atoms, charge / COULOMB, *sigma_epsilon(a, -b))
             return
     _compiled(terms, "bond", force, atoms, values)
 

@@ -131,10 +131,11 @@ def _screened(x):
     # three terms cancel for small x: there the series x^3/6 (1 - 3x/4 + 3x^2/10 - x^3/12 + ...)
     small = x < 0.05
     y, z = np.where(small, x, 0.0), np.where(small, 1.0, x)
-    series = y**3 / 6 * (
-        1 + y * (-3 / 4 + y * (3 / 10 + y * (-1 / 12 + y * (1 / 56 + y * (-1 / 320 + y * (1 / 2160 - y / 16800))))))
-    )
-    return np.where(small, series, 1 - np.exp(-z) * (1 + z + 0.5 * z * z))
+    return np.where(small, y**3 / 6 * _series(y), 1 - np.exp(-z) * (1 + z + 0.5 * z * z))
+
+
+def _series(y):
+    return 1 + y * (-3 / 4 + y * (3 / 10 + y * (-1 / 12 + y * (1 / 56 + y * (-1 / 320 + y * (1 / 2160 - y / 16800))))))
 
 
 @cache
@@ -190,9 +191,7 @@ def _screened_over(x):
     """`_screened`(x) / x^3, smooth at zero."""
     small = x < 0.05
     y, z = np.where(small, x, 0.0), np.where(small, 1.0, x)
-    series = (1 + y * (-3 / 4 + y
-                       * (3 / 10 + y * (-1 / 12 + y * (1 / 56 + y * (-1 / 320 + y * (1 / 2160 - y / 16800))))))) / 6
-    return np.where(small, series, (1 - np.exp(-z) * (1 + z + 0.5 * z * z)) / z**3)
+    return np.where(small, _series(y) / 6, (1 - np.exp(-z) * (1 + z + 0.5 * z * z)) / z**3)
 
 
 def reciprocal(form: Form, params: dict[str, Any], positions: Any, box: Any) -> Any:

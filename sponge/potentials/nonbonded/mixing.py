@@ -61,3 +61,10 @@ def root(epsilons: Any) -> Any:
     """Square roots of well depths; where the depth is zero (an atom without Lennard-Jones) so is the derivative."""
     some = epsilons > 0
     return np.where(some, np.sqrt(np.where(some, epsilons, 1.0)), 0.0)
+
+
+def sigma_epsilon(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """sigma and epsilon of a / r^12 - b / r^6; no interaction has sigma 0.1 nm and epsilon 0."""
+    some = (a > 0) & (b > 0)
+    a, b = np.where(some, a, 1.0), np.where(some, b, 1.0)
+    return np.where(some, (a / b) ** (1 / 6), 0.1), np.where(some, b * b / (4 * a), 0.0)

@@ -18,8 +18,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..ops.define import as_value
 from ..transforms.checkpoint import stop_gradient
-from ..transforms.vmap import move_batch_axis
-from .keys import KEY, as_shape, checked_key, float_dtype, split
+from .keys import KEY, as_shape, batch_keys, checked_key, float_dtype, split
 
 __all__ = ["beta", "dirichlet", "gamma", "loggamma", "poisson"]
 
@@ -51,15 +50,7 @@ loggamma_p = Primitive(
 )
 loggamma_p.defvjp(None, lambda ct, out, key, a, *, shape, dtype: ct * _slope(out, a))
 loggamma_p.defjvp(None, lambda t, out, key, a, *, shape, dtype: t * _slope(out, a))
-
-
-def _batched(p):
-    @p.defbatch
-    def _(args, axes, size, **params):
-        return bind(p, *[move_batch_axis(x, ax, size) for x, ax in zip(args, axes, strict=True)], **params), 0
-
-
-_batched(loggamma_p)
+batch_keys(loggamma_p)
 
 
 @cache
@@ -225,7 +216,7 @@ poisson_p = Primitive(
     samples=lambda rng: [((np.array([3, 4], KEY), rng.uniform(0.5, 30, (2, 3))),
                           {"shape": (2, 3), "dtype": np.dtype(np.int64)})],
 )
-_batched(poisson_p)
+batch_keys(poisson_p)
 
 
 def poisson(key: Any, rate: Any, shape: Shape | None = None, dtype: Any = np.int64) -> Any:

@@ -93,11 +93,11 @@ def float_dtype(dtype: Any, where: str) -> np.dtype:
 
 
 def batch_keys(p: Primitive) -> None:
-    """Batching of a primitive of one key: keys of any leading shape are taken together."""
+    """Batching of a primitive whose first argument is a key: keys of any leading shape are taken together."""
 
     @p.defbatch
     def _(args, axes, size, **params):
-        return bind(p, move_batch_axis(args[0], axes[0], size), **params), 0
+        return bind(p, *[move_batch_axis(x, ax, size) for x, ax in zip(args, axes, strict=True)], **params), 0
 
 
 def each_key(keys: np.ndarray, shape: tuple[int, ...], dtype: Any, draw: Any) -> np.ndarray:
@@ -174,11 +174,7 @@ def _fold_pull(b, index, loads, in_specs, out_spec):
 
 fold_p = Primitive("random_fold_in", _fold, lambda k, d: Spec(k.shape, KEY), kind="pull", pull=_fold_pull,
                    differentiable=False, flops=60, samples=lambda rng: [((np.array([3, 4], KEY), np.int64(5)), {})])
-
-
-@fold_p.defbatch
-def _(args, axes, size):
-    return bind(fold_p, *[move_batch_axis(x, ax, size) for x, ax in zip(args, axes, strict=True)]), 0
+batch_keys(fold_p)
 
 
 def fold_in(key: Any, data: Any) -> Any:

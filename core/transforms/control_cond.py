@@ -28,7 +28,7 @@ from .control_body import (
 from .partial import batch_graph, depends, forward_backward, jvp_graph, tangent_spec, zeros
 from .vmap import move_batch_axis
 
-__all__ = ["cond", "cond_p", "guarded", "hides_zeros", "pick", "switch"]
+__all__ = ["check_boolean", "cond", "cond_p", "guarded", "hides_zeros", "pick", "switch"]
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
@@ -56,14 +56,20 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     >>> bool(cond(True, np.sin, np.cos, 0.0) == np.sin(0.0))
     True
     """
-    spec = spec_of(pred)
-    if spec.shape != () or spec.dtype.kind != "b":
-        hint = "use .any() or .all()" if spec.shape else "compare it with something"
-        raise TypeError(f"cond: the predicate must be a boolean scalar, got {spec} ({hint}), at {user_source()}")
+    check_boolean("cond: the predicate", pred)
     known = concrete(pred)
     if known is not None:
         return true_fun(*operands) if known else false_fun(*operands)
     return _branch("cond", pred, (false_fun, true_fun), operands)
+
+
+def check_boolean(what: str, value: Any) -> Any:
+    """Return a boolean scalar, or raise TypeError if `value` is anything else."""
+    spec = spec_of(value)
+    if spec.shape != () or spec.dtype.kind != "b":
+        hint = "use .any() or .all()" if spec.shape else "compare it with something"
+        raise TypeError(f"{what} must be a boolean scalar, got {spec} ({hint}), at {user_source()}")
+    return value
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:

@@ -32,7 +32,7 @@ from .control_body import (
     runner,
     trace_body,
 )
-from .control_cond import cond_p, guarded, hides_zeros, pick
+from .control_cond import check_boolean, cond_p, guarded, hides_zeros, pick
 from .control_reverse import backward_loop
 from .control_scan import (
     RUN_AGAIN,
@@ -150,19 +150,11 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
     return _while(where, lambda state: np.less(state[0], upper), body, leaves, both, names, None, CHECKPOINTS)[1]
 
 
-def _check_condition(value):
-    spec = spec_of(value)
-    if spec.shape != () or spec.dtype.kind != "b":
-        hint = "use .any() or .all()" if spec.shape else "compare it with something"
-        raise TypeError(f"while_loop: the condition must be a boolean scalar, got {spec} ({hint}), at {user_source()}")
-    return value
-
-
 def _run(where, cond_fun, body_fun, init, leaves, structure, names, max_steps):
     """The loop in Python on plain arrays."""
     carry = tree.unflatten(structure, [np.array(x) if type(x) is np.ndarray else x for x in leaves])
     steps = 0
-    while (max_steps is None or steps < max_steps) and _check_condition(cond_fun(carry)):
+    while (max_steps is None or steps < max_steps) and check_boolean("while_loop: the condition", cond_fun(carry)):
         carry = body_fun(carry)
         if not steps:
             check_carry(where, leaves, structure, carry, names)
@@ -180,7 +172,7 @@ def _while(where, cond_fun, body_fun, leaves, structure, names, max_steps, check
         return count + 1, new
 
     def test(count, carry):
-        go = _check_condition(traceable(cond_fun)(carry))
+        go = check_boolean("while_loop: the condition", traceable(cond_fun)(carry))
         return go if max_steps is None else np.logical_and(go, count < max_steps)
 
     n = 1 + len(leaves)

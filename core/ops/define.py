@@ -13,8 +13,8 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import VALUES, Tensor, implements
 
-__all__ = ["MINUS_ONE", "ONE", "as_value", "batch_elementwise", "broadcast_shapes", "elementwise", "has_tensor",
-           "scalar_or_array", "ufunc_loop"]
+__all__ = ["MINUS_ONE", "ONE", "as_value", "batch_elementwise", "batch_first", "broadcast_shapes", "elementwise",
+           "has_tensor", "move_batch_axis", "scalar_or_array", "ufunc_loop"]
 
 _PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
 ONE, MINUS_ONE = "one", "minus one"
@@ -162,6 +162,21 @@ def _times(f):
     if f is MINUS_ONE:
         return lambda t, out, *args: -t
     return lambda t, out, *args: t * f(out, *args)
+
+
+def move_batch_axis(x: Any, axis: int | None, size: int, to: int = 0) -> Any:
+    """`x` with its batch axis at `to`, made by stretching where there is none."""
+    if axis is None:
+        shape = np.shape(x)
+        if to:
+            x = np.reshape(x, (*shape[:to], 1, *shape[to:]))
+        return np.broadcast_to(x, (*shape[:to], size, *shape[to:]))
+    return np.moveaxis(x, axis, to) if axis != to else x
+
+
+def batch_first(args: Sequence[Any], axes: Sequence[int | None], size: int) -> list[Any]:
+    """All arguments with a batch axis in front (for batching rules)."""
+    return [move_batch_axis(x, axis, size) for x, axis in zip(args, axes, strict=True)]
 
 
 def batch_elementwise(p: Primitive, args: Sequence[Any], axes: Sequence[int | None],

@@ -17,6 +17,7 @@ from ..graph.graph import Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from .constant import constant_like, zeros_of
+from .define import move_batch_axis
 from .shape import sum_to
 from .sparse import Sparse
 
@@ -263,7 +264,7 @@ def _(tangents, out, args, **params):
 def _(args, axes, size, **params):
     x, u, *indices = args
     ax, au, *index_axes = axes
-    x = np.moveaxis(x, ax, 0) if ax is not None else np.broadcast_to(x, (size, *np.shape(x)))
+    x = move_batch_axis(x, ax, size)
     indices, rank = _batched_indices(indices, index_axes, size)
     each = np.arange(size).reshape(size, *(1,) * rank)
     places = np.broadcast_shapes(*[np.shape(i) for i in indices], (1,) * rank)[-rank:] if rank else ()

@@ -10,7 +10,7 @@ from ..graph.graph import Spec
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, view
 from ..tensor import implements
-from .define import as_value
+from .define import as_value, batch_first
 from .shape import normal_axis
 from .slices import slice_p
 
@@ -71,9 +71,7 @@ def _(tangents, out, args, *, axis):
 
 @concatenate_p.defbatch
 def _(args, axes, size, *, axis):
-    moved = [np.broadcast_to(x, (size, *np.shape(x))) if a is None else np.moveaxis(x, a, 0)
-             for x, a in zip(args, axes, strict=True)]
-    return bind(concatenate_p, *moved, axis=axis + 1), 0
+    return bind(concatenate_p, *batch_first(args, axes, size), axis=axis + 1), 0
 
 
 def _joint(arrays, dtype, casting, where):

@@ -16,7 +16,7 @@ from ..graph.graph import Spec
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from .convolve_nd import out_length, pad_widths, padded, spread, taps, unpadded
-from .define import as_value
+from .define import as_value, batch_first
 
 __all__ = ["avg_pool", "max_pool"]
 
@@ -156,10 +156,7 @@ def _batched(p):
     """More images."""
 
     def rule(args, axes, size, **params):
-        moved = []
-        for x, ax in zip(args, axes, strict=True):
-            x = np.broadcast_to(x, (size, *np.shape(x))) if ax is None else np.moveaxis(x, ax, 0)
-            moved.append(np.reshape(x, (size * np.shape(x)[1], *np.shape(x)[2:])))
+        moved = [np.reshape(x, (size * np.shape(x)[1], *np.shape(x)[2:])) for x in batch_first(args, axes, size)]
         if "shape" in params:
             params["shape"] = (size * params["shape"][0], *params["shape"][1:])
         y = bind(p, *moved, **params)

@@ -10,7 +10,7 @@ from ..graph.graph import Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor, implements
-from .define import as_value
+from .define import as_value, batch_first
 from .gather import gather_p, scatter_p
 from .reduce import sum_dtype
 from .shape import normal_axis
@@ -103,9 +103,7 @@ def _(tangents, out, args, *, axis, reverse):
 
 @recurrence_p.defbatch
 def _(args, axes, size, *, axis, reverse):
-    moved = [np.broadcast_to(x, (size, *np.shape(x))) if ax is None else np.moveaxis(x, ax, 0)
-             for x, ax in zip(args, axes, strict=True)]
-    return bind(recurrence_p, *moved, axis=axis + 1, reverse=reverse), 0
+    return bind(recurrence_p, *batch_first(args, axes, size), axis=axis + 1, reverse=reverse), 0
 
 
 # -- products ----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor
 from .constant import constant_like, zeros_of
+from .define import move_batch_axis
 from .shape import sum_to
 from .sparse import Sparse
 
@@ -244,8 +245,7 @@ def _(tangents, out, args, *, index, mode):
 
 @slice_update_p.defbatch
 def _(args, axes, size, *, index, mode):
-    x = np.moveaxis(args[0], axes[0],
-                    0) if axes[0] is not None else np.broadcast_to(args[0], (size, *np.shape(args[0])))
+    x = move_batch_axis(args[0], axes[0], size)
     u, shape = args[1], _slice_shape(index)
     if axes[1] is not None:
         u = np.moveaxis(u, axes[1], 0)

@@ -12,7 +12,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor, implements
 from ..views import in_c_order
-from .define import as_value
+from .define import as_value, batch_first
 from .gather import scatter_p
 from .shape import normal_axis
 from .take import gather_along
@@ -59,9 +59,7 @@ def _(cts, out, args, needed):
 
 @sort_p.defbatch
 def _(args, axes, size):
-    moved = [np.broadcast_to(x, (size, *np.shape(x))) if a is None else np.moveaxis(x, a, 0)
-             for x, a in zip(args, axes, strict=True)]
-    return bind(sort_p, *moved), (0,) * (len(args) + 1)
+    return bind(sort_p, *batch_first(args, axes, size)), (0,) * (len(args) + 1)
 
 
 def _sorted(keys, axis):
@@ -195,8 +193,7 @@ def _(args, axes, size, *, side):
     if axes[0] is None:
         return bind(searchsorted_p, a, v, side=side), axes[1]
     # each example has its own table: count what lies before
-    a = np.moveaxis(a, axes[0], 0)
-    v = np.broadcast_to(v, (size, *np.shape(v))) if axes[1] is None else np.moveaxis(v, axes[1], 0)
+    a, v = batch_first(args, axes, size)
     table = np.reshape(a, (size, *(1,) * (np.ndim(v) - 1), -1))
     before = np.less(table, v[..., None]) if side == "left" else np.less_equal(table, v[..., None])
     return np.sum(before, axis=-1), 0

@@ -13,9 +13,8 @@ from ..graph.graph import Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..kernels import philox
-from ..ops.define import as_value
+from ..ops.define import as_value, batch_first
 from ..tensor import Tensor
-from ..transforms.vmap import move_batch_axis
 from . import inline
 
 __all__ = ["INLINE", "KEY", "as_shape", "batch_keys", "bits", "checked_key", "each_key", "float_dtype", "fold_in",
@@ -97,7 +96,7 @@ def batch_keys(p: Primitive) -> None:
 
     @p.defbatch
     def _(args, axes, size, **params):
-        return bind(p, *[move_batch_axis(x, ax, size) for x, ax in zip(args, axes, strict=True)], **params), 0
+        return bind(p, *batch_first(args, axes, size), **params), 0
 
 
 def each_key(keys: np.ndarray, shape: tuple[int, ...], dtype: Any, draw: Any) -> np.ndarray:

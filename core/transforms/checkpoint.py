@@ -13,9 +13,9 @@ from .. import tree
 from ..graph.graph import spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, evaluate, traceable
+from ..ops.define import move_batch_axis
 from .control_body import eager, function_name, trace_body
 from .partial import batch_graph, depends, jvp_graph, vjp_graph
-from .vmap import move_batch_axis
 
 __all__ = ["checkpoint", "checkpoint_p", "stop_gradient"]
 

@@ -16,6 +16,7 @@ from ..graph.graph import Graph, Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, evaluate, make_graph, user_source
 from ..ops.constant import zeros_of
+from ..ops.define import move_batch_axis
 from .checkpoint import stop_gradient
 from .control_body import (
     common_inputs,
@@ -26,7 +27,6 @@ from .control_body import (
     with_outputs,
 )
 from .partial import batch_graph, depends, forward_backward, jvp_graph, tangent_spec, zeros
-from .vmap import move_batch_axis
 
 __all__ = ["check_boolean", "cond", "cond_p", "guarded", "hides_zeros", "pick", "switch"]
 

@@ -21,6 +21,7 @@ from ..graph.graph import Graph, Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, evaluate, make_graph, traceable, user_source
 from ..ops.constant import zeros_of
+from ..ops.define import move_batch_axis
 from .checkpoint import checkpoint_p
 from .control_body import (
     carry_body,
@@ -44,7 +45,6 @@ from .partial import (
     tangent_spec,
     zeros,
 )
-from .vmap import move_batch_axis
 
 __all__ = ["RUN_AGAIN", "check_carry", "constants_first", "interleave", "moving_carry", "scan", "scan_p", "segments",
            "spread"]

@@ -20,6 +20,7 @@ from ..graph.graph import Graph, Spec, Var, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, evaluate, make_graph, traceable, user_source
 from ..ops.constant import zeros_of
+from ..ops.define import move_batch_axis
 from ..tensor import Tensor
 from .control_body import (
     carry_body,
@@ -45,7 +46,7 @@ from .control_scan import (
     spread,
 )
 from .partial import batch_graph, jvp_graph, tape_of
-from .vmap import BatchTensor, move_batch_axis
+from .vmap import BatchTensor
 
 __all__ = ["CHECKPOINTS", "fori_loop", "while_loop", "while_p"]
 

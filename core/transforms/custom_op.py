@@ -14,12 +14,12 @@ from ..errors import MissingRuleError
 from ..graph.graph import Spec, spec_of
 from ..graph.primitive import PRIMITIVES, Primitive
 from ..graph.trace import bind, describe
-from ..ops.define import as_value, broadcast_shapes
+from ..ops.define import as_value, broadcast_shapes, move_batch_axis
 from ..ops.elementwise import convert
 from . import custom_native
 from .grad import inexact
 from .rules import Rules
-from .vmap import move_batch_axis, vmap
+from .vmap import vmap
 
 __all__ = ["custom_op", "spec"]
 

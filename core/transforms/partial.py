@@ -14,10 +14,11 @@ import numpy as np
 from ..graph.graph import Const, Equation, Graph, Spec, Var, spec_of
 from ..graph.trace import GraphTrace, bind, dead_code, evaluate, make_graph
 from ..ops.constant import zeros_of
+from ..ops.define import move_batch_axis
 from ..ops.elementwise import convert
 from .forward import DualTensor, DualTrace
 from .grad import TapeTensor, TapeTrace, backward
-from .vmap import BatchTensor, BatchTrace, move_batch_axis
+from .vmap import BatchTensor, BatchTrace
 
 __all__ = ["batch_graph", "depends", "forward_backward", "jvp_graph", "split_invariant", "tangent_spec", "tape_of",
            "vjp_graph", "zeros"]

@@ -11,12 +11,13 @@ from .. import tree
 from ..errors import EscapedTensorError, MissingRuleError, TracerError
 from ..graph.graph import spec_of
 from ..graph.trace import Trace, bind, describe, traceable, user_source
+from ..ops.define import move_batch_axis
 from ..tensor import Tensor
 from ..views import in_c_order
 from .grad import check_arrays
 from .results import own
 
-__all__ = ["BatchTensor", "BatchTrace", "move_batch_axis", "vmap"]
+__all__ = ["BatchTensor", "BatchTrace", "vmap"]
 
 
 class BatchTensor(Tensor):
@@ -200,12 +201,3 @@ def _finish(x, axis, out_axis, size, name):
             f"vmap of {name}: out_axes must be within the {rank} axes of the batched result, got {out_axis}"
         )
     return move_batch_axis(x, axis, size, out_axis % rank)
-
-
-def move_batch_axis(x: Any, axis: int | None, size: int, to: int = 0) -> Any:
-    """`x` with its batch axis at `to`, made by stretching where there is none."""
-    if axis is None:
-        shape = np.shape(x)
-        x = np.reshape(x, (*shape[:to], 1, *shape[to:]))
-        return np.broadcast_to(x, (*shape[:to], size, *shape[to:]))
-    return np.moveaxis(x, axis, to) if axis != to else x

@@ -14,7 +14,7 @@ from ..tensor import CREATION, FUNCTIONS, Tensor, implements
 from ..views import in_c_order, is_scalar, own_array
 from .complex import real_dtype
 from .constant import constant_like
-from .define import as_value, has_tensor
+from .define import as_value, has_tensor, named
 from .elementwise import converted
 from .shape import reshape_p
 
@@ -54,14 +54,13 @@ def _like(name, value):
             return own_array(np.transpose(constant_like(a, value, shape[::-1], dtype))._handle(), False)
         return _ordered(constant_like(a, value, shape, dtype), a, order)
 
-    function.__name__ = function.__qualname__ = f"{name}_like"
-    function.__doc__ = f"``numpy.{name}_like``: a traced array of its own, for assignments to elements."
 
     def created(like, shape, dtype=float, order="C", *, device=None):
         return _ordered(constant_like(like, value, _shape(shape, ()), np.dtype(dtype or float)), None, order)
 
     CREATION[getattr(np, name)] = created
-    return implements(getattr(np, f"{name}_like"))(function)
+    doc = f"``numpy.{name}_like``: a traced array of its own, for assignments to elements."
+    return implements(getattr(np, f"{name}_like"))(named(function, f"{name}_like", doc))
 
 
 zeros_like = _like("zeros", 0)
@@ -201,9 +200,7 @@ def _triangle(name, keep):
         return np.where(keep(np.tri(*shape[-2:], k=k, dtype=bool), np.tri(*shape[-2:], k=k - 1, dtype=bool)), m,
                         np.result_type(m).type(0))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``numpy.{name}``."
-    return implements(getattr(np, name))(function)
+    return implements(getattr(np, name))(named(function, name))
 
 
 tril = _triangle("tril", lambda upto, below: upto)

@@ -14,7 +14,7 @@ from ..graph.trace import bind
 from ..tensor import VALUES, Tensor, implements
 
 __all__ = ["MINUS_ONE", "ONE", "as_value", "batch_elementwise", "batch_first", "broadcast_shapes", "elementwise",
-           "has_tensor", "move_batch_axis", "scalar_or_array", "ufunc_loop"]
+           "has_tensor", "move_batch_axis", "named", "scalar_or_array", "ufunc_loop"]
 
 _PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
 ONE, MINUS_ONE = "one", "minus one"
@@ -42,6 +42,13 @@ def has_tensor(x: Any) -> bool:
     if isinstance(x, (list, tuple)):
         return any(has_tensor(i) for i in x)
     return isinstance(x, Tensor)
+
+
+def named(f: Callable, name: str, doc: str = "") -> Callable:
+    """A function that was made by another, with its public name and its docstring (by default, NumPy's name)."""
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = doc or f"``numpy.{name}``."
+    return f
 
 
 @lru_cache(maxsize=4096)
@@ -132,9 +139,8 @@ def elementwise(name: str, ufunc: np.ufunc | None = None, *, impl: Callable | No
                 break
         return bind(p, *args)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or f"Elementwise {name}, as ``numpy.{name}``."
     function.primitive = p  # type: ignore[attr-defined]
+    named(function, name, doc or f"Elementwise {name}, as ``numpy.{name}``.")
     return implements(*([ufunc] if ufunc is not None else []), *also, method=method, operators=operators)(function)
 
 

@@ -17,7 +17,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import implements
 from .complex import complex_dtype, real_dtype
-from .define import as_value
+from .define import as_value, named
 
 __all__ = ["fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
            "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
@@ -223,7 +223,7 @@ def _refuse(where, out):
         raise TypeError(f"{where}: out= is not supported for traced values")
 
 
-def _named(name, one, default=None):
+def _transform(name, one, default=None):
     """NumPy's function `name`: of one axis (`one`), or of several (`default` ones)."""
     inverse = name.startswith("i")
 
@@ -242,14 +242,12 @@ def _named(name, one, default=None):
             axes, s = _axes_and_lengths(name, a, s, axes)
             return call(a, s, axes, norm)
 
-    f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"``numpy.fft.{name}``."
-    return implements(getattr(np.fft, name))(f)
+    return implements(getattr(np.fft, name))(named(f, name, f"``numpy.fft.{name}``."))
 
 
-fft, ifft, rfft, irfft = [_named(n, True) for n in ("fft", "ifft", "rfft", "irfft")]
-fft2, ifft2, rfft2, irfft2 = [_named(n, False, (-2, -1)) for n in ("fft2", "ifft2", "rfft2", "irfft2")]
-fftn, ifftn, rfftn, irfftn = [_named(n, False) for n in ("fftn", "ifftn", "rfftn", "irfftn")]
+fft, ifft, rfft, irfft = [_transform(n, True) for n in ("fft", "ifft", "rfft", "irfft")]
+fft2, ifft2, rfft2, irfft2 = [_transform(n, False, (-2, -1)) for n in ("fft2", "ifft2", "rfft2", "irfft2")]
+fftn, ifftn, rfftn, irfftn = [_transform(n, False) for n in ("fftn", "ifftn", "rfftn", "irfftn")]
 
 
 @implements(np.fft.hfft)

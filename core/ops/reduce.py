@@ -15,7 +15,7 @@ from ..graph.graph import Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor, implements
-from .define import as_value, elementwise, ufunc_loop
+from .define import as_value, elementwise, named, ufunc_loop
 
 __all__ = ["norm_root", "normal_axes", "sum_dtype"]
 
@@ -176,9 +176,7 @@ def _arg(name, function):
         axes = normal_axes(operator.index(axis), len(shape))
         return _kept(bind(p, a, axis=axes[0]), shape, axes, keepdims)
 
-    public.__name__ = public.__qualname__ = name
-    public.__doc__ = f"``numpy.{name}``: the first of equal ones."
-    return public
+    return named(public, name, f"``numpy.{name}``: the first of equal ones.")
 
 
 # -- NumPy's functions
@@ -265,9 +263,8 @@ def _extreme(p, combine, names):
         y = _kept(bind(p, a, axes=axes), shape, axes, keepdims)
         return y if initial is None else combine(y, initial)
 
-    function.__name__ = function.__qualname__ = p.name
-    function.__doc__ = f"``numpy.{p.name}``; ties share the derivative equally."
-    return implements(*names, method=p.name)(function)
+    doc = f"``numpy.{p.name}``; ties share the derivative equally."
+    return implements(*names, method=p.name)(named(function, p.name, doc))
 
 
 max = _extreme(max_p, np.maximum, (np.max, np.amax))
@@ -284,9 +281,7 @@ def _truth(p, f):
         axes = normal_axes(axis, len(shape))
         return _kept(bind(p, a, axes=axes), shape, axes, keepdims)
 
-    function.__name__ = function.__qualname__ = p.name
-    function.__doc__ = f"``numpy.{p.name}``."
-    return implements(f, method=p.name)(function)
+    return implements(f, method=p.name)(named(function, p.name))
 
 
 any = _truth(any_p, np.any)
@@ -411,9 +406,7 @@ def _without_nan(name, f, fill):
             a = np.where(np.isnan(a), dtype.type(fill), a)
         return f(a, axis, *args, **kwargs)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``numpy.{name}``."
-    return implements(getattr(np, name))(function)
+    return implements(getattr(np, name))(named(function, name))
 
 
 nansum = _without_nan("nansum", sum, 0)
@@ -431,9 +424,7 @@ def _nan_extreme(name, f, fill):
         found = f(np.where(missing, np.result_type(a).type(fill), a), axis, out, keepdims, initial, where)
         return np.where(np.all(missing, axis=axis, keepdims=keepdims), np.nan, found).astype(np.result_type(a))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``numpy.{name}``."
-    return implements(getattr(np, name))(function)
+    return implements(getattr(np, name))(named(function, name))
 
 
 nanmax = _nan_extreme("nanmax", max, -np.inf)
@@ -446,9 +437,7 @@ def _nan_moment(name, f):
         safe = np.where(present, a, np.result_type(a).type(0))
         return f(safe, axis, dtype, out, *args, where=present if where is True else present & where, **kwargs)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``numpy.{name}``."
-    return implements(getattr(np, name))(function)
+    return implements(getattr(np, name))(named(function, name))
 
 
 nanmean = _nan_moment("nanmean", mean)

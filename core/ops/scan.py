@@ -10,7 +10,7 @@ from ..graph.graph import Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor, implements
-from .define import as_value, batch_first
+from .define import as_value, batch_first, named
 from .gather import gather_p, scatter_p
 from .reduce import sum_dtype
 from .shape import normal_axis
@@ -197,9 +197,7 @@ def _cumulative(p, name, functions, method=None, widens=True):
             a = np.reshape(a, (1,))
         return bind(p, a, axis=normal_axis(axis, np.ndim(a)), reverse=False)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``numpy.{name}``."
-    return implements(*functions, method=method)(function)
+    return implements(*functions, method=method)(named(function, name))
 
 
 cumsum = _cumulative(cumsum_p, "cumsum", (np.cumsum,), "cumsum")
@@ -233,9 +231,7 @@ def _cumulative_array_api(name, f, neutral):
             y = np.concatenate([np.full(shape, neutral, np.result_type(y)), y], axis=axis)
         return y
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``numpy.{name}``."
-    return implements(getattr(np, name))(function)
+    return implements(getattr(np, name))(named(function, name))
 
 
 cumulative_sum = _cumulative_array_api("cumulative_sum", cumsum, 0)
@@ -245,9 +241,7 @@ cumulative_prod = _cumulative_array_api("cumulative_prod", cumprod, 1)
 def _nan_cumulative(name, f, fill):
     function = lambda a, axis=None, dtype=None, out=None: f(np.where(np.isnan(a), np.result_type(a).type(fill), a),
                                                             axis, dtype, out)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``numpy.{name}``."
-    return implements(getattr(np, name))(function)
+    return implements(getattr(np, name))(named(function, name))
 
 
 nancumsum = _nan_cumulative("nancumsum", cumsum, 0)

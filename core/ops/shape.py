@@ -13,7 +13,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind, view
 from ..tensor import Tensor, implements
 from ..views import is_scalar, memory_twin
-from .define import as_value
+from .define import as_value, named
 
 __all__ = ["broadcast_p", "normal_axis", "reshape_p", "sum_to"]
 
@@ -280,9 +280,7 @@ def _atleast(name, rank, place):
             out.append(a if len(shape) >= rank else np.reshape(a, place(shape)))
         return out[0] if len(out) == 1 else tuple(out)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""``numpy.{name}``."""
-    return implements(getattr(np, name), view=True)(function)
+    return implements(getattr(np, name), view=True)(named(function, name))
 
 
 atleast_1d = _atleast("atleast_1d", 1, lambda s: (1,))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..graph.graph import spec_of
 from ..tensor import implements
-from .define import as_value, ufunc_loop
+from .define import as_value, named, ufunc_loop
 from .special_define import INNER, LINE, POSITIVE, UNIT, scipy_special, special, where_zero
 
 __all__ = ["cosm1", "dawsn", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp10", "expit", "huber",
@@ -160,9 +160,7 @@ def _scipy_name(name):
         x = as_value(x)
         return getattr(np, name)(x.astype(ufunc_loop(scipy_special(name))(spec_of(x))[0]))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``scipy.special.{name}``."
-    return implements(f"scipy.special.{name}")(function)
+    return implements(f"scipy.special.{name}")(named(function, name, f"``scipy.special.{name}``."))
 
 
 cbrt, exp2, expm1, log1p = map(_scipy_name, ("cbrt", "exp2", "expm1", "log1p"))

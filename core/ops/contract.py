@@ -18,7 +18,7 @@ from ..graph.graph import Spec
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor, implements
-from .define import as_value
+from .define import as_value, refuse_out
 
 __all__ = ["dot_general", "drop_ones", "kron", "matmul", "matvec", "multi_dot", "one_dtype", "pair_product", "vecdot",
            "vecmat"]
@@ -312,8 +312,7 @@ def dot(a, b, out=None):
             )
         return _no_batch(a, b, np.ndim(a) - 1, at)
 
-    if out is not None:
-        raise TypeError("dot: out= is not supported for traced values")
+    refuse_out("dot", out)
     return _scalar_or(product, a, b)
 
 
@@ -343,8 +342,7 @@ def vdot(a, b, /):
 @implements(np.outer, np.linalg.outer)
 def outer(a, b, out=None):
     """``numpy.outer``: all products of an element of `a` and one of `b` (both flattened)."""
-    if out is not None:
-        raise TypeError("outer: out= is not supported for traced values")
+    refuse_out("outer", out)
     return np.multiply(np.reshape(as_value(a), (-1, 1)), np.reshape(as_value(b), (1, -1)))
 
 

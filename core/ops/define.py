@@ -14,7 +14,7 @@ from ..graph.trace import bind
 from ..tensor import VALUES, Tensor, implements
 
 __all__ = ["MINUS_ONE", "ONE", "as_value", "batch_elementwise", "batch_first", "broadcast_shapes", "elementwise",
-           "has_tensor", "move_batch_axis", "named", "scalar_or_array", "ufunc_loop"]
+           "has_tensor", "move_batch_axis", "named", "refuse_out", "scalar_or_array", "ufunc_loop"]
 
 _PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
 ONE, MINUS_ONE = "one", "minus one"
@@ -42,6 +42,12 @@ def has_tensor(x: Any) -> bool:
     if isinstance(x, (list, tuple)):
         return any(has_tensor(i) for i in x)
     return isinstance(x, Tensor)
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Raise TypeError if a result is to be written into an array that is given."""
+    if out is not None:
+        raise TypeError(f"{name}: out= is not supported for traced values (use the result)")
 
 
 def named(f: Callable, name: str, doc: str = "") -> Callable:

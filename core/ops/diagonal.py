@@ -10,7 +10,7 @@ from ..graph.graph import Spec
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, view
 from ..tensor import implements
-from .define import as_value
+from .define import as_value, refuse_out
 
 __all__: list[str] = []
 
@@ -90,8 +90,7 @@ def matrix_diagonal(x, /, *, offset=0):
 @implements(np.trace, method="trace")
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     """``numpy.trace``."""
-    if out is not None:
-        raise TypeError("trace: out= is not supported for traced values")
+    refuse_out("trace", out)
     return np.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..tensor import implements, separate
 from .contract import drop_ones, one_dtype, pair_product
+from .define import refuse_out
 
 __all__ = ["einsum"]
 
@@ -20,8 +21,7 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     """``numpy.einsum``, string or list subscripts; three and more operands are contracted pair by pair, cheapest
     first.
     """
-    if out is not None:
-        raise TypeError("einsum: out= is not supported for traced values")
+    refuse_out("einsum", out)
     subscripts, operands = _split(operands)
     operands = one_dtype(*operands)
     if dtype is not None:

@@ -17,7 +17,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import implements
 from .complex import complex_dtype, real_dtype
-from .define import as_value, named
+from .define import as_value, named, refuse_out
 
 __all__ = ["fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
            "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
@@ -218,11 +218,6 @@ def _from_half(where, a, s, axes, norm):
     return np.astype(out, np.float16) if np.result_type(as_value(a)) == np.float16 else out  # as NumPy does
 
 
-def _refuse(where, out):
-    if out is not None:
-        raise TypeError(f"{where}: out= is not supported for traced values")
-
-
 def _transform(name, one, default=None):
     """NumPy's function `name`: of one axis (`one`), or of several (`default` ones)."""
     inverse = name.startswith("i")
@@ -234,11 +229,11 @@ def _transform(name, one, default=None):
 
     if one:
         def f(a, n=None, axis=-1, norm=None, out=None):
-            _refuse(name, out)
+            refuse_out(name, out)
             return call(a, (n,), (axis,), norm)
     else:
         def f(a, s=None, axes=default, norm=None, out=None):
-            _refuse(name, out)
+            refuse_out(name, out)
             axes, s = _axes_and_lengths(name, a, s, axes)
             return call(a, s, axes, norm)
 
@@ -253,14 +248,14 @@ fftn, ifftn, rfftn, irfftn = [_transform(n, False) for n in ("fftn", "ifftn", "r
 @implements(np.fft.hfft)
 def hfft(a, n=None, axis=-1, norm=None, out=None):
     """``numpy.fft.hfft``: the transform of data with Hermitian symmetry."""
-    _refuse("hfft", out)
+    refuse_out("hfft", out)
     return _from_half("hfft", np.conjugate(as_value(a)), (n,), (axis,), _SWAPPED.get(norm or "backward", norm))
 
 
 @implements(np.fft.ihfft)
 def ihfft(a, n=None, axis=-1, norm=None, out=None):
     """``numpy.fft.ihfft``: the inverse of `hfft`."""
-    _refuse("ihfft", out)
+    refuse_out("ihfft", out)
     return np.conjugate(_to_half("ihfft", a, (n,), (axis,), _SWAPPED.get(norm or "backward", norm)))
 
 

@@ -10,7 +10,7 @@ from ..graph.graph import Spec
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, view
 from ..tensor import implements
-from .define import as_value, batch_first
+from .define import as_value, batch_first, refuse_out
 from .shape import normal_axis
 from .slices import slice_p
 
@@ -93,8 +93,7 @@ def _joint(arrays, dtype, casting, where):
 @implements(np.concatenate)
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """``numpy.concatenate``."""
-    if out is not None:
-        raise TypeError("concatenate: out= is not supported for traced values (use the result)")
+    refuse_out("concatenate", out)
     arrays = list(arrays)
     if axis is None:
         arrays, axis = [np.ravel(a) for a in arrays], 0
@@ -118,8 +117,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
 @implements(np.stack)
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """``numpy.stack``."""
-    if out is not None:
-        raise TypeError("stack: out= is not supported for traced values (use the result)")
+    refuse_out("stack", out)
     parts = _joint(arrays, dtype, casting, "stack")
     shapes = {np.shape(p) for p in parts}
     if len(shapes) > 1:

@@ -15,7 +15,7 @@ from ..graph.graph import Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor, implements
-from .define import as_value, elementwise, named, ufunc_loop
+from .define import as_value, elementwise, named, refuse_out, ufunc_loop
 
 __all__ = ["norm_root", "normal_axes", "sum_dtype"]
 
@@ -165,7 +165,7 @@ def _arg(name, function):
 
     @implements(function, method=name)
     def public(a, axis=None, out=None, *, keepdims=False):
-        _no_out(name, out)
+        refuse_out(name, out)
         a = as_value(a)
         if np.result_type(a).kind == "c":
             raise TypeError(f"{name}: complex numbers have no order, got {spec_of(a)}")
@@ -181,11 +181,6 @@ def _arg(name, function):
 
 # -- NumPy's functions
 # ----------------------------------------------------------------------------------------------------
-
-
-def _no_out(name, out):
-    if out is not None:
-        raise TypeError(f"{name}: out= is not supported for traced values (use the result)")
 
 
 def _kept(y, shape, axes, keepdims):
@@ -215,7 +210,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=1, where=Tr
 
 
 def _sum_like(p, x, axis, dtype, out, keepdims, initial, where, neutral):
-    _no_out(p.name, out)
+    refuse_out(p.name, out)
     x = as_value(x)
     own = np.result_type(x)
     if where is not True:
@@ -241,7 +236,7 @@ def _initial(name, initial, dtype):
 
 def _extreme(p, combine, names):
     def function(a, axis=None, out=None, keepdims=False, initial=None, where=True):
-        _no_out(p.name, out)
+        refuse_out(p.name, out)
         a = as_value(a)
         if np.result_type(a).kind == "c":
             raise TypeError(f"{p.name}: complex numbers have no order, got {spec_of(a)}")
@@ -273,7 +268,7 @@ min = _extreme(min_p, np.minimum, (np.min, np.amin))
 
 def _truth(p, f):
     def function(a, axis=None, out=None, keepdims=False, *, where=True):
-        _no_out(p.name, out)
+        refuse_out(p.name, out)
         a = as_value(a)
         if where is not True:
             a = np.where(where, np.not_equal(a, 0), p is all_p)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..tensor import Tensor, implements
 from .complex import join_parts
-from .define import ONE, as_value, elementwise, ufunc_loop
+from .define import ONE, as_value, elementwise, refuse_out, ufunc_loop
 from .elementwise import CHOICE
 
 __all__: list[str] = []
@@ -28,8 +28,7 @@ implements(np.fix)(trunc)
 @implements(np.round, np.around, method="round")
 def round(a, decimals=0, out=None):
     """``numpy.round``: halves to even; its derivative is zero."""
-    if out is not None:
-        raise TypeError("round: out= is not supported for traced values (use the result)")
+    refuse_out("round", out)
     a = as_value(a)
     dtype = np.result_type(a)
     if dtype.kind == "b":

@@ -10,7 +10,7 @@ from ..graph.graph import Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor, implements
-from .define import as_value, batch_first, named
+from .define import as_value, batch_first, named, refuse_out
 from .gather import gather_p, scatter_p
 from .reduce import sum_dtype
 from .shape import normal_axis
@@ -184,8 +184,7 @@ cummin_p = _extreme("cummin", np.minimum)
 
 def _cumulative(p, name, functions, method=None, widens=True):
     def function(a, axis=None, dtype=None, out=None):
-        if out is not None and out != (None,):
-            raise TypeError(f"{name}: out= is not supported for traced values (use the result)")
+        refuse_out(name, out[0] if isinstance(out, tuple) else out)
         a = as_value(a)
         own = np.result_type(a)
         dtype = np.dtype(dtype) if dtype is not None else sum_dtype(own) if widens else own

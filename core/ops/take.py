@@ -13,7 +13,7 @@ from ..errors import TracerError
 from ..graph.graph import spec_of
 from ..graph.trace import bind, view
 from ..tensor import Tensor, implements
-from .define import as_value
+from .define import as_value, refuse_out
 from .gather import gather_p
 from .index import getitem, is_mask, setitem
 from .shape import normal_axis
@@ -29,8 +29,7 @@ def _along(axis, index):
 @implements(np.take, method="take")
 def take(a, indices, axis=None, out=None, mode="raise"):
     """``numpy.take``."""
-    if out is not None:
-        raise TypeError("take: out= is not supported for traced values (use the result)")
+    refuse_out("take", out)
     a, indices = as_value(a), as_value(indices)
     if axis is None or not np.ndim(a):
         a, axis = np.ravel(a), axis or 0

@@ -87,6 +87,13 @@ def largest_cutoff(box: np.ndarray) -> float:
     return 0.5 * float(np.min(np.diag(box)))
 
 
+def check_cutoff(name: str, cutoff: float, box: np.ndarray) -> None:
+    """Raise BoxError if the cut-off of the potential `name` is too long for the box."""
+    if cutoff > (largest := largest_cutoff(box)):
+        raise BoxError(f"{name}: the cut-off must be at most half the smallest box edge {2 * largest:.4g} nm, got "
+                       f"{cutoff} nm (a smaller cutoff, or a larger box)")
+
+
 def displacement(d: Any, box: Any) -> Any:
     """Differences of positions as their nearest images: d [..., 3] minus a whole number of box vectors.
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from triskele.core.extend import Elementwise, check
 
-from ..box import displacement, largest_cutoff
-from ..errors import BoxError
+from ..box import check_cutoff, displacement
 from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..topology import as_indices, check_indices
@@ -133,10 +132,8 @@ class PairPotential(Potential):
 
     def check_box(self, box: np.ndarray | None) -> None:
         """Raise BoxError if the cut-off is too long for the box."""
-        if box is not None and self.cutoff is not None and self.cutoff > largest_cutoff(box):
-            raise BoxError(f"{self.name}: the cut-off must be at most half the smallest box edge "
-                           f"{2 * largest_cutoff(box):.4g} nm, "
-                           f"got {self.cutoff} nm (a smaller cutoff, or a larger box)")
+        if box is not None and self.cutoff is not None:
+            check_cutoff(self.name, self.cutoff, box)
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         if self.cutoff is None:

@@ -193,10 +193,8 @@ class Nonbonded(Potential):
             if self.method in _PERIODIC_ONLY:
                 raise BoxError(f"nonbonded: method {self.method!r} needs a periodic box, got none (use 'none', "
                                f"'cutoff' or 'reaction_field')")
-        elif self.method != "none" and self.cutoff > boxes.largest_cutoff(box):
-            raise BoxError(f"nonbonded: the cut-off must be at most half the smallest box edge "
-                           f"{2 * boxes.largest_cutoff(box):.4g} nm, "
-                           f"got {self.cutoff} nm (a smaller cutoff, or a larger box)")
+        elif self.method != "none":
+            boxes.check_cutoff("nonbonded", self.cutoff, box)
 
     def form(self, box: np.ndarray | None) -> nonbonded_energy.Form:
         """The functional form in numbers, for a box: what of the options is derived from others is filled in."""

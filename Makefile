@@ -34,13 +34,13 @@ night:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[test]"
 	rm -rf .cache/night
-	$(call every-part,HYPOTHESIS_PROFILE=night TRISKELE_CACHE_DIR=$(CURDIR)/.cache/night NUMBA_CACHE_DIR=$(CURDIR)/.cache/night/numba)
+	$(call every-part,HYPOTHESIS_PROFILE=night TRISKELE_CACHE_DIR=$(CURDIR)/.cache/night)
 
 # What touches memory by index, compiled with every index checked. Kernels raise IndexError; programs of `jit` stop the process.
 checked:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[test]"
-	TRISKELE_CHECKED=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/checked $(PYTEST) -m "not slow" $(KERNEL_TESTS)
+	TRISKELE_CHECKED=1 $(PYTEST) -m "not slow" $(KERNEL_TESTS)
 
 bench:
 	$(PYTHON) -m venv .venv

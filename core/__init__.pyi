@@ -7,7 +7,7 @@ from . import optim as optim
 from . import random as random
 from . import scipy as scipy
 from . import tree as tree
-from .compile.cache import clear_cache as clear_cache
+from .store import clear_cache as clear_cache
 from .compile.jit import explain_recompiles as explain_recompiles
 from .compile.jit import jit as jit
 from .graph.graph import Spec as Spec

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import store
 from ..kernels import blas, native, threads
-from . import cache
 
 __all__ = ["ArraySpec", "NativeModule", "compile_module", "load_module"]
 
@@ -66,9 +66,8 @@ class NativeModule:
         names: native.Symbols,
         imports: Mapping[str, int],
         seconds: dict[str, float],
-        cached: bool,
     ):
-        self.key, self.cached, self.seconds, self.object_size = key, cached, seconds, len(code)
+        self.key, self.cached, self.seconds, self.object_size = key, not seconds, seconds, len(code)
         self.names = names
         start = time.perf_counter()
         self._loaded = native.LoadedObject(code, names.exports, imports)
@@ -149,7 +148,7 @@ _context_numbers = itertools.count(1)
 _lock = threading.Lock()
 
 
-def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: str = "", opt: int = 3) -> NativeModule:
+def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, opt: int = 3) -> NativeModule:
     """Compile (or take from the disk cache) and load a module.
 
     Parameters
@@ -159,8 +158,6 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: 
     symbols : mapping of str to int
         Addresses of external functions by name, beyond those of libm, Python's C API, `tsk_callback`,
         `tsk_parallel_for`, and the names of `kernels.blas`.
-    key_extra : str
-        Whatever else the object depends on.
     opt : int, 0 to 3
         LLVM's optimisation level.
 
@@ -180,42 +177,28 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: 
     42
     """
     text = ir_text.replace(_CONTEXT_DECLARATION, _CONTEXT_DEFINITION)
-    key, code, seconds, cached = _object(text, key_extra, opt)
-    return _linked(key, code, native.symbols_of(text), symbols, seconds, cached)
+    key, code, seconds = native.object_of(text, opt=opt)
+    return _linked(key, code, native.symbols_of(text), symbols, seconds)
 
 
 def load_module(key: str, names: native.Symbols, symbols: Mapping[str, int]) -> NativeModule | None:
     """The module whose object `compile_module` stored under `key`; None if it has been removed."""
-    code = cache.get(key)
-    return None if code is None else _linked(key, code, names, symbols, {}, True)
+    code = store.get(key)
+    return None if code is None else _linked(key, code, names, symbols, {})
 
 
-def _linked(key, code, names, symbols, seconds, cached):
+def _linked(key, code, names, symbols, seconds):
     imports = {}
     for name in names.imports:
         found = symbols.get(name) or _provided(name)
         if found:
             imports[name] = found
     try:
-        return NativeModule(key, code, names, imports, seconds, cached)
+        return NativeModule(key, code, names, imports, seconds)
     except RuntimeError as error:
         process = ctypes.CDLL(None)
         missing = sorted(name for name in names.imports - imports.keys() if not hasattr(process, name))
         raise RuntimeError(f"compile_module: external names must have an address, got none for {missing}") from error
-
-
-def _object(text: str, extra: str, opt: int, passes: bool = True) -> tuple[str, bytes, dict[str, float], bool]:
-    """Key, object, seconds by stage, and whether the object came from the disk."""
-    key = cache.make_key("object", text, extra, str(opt), str(passes), *native.host_target(), cache.source_stamp())
-    code = cache.get(key)
-    if code is not None:
-        return key, code, {}, True
-    code, seconds = native.compile_object(text, opt=opt, passes=passes)
-    cache.put(key, code)
-    return key, code, seconds, False
-
-
-native.set_object_source(lambda text, opt, passes: _object(text, "", opt, passes)[1])
 
 
 def _provided(name: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Generated source as modules in the cache folder: only functions that stand in a file are kept by Numba's cache."""
+"""Generated source as modules in the cache folder: kernels are kept on disk only if they stand in a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from ..files import atomic
-from .cache import folder, is_trusted, make_key
+from ..store import folder, is_trusted, make_key
 
 __all__ = ["load_module"]
 
@@ -25,7 +25,7 @@ _KEPT = 60 * _DAY
 
 
 def load_module(source: str, stem: str, names: Mapping[str, Any] | None = None) -> ModuleType:
-    """Import generated source as a module from the cache folder, where Numba keeps its machine code next to it.
+    """Import generated source as a module from the cache folder, so that its kernels are kept on disk.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def _write(parent: Path, name: str, source: str) -> Path:
 
 
 def _discard_unused(parent: Path) -> None:
-    """Delete modules that have not been imported for long, and their machine code."""
+    """Delete modules that have not been imported for long, and their bytecode."""
     now = time.time()
     try:
         old = [p for p in parent.glob("*.py") if now - p.stat().st_mtime > _KEPT]

@@ -18,7 +18,6 @@ from ..graph.simplify import scalar, simplify
 from ..graph.trace import describe, evaluate, no_transforms
 from ..kernels import blas, lapack, native, threads
 from . import (  # noqa: F401  (they register themselves)
-    cache,
     control_flow,
     convolutions,
     engine,

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import store
 from ..graph.graph import Const, Graph, Source, Spec, Var
 from ..graph.primitive import PRIMITIVES, Primitive
 from ..kernels import native
-from . import cache
 
 __all__ = ["Record", "load", "save", "trace_of"]
 
@@ -72,9 +72,9 @@ class Trace:
         self._specs: dict[Spec, int] = {}
         self._new_specs: list[Any] = []
         code = self._graph(graph)
-        self.key = cache.make_key("program", repr((self._new_specs, code)), np.__version__, sys.version,
-                                  *native.host_target(),
-                                  cache.source_stamp("graph", "transforms", "random"))
+        parts = ("program", repr((self._new_specs, code)), np.__version__, sys.implementation.cache_tag,
+                 store.source_stamp("graph", "transforms", "random"))
+        self.keys = [store.make_key(*parts, *target) for target in (native.host_target(), *native.levels())]
 
     def _graph(self, graph: Graph) -> Any:
         numbers: dict[Var, int] = {}
@@ -208,7 +208,7 @@ def trace_of(graph: Graph) -> Trace | None:
 
 def load(trace: Trace | None) -> Record | None:
     """Return the stored program of a trace, or None if there is none."""
-    data = cache.get(trace.key) if trace is not None else None
+    data = next(filter(None, map(store.get, trace.keys)), None) if trace is not None else None
     return None if data is None else _Unpickler(io.BytesIO(data), trace).load()
 
 
@@ -223,4 +223,4 @@ def save(trace: Trace | None, record: Record) -> None:
     except (pickle.PicklingError, AttributeError, TypeError, KeyError) as reason:
         _log.debug("not stored: %s", reason)
         return
-    cache.put(trace.key, file.getvalue())
+    store.put(trace.keys[0], file.getvalue())

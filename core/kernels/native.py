@@ -11,27 +11,30 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
+from .. import store
+
 __all__ = [
-    "LoadedObject", "Symbols", "Target", "checked", "compile_object", "host_target", "load", "set_object_source",
+    "LoadedObject", "Symbols", "Target", "checked", "compile_object", "host_target", "levels", "load", "object_of",
     "symbols_of",
 ]
 
 _HAS_JITLINK = sys.platform != "win32"
 _CPU_VARIABLE = "TRISKELE_CPU"
-_CPUS = {
-    "x86_64": ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
-    "aarch64": ("generic", "cortex-a72", "neoverse-n1", "apple-m1"),
-    "arm64": ("generic", "apple-m1"),
-}
-_FEATURES_OF_LEVEL = {
-    "x86-64-v3": ("avx", "avx2", "fma"), "x86-64-v4": ("avx", "avx2", "fma", "avx512f"), "generic": ("neon",),
-    "cortex-a72": ("neon",), "neoverse-n1": ("neon",), "apple-m1": ("neon",),
+# Levels of each architecture, the highest first, and their features (System V ABI, AMD64 supplement, table 3.1).
+_V3 = "+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"
+_LEVELS = {
+    "x86_64": {
+        "x86-64-v4": f"{_V3},+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl,-prefer-256-bit", "x86-64-v3": _V3,
+        "x86-64-v2": "", "x86-64": "",
+    },
+    "aarch64": {"neoverse-n1": "+neon", "cortex-a72": "+neon", "generic": "+neon"},
+    "arm64": {"apple-m1": "+neon", "generic": "+neon"},
 }
 
 
@@ -70,10 +73,10 @@ def _target(requested: str) -> Target:
     version = ".".join(map(str, llvm.llvm_version_info))
     triple = llvm.get_process_triple()
     if requested:
-        known = _CPUS.get(triple.partition("-")[0], ())
+        known = _LEVELS.get(triple.partition("-")[0], {})
         if requested not in known:  # LLVM itself ends the process over an unknown name
             raise ValueError(f"{_CPU_VARIABLE}: must be one of {', '.join(known) or 'nothing here'}, got {requested!r}")
-        return Target(triple, requested, "", version)
+        return Target(triple, requested, known[requested], version)
     features = llvm.get_host_cpu_features()
     flat = features.flatten()
     if features.get("avx512f"):
@@ -85,10 +88,17 @@ def _target(requested: str) -> Target:
 
 def has_feature(name: str) -> bool:
     """Return True if the target processor has the feature that LLVM calls `name` (`avx512f`, `neon`, ...)."""
-    target = host_target()
-    if target.features:
-        return f"+{name}" in target.features.split(",")
-    return name in _FEATURES_OF_LEVEL.get(target.cpu, ())
+    return f"+{name}" in host_target().features.split(",")
+
+
+@cache
+def levels() -> tuple[Target, ...]:
+    """The lower processors whose code runs on this one, the highest first; empty unless the package ships such code."""
+    if not store.SHIPPED.is_dir() or os.environ.get(_CPU_VARIABLE):
+        return ()
+    known = _LEVELS.get(host_target().triple.partition("-")[0], {})
+    return tuple(_target(name) for name, features in known.items()
+                 if all(f[0] == "-" or has_feature(f[1:]) for f in features.split(",") if f))
 
 
 @cache
@@ -255,20 +265,34 @@ def symbols_of(text: str) -> Symbols:
     return Symbols(exports, frozenset(n for n in declared - exports if not n.startswith("llvm.")))
 
 
-_object_source: Callable[[str, int, bool], bytes] | None = None
+def object_of(text: str, *, opt: int = 3, passes: bool = True) -> tuple[str, bytes, dict[str, float]]:
+    """Compile a module, unless the store has its object.
 
+    Parameters
+    ----------
+    text, opt, passes
+        As for `compile_object`.
 
-def set_object_source(source: Callable[[str, int, bool], bytes]) -> None:
-    """Let `load` get its objects from ``source(text, opt, passes)``: `core.compile` lends its disk cache, a layer
-    above.
+    Returns
+    -------
+    key : str
+        Under which the store keeps the object.
+    code : bytes
+    seconds : dict
+        As `compile_object` returns; empty if the object comes from the store.
     """
-    global _object_source
-    _object_source = source
+    parts = ("object", text, str(opt), str(passes), store.source_stamp())
+    keys = [store.make_key(*parts, *target) for target in (host_target(), *levels())]
+    for key in keys:
+        if (code := store.get(key)) is not None:
+            return key, code, {}
+    code, seconds = compile_object(text, opt=opt, passes=passes)
+    store.put(keys[0], code)
+    return keys[0], code, seconds
 
 
 def load(text: str, imports: Mapping[str, int], *, opt: int = 2, passes: bool = True) -> LoadedObject:
     """Compile and load a module that lives as long as the process (pool threads sleep inside such code)."""
-    code = _object_source(text, opt, passes) if _object_source else compile_object(text, opt=opt, passes=passes)[0]
-    loaded = LoadedObject(code, symbols_of(text).exports, imports)
+    loaded = LoadedObject(object_of(text, opt=opt, passes=passes)[1], symbols_of(text).exports, imports)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(loaded))  # not even when the interpreter shuts down
     return loaded

@@ -49,7 +49,7 @@ def environment(dtype, threads, cache):
         env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     env["JAX_ENABLE_X64"] = "1" if dtype == "float64" else "0"
     env["JAX_PLATFORMS"] = "cpu"
-    env["TRISKELE_CACHE_DIR"] = env["NUMBA_CACHE_DIR"] = str(cache)
+    env["TRISKELE_CACHE_DIR"] = str(cache)
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return env
 

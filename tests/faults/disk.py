@@ -40,8 +40,7 @@ def damage(path, rng):
 
 
 def damaged_cache(rng, folder):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / ".src"), "TRISKELE_CACHE_DIR": str(folder / "kernels"),
-                   "NUMBA_CACHE_DIR": str(folder / "numba")}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / ".src"), "TRISKELE_CACHE_DIR": str(folder / "kernels")}
     run = lambda: subprocess.run([sys.executable, "-W", "error", "-c", PROGRAM], env=environment, capture_output=True,
                                  text=True, timeout=300)
     right = run()

@@ -14,7 +14,7 @@ import numpy as np
 from tests.faults.fault import Fault
 from triskele import core, sponge
 from triskele import reinforce as rl
-from triskele.core.compile import cache
+from triskele.core import store
 
 __all__ = ["FAULTS"]
 
@@ -94,14 +94,14 @@ def training(rng, folder):
 def cache_writer(rng, folder):
     program = (
         "import os\nfrom pathlib import Path\nos.environ['TRISKELE_CACHE_DIR'] = str(Path.cwd() / 'kernels')\n"
-        "from triskele.core.compile import cache\nPath('go').touch()\n"
-        "while True:\n for i in range(20): cache.put(cache.make_key(str(i)), bytes([i]) * 300_000)\n"
+        "from triskele.core import store\nPath('go').touch()\n"
+        "while True:\n for i in range(20): store.put(store.make_key(str(i)), bytes([i]) * 300_000)\n"
     )
     killed(program, folder, "go", rng.uniform(0, 0.05))
     before = os.environ.get("TRISKELE_CACHE_DIR")
     os.environ["TRISKELE_CACHE_DIR"] = str(folder / "kernels")
     try:
-        found = [cache.get(cache.make_key(str(i))) for i in range(20)]
+        found = [store.get(store.make_key(str(i))) for i in range(20)]
     finally:
         del os.environ["TRISKELE_CACHE_DIR"]
         if before is not None:

@@ -16,8 +16,7 @@ import numpy as np
 from tests.faults.killed import springs
 from triskele import core, quantum, sponge
 from triskele import reinforce as rl
-from triskele.core import nn, optim, random
-from triskele.core.compile import cache
+from triskele.core import nn, optim, random, store
 from triskele.core.errors import FileFormatError
 from triskele.quantum.errors import ChannelError, CircuitError, GateError, ParameterError, QASMError
 from triskele.reinforce.errors import CheckpointError, ReinforceError, SearchError
@@ -113,16 +112,16 @@ def cached(path):
     """An entry of the kernel cache: damaged ones count as missing, and are never taken."""
     from unittest import mock
 
-    key = cache.make_key("fuzz")
-    with mock.patch.object(cache, "_path", lambda _: path):
-        found = cache.get(key)
+    key = store.make_key("fuzz")
+    with mock.patch.object(store, "_path", lambda _: path):
+        found = store.get(key)
     if found not in (None, b"machine code"):
         raise AssertionError(f"took {found[:50]!r}")
 
 
 def cache_entry():
-    data, key = b"machine code", cache.make_key("fuzz")
-    return [cache._MAGIC + cache._checksum(key, data) + data]
+    data, key = b"machine code", store.make_key("fuzz")
+    return [store._MAGIC + store._checksum(key, data) + data]
 
 
 # -- sponge ------------------------------------------------------------------------------------------------------------

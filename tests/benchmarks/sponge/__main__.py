@@ -34,7 +34,7 @@ class Worker:
 
     def __init__(self, bench, tool, threads, cache):
         env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS="1", JAX_PLATFORMS="cpu",
-                   TRISKELE_CACHE_DIR=str(cache), NUMBA_CACHE_DIR=str(cache))
+                   TRISKELE_CACHE_DIR=str(cache))
         # the wheel of MPI
         env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [f"{sys.prefix}/lib", env.get("LD_LIBRARY_PATH")]))
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), env.get("PYTHONPATH")]))

@@ -10,7 +10,8 @@ import traceback
 import numpy as np
 import pytest
 
-from triskele.core.compile import cache, engine
+from triskele.core import store
+from triskele.core.compile import engine
 from triskele.core.compile.engine import ArraySpec, compile_module
 
 F8 = np.dtype(np.float64)
@@ -62,22 +63,22 @@ def test_compiles_once_then_loads():
     assert sine(first)(0.5) == sine(second)(0.5) == np.sin(0.5)
 
 
-@pytest.mark.parametrize("change", ["text", "extra", "level", "processor", "sources"])
+@pytest.mark.parametrize("change", ["text", "level", "processor", "sources"])
 def test_whatever_decides_the_code_decides_the_key(change, monkeypatch):
     before = compile_module(SINE)
     if change == "processor":
         monkeypatch.setenv("TRISKELE_CPU", "x86-64-v3" if os.uname().machine == "x86_64" else "generic")
     if change == "sources":
-        monkeypatch.setattr(cache, "source_stamp", lambda: "other sources")
+        monkeypatch.setattr(store, "source_stamp", lambda: "other sources")
     text = SINE + "\n; another line" if change == "text" else SINE
-    after = compile_module(text, key_extra="more" if change == "extra" else "", opt=1 if change == "level" else 3)
+    after = compile_module(text, opt=1 if change == "level" else 3)
     assert not after.cached and after.key != before.key
     assert sine(after)(0.5) == np.sin(0.5)
 
 
 def test_damaged_object_is_compiled_again(folder):
     module = compile_module(SINE)
-    path = cache._path(module.key)
+    path = store._path(module.key)
     path.write_bytes(path.read_bytes()[:-10] + b"0123456789")
     again = compile_module(SINE)
     assert not again.cached

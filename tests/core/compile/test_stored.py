@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from triskele import core
-from triskele.core.compile import cache
+from triskele.core import store
 from triskele.core.compile.program import Program
 from triskele.core.compile.stored import trace_of
 from triskele.core.errors import IndexOutOfBoundsError
@@ -30,7 +30,7 @@ def graph(f, *specs):
 
 
 def key(f, *specs):
-    return trace_of(graph(f, *specs)).key
+    return trace_of(graph(f, *specs)).keys[0]
 
 
 def run(f, *args):
@@ -110,7 +110,7 @@ def test_primitives_with_rules_from_elsewhere_are_not_stored():
 def test_a_lost_object_is_made_again(rng):
     f, x = lambda x: [np.sinh(x)], rng.normal(size=3)
     first = Program(graph(f))
-    os.unlink(cache._path(first.module.key))
+    os.unlink(store._path(first.module.key))
     np.testing.assert_allclose(Program(graph(f)).caller(x), np.sinh(x), rtol=1e-14)
 
 

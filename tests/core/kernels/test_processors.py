@@ -70,8 +70,8 @@ def check_for(cpu, tests, minutes, printed=""):
     ):
         pytest.skip(f"this processor does not run code for {cpu}")
     folder = Path(os.environ["TRISKELE_CACHE_DIR"]) / "processors" / cpu
-    environment = {**os.environ, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "TRISKELE_CPU": LEVELS[cpu]}
-    environment |= {"NUMBA_CACHE_DIR": str(folder / "numba"), "TRISKELE_CACHE_DIR": str(folder / "kernels")}
+    environment = {**os.environ, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "TRISKELE_CPU": LEVELS[cpu],
+                   "TRISKELE_CACHE_DIR": str(folder)}
     arguments = ["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "--deselect",
                  "tests/core/kernels/test_processors.py", *tests]
     done = subprocess.run([sys.executable, "-c", LOOK, *arguments], env=environment, cwd=ROOT, capture_output=True,

@@ -297,7 +297,7 @@ def test_misuse_names_the_rule(body, message):
 @pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v2"])
 def test_lesser_processors_give_the_same(cpu, tmp_path):
     """This file's tests of arithmetic, memory and math again, with LLVM told of no AVX-512, and of no AVX or FMA."""
-    environment = {**os.environ, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "TRISKELE_CACHE_DIR": str(tmp_path)}
     chosen = "arithmetic and float32 or estimates or memory and float64 or vector_math and float32 or vectors_pass"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", chosen]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)

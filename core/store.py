@@ -7,7 +7,8 @@ Entries are machine code and pickles, so they must come from this user or from r
 else, or in which others may write, is not used; nor is a file in it that somebody else owns. The checksum covers the
 key, so that no entry can stand in for another. Whoever can write files as this user can still have his code run.
 
-The folder is `$TRISKELE_CACHE_DIR`, else `triskele` in the user's cache folder.
+The folder is `$TRISKELE_CACHE_DIR`, else `triskele` in the user's cache folder. Behind it stands `SHIPPED`, a folder of
+the installed package, which is as trusted as its sources and never written.
 """
 
 import hashlib
@@ -18,10 +19,11 @@ import time
 from functools import cache
 from pathlib import Path
 
-from ..files import PART, atomic, only_ours
+from .files import PART, atomic, only_ours
 
 __all__ = ["clear_cache", "folder", "get", "make_key", "put", "source_stamp"]
 
+SHIPPED = Path(__file__).with_name("shipped")  # what a wheel brings, made by `make wheel`
 SIZE_LIMIT = 2 << 30  # bytes; the least recently used entries go first
 
 _MAGIC = b"TRSKL002"
@@ -84,13 +86,21 @@ def is_trusted(place: Path) -> bool:
 
 
 def get(key: str) -> bytes | None:
-    """The bytes stored under `key`, or None.
+    """The bytes stored under `key`, or shipped with the package; None if there are none.
 
     An entry that is damaged is deleted, and one of another user's passed over.
     """
+    data = _kept(key) if is_trusted(folder()) else None
+    if data is None and _has_shipped():
+        try:
+            data = _content(key, _path(key, SHIPPED).read_bytes())
+        except FileNotFoundError:
+            return None
+    return data
+
+
+def _kept(key: str) -> bytes | None:
     path = _path(key)
-    if not is_trusted(folder()):
-        return None
     try:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
@@ -103,9 +113,8 @@ def get(key: str) -> bytes | None:
         if not isinstance(error, FileNotFoundError):
             _log.debug("cache entry %s cannot be read: %s", path, error)
         return None
-    start = len(_MAGIC) + _DIGEST
-    data = raw[start:]
-    if raw[:start] != _MAGIC + _checksum(key, data):
+    data = _content(key, raw)
+    if data is None:
         _log.debug("cache entry %s is damaged; discarded", path)
         _remove(path)
         return None
@@ -149,7 +158,7 @@ def source_stamp(*more: str) -> str:
     """Hash of the sources that decide what is generated: `core/compile`, `core/kernels`, `core/ops` and `more`
     folders.
     """
-    return _stamp(Path(__file__).resolve().parent.parent, ("compile", "kernels", "ops", *more))
+    return _stamp(Path(__file__).resolve().parent, ("compile", "kernels", "ops", *more))
 
 
 @cache
@@ -173,8 +182,19 @@ def _sources(package: str):
                 yield from _sources(entry.path)
 
 
-def _path(key: str) -> Path:
-    return folder() / key[:2] / (key[2:] + _SUFFIX)
+@cache
+def _has_shipped() -> bool:
+    return SHIPPED.is_dir()
+
+
+def _path(key: str, place: Path | None = None) -> Path:
+    return (place or folder()) / key[:2] / (key[2:] + _SUFFIX)
+
+
+def _content(key: str, raw: bytes) -> bytes | None:
+    """Return an entry without its head, or None if it is damaged or another's."""
+    start = len(_MAGIC) + _DIGEST
+    return raw[start:] if raw[:start] == _MAGIC + _checksum(key, raw[start:]) else None
 
 
 def _checksum(key: str, data: bytes) -> bytes:

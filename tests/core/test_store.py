@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from triskele.core.compile import cache, generated
+from triskele.core import store
+from triskele.core.compile import generated
 
 
 @pytest.fixture(autouse=True)
@@ -23,41 +24,41 @@ def entries(folder):
 
 
 def test_round_trip_and_clear(folder):
-    key = cache.make_key("x", b"\x00\xff")
-    assert cache.get(key) is None
-    assert cache.put(key, b"data") and cache.put(cache.make_key("empty"), b"")
-    assert cache.get(key) == b"data"
-    assert cache.get(cache.make_key("empty")) == b""
-    cache.clear_cache()
-    assert cache.get(key) is None
+    key = store.make_key("x", b"\x00\xff")
+    assert store.get(key) is None
+    assert store.put(key, b"data") and store.put(store.make_key("empty"), b"")
+    assert store.get(key) == b"data"
+    assert store.get(store.make_key("empty")) == b""
+    store.clear_cache()
+    assert store.get(key) is None
     assert entries(folder) == []
 
 
 def test_keys_depend_on_where_parts_end():
-    assert cache.make_key("ab", "c") != cache.make_key("a", "bc")
-    assert cache.make_key("ab", "") != cache.make_key("ab")
+    assert store.make_key("ab", "c") != store.make_key("a", "bc")
+    assert store.make_key("ab", "") != store.make_key("ab")
 
 
 @pytest.mark.parametrize("damage", ["truncated", "emptied", "one bit", "not ours"])
 def test_damaged_entry_is_discarded(folder, damage):
-    key = cache.make_key("x")
-    cache.put(key, b"a" * 100)
+    key = store.make_key("x")
+    store.put(key, b"a" * 100)
     (path,) = entries(folder)
     raw = path.read_bytes()
     path.write_bytes(
         {"truncated": raw[:-1], "emptied": b"", "one bit": raw[:-5] + b"b" + raw[-4:], "not ours": b"hello"}[damage]
     )
-    assert cache.get(key) is None
+    assert store.get(key) is None
     assert entries(folder) == []
-    assert cache.put(key, b"again") and cache.get(key) == b"again"
+    assert store.put(key, b"again") and store.get(key) == b"again"
 
 
 def test_an_entry_under_another_key_is_discarded(folder):
-    one, two = cache.make_key("one"), cache.make_key("two")
-    cache.put(one, b"data")
-    cache._path(two).parent.mkdir(exist_ok=True)
-    cache._path(one).rename(cache._path(two))
-    assert cache.get(two) is None
+    one, two = store.make_key("one"), store.make_key("two")
+    store.put(one, b"data")
+    store._path(two).parent.mkdir(exist_ok=True)
+    store._path(one).rename(store._path(two))
+    assert store.get(two) is None
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX permissions")
@@ -67,11 +68,11 @@ class TestPlanted:
     def test_what_others_can_have_planted_is_not_used(self, folder, monkeypatch, caplog, where, change):
         if change != "all may write" and os.geteuid():
             pytest.skip("only root gives files away")
-        monkeypatch.setattr(cache, "_trusted", {})
-        key = cache.make_key("x")
-        cache.put(key, b"data")
-        cache._trusted.clear()
-        path = folder if where == "folder" else cache._path(key)
+        monkeypatch.setattr(store, "_trusted", {})
+        key = store.make_key("x")
+        store.put(key, b"data")
+        store._trusted.clear()
+        path = folder if where == "folder" else store._path(key)
         if change == "all may write":
             path.chmod(0o777)
         elif change == "a group may write":
@@ -79,22 +80,22 @@ class TestPlanted:
             path.chmod(0o770)
         else:
             os.chown(path, 12345, -1)
-        assert cache.get(key) is None and cache.get(key) is None
+        assert store.get(key) is None and store.get(key) is None
         assert "is not used" in caplog.text
-        cache.clear_cache()
+        store.clear_cache()
         if where == "folder":
-            assert cache._path(key).exists() and not cache.put(cache.make_key("y"), b"data")
+            assert store._path(key).exists() and not store.put(store.make_key("y"), b"data")
             assert caplog.text.count("is not used") == 1
             module = generated.load_module(f"number = {change!r}", "planted")
             assert module.number == change and str(folder) not in module.__file__
 
     def test_a_private_group_may_write(self, folder, monkeypatch):
         """As a umask of 002 has it, where every user has a group of his own."""
-        monkeypatch.setattr(cache, "_trusted", {})
+        monkeypatch.setattr(store, "_trusted", {})
         folder.mkdir()
         folder.chmod(0o775)
-        key = cache.make_key("x")
-        assert cache.put(key, b"data") and cache.get(key) == b"data"
+        key = store.make_key("x")
+        assert store.put(key, b"data") and store.get(key) == b"data"
 
 
 def test_full_disk_leaves_nothing_behind(folder, monkeypatch):
@@ -102,8 +103,8 @@ def test_full_disk_leaves_nothing_behind(folder, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(cache.os, "replace", full)
-        assert not cache.put(cache.make_key("x"), b"data")
+        patch.setattr(store.os, "replace", full)
+        assert not store.put(store.make_key("x"), b"data")
     assert entries(folder) == []
 
 
@@ -112,9 +113,9 @@ def test_interrupt_while_writing_leaves_nothing_behind(folder, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(cache.os, "replace", interrupted)
+        patch.setattr(store.os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            cache.put(cache.make_key("x"), b"data")
+            store.put(store.make_key("x"), b"data")
     assert entries(folder) == []
 
 
@@ -122,16 +123,16 @@ def test_unusable_folder_costs_only_time(tmp_path, monkeypatch):
     blocker = tmp_path / "file"
     blocker.write_text("a file, where the folder should be")
     monkeypatch.setenv("TRISKELE_CACHE_DIR", str(blocker / "store"))
-    assert not cache.put(cache.make_key("x"), b"data")
-    assert cache.get(cache.make_key("x")) is None
-    cache.clear_cache()
+    assert not store.put(store.make_key("x"), b"data")
+    assert store.get(store.make_key("x")) is None
+    store.clear_cache()
 
 
 def test_killed_writer_leaves_no_broken_entry(folder):
     """A process that is killed at any moment of writing leaves whole entries only."""
     program = (
-        "import sys\nfrom triskele.core.compile import cache\nprint('go', flush=True)\n"
-        "while True:\n for i in range(20): cache.put(cache.make_key(str(i)), bytes([i]) * 300_000)\n"
+        "import sys\nfrom triskele.core import store\nprint('go', flush=True)\n"
+        "while True:\n for i in range(20): store.put(store.make_key(str(i)), bytes([i]) * 300_000)\n"
     )
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
     for delay in (0.0, 0.003, 0.02):
@@ -142,30 +143,30 @@ def test_killed_writer_leaves_no_broken_entry(folder):
         writer.wait()
         writer.stdout.close()
         for i in range(20):
-            assert cache.get(cache.make_key(str(i))) in (None, bytes([i]) * 300_000)
+            assert store.get(store.make_key(str(i))) in (None, bytes([i]) * 300_000)
 
 
 def test_least_recently_used_entries_go_first(folder):
-    keys = [cache.make_key(str(i)) for i in range(4)]
+    keys = [store.make_key(str(i)) for i in range(4)]
     for age, key in zip((400, 300, 200, 100), keys, strict=True):
-        cache.put(key, b"x" * 1000)
+        store.put(key, b"x" * 1000)
         stamp = time.time() - age * 3600
-        os.utime(cache._path(key), (stamp, stamp))
-    assert cache.get(keys[0]) is not None  # now the most recently used
-    cache._evict(2100)
-    assert [cache.get(k) is not None for k in keys] == [True, False, False, True]
+        os.utime(store._path(key), (stamp, stamp))
+    assert store.get(keys[0]) is not None  # now the most recently used
+    store._evict(2100)
+    assert [store.get(k) is not None for k in keys] == [True, False, False, True]
 
 
 def test_forgotten_temporary_files_are_removed(folder):
-    cache.put(cache.make_key("x"), b"data")
+    store.put(store.make_key("x"), b"data")
     shard = next(p for p in folder.iterdir() if p.is_dir())
     old, young = shard / ".old.part", shard / ".young.part"
     old.write_bytes(b"half")
     young.write_bytes(b"half")
     os.utime(old, (1e9, 1e9))
-    cache._evict(1 << 30)
+    store._evict(1 << 30)
     assert not old.exists() and young.exists()
-    assert cache.get(cache.make_key("x")) == b"data"
+    assert store.get(store.make_key("x")) == b"data"
 
 
 def test_writers_and_readers_at_once():
@@ -173,10 +174,10 @@ def test_writers_and_readers_at_once():
 
     def work(seed):
         for i in range(60):
-            key = cache.make_key(str((i * seed) % 7))
+            key = store.make_key(str((i * seed) % 7))
             expected = key.encode() * 50
-            cache.put(key, expected)
-            if cache.get(key) not in (expected, None):
+            store.put(key, expected)
+            if store.get(key) not in (expected, None):
                 wrong.append(key)
 
     workers = [threading.Thread(target=work, args=(s,)) for s in (1, 2, 3)]
@@ -193,8 +194,8 @@ def test_stamp_follows_the_sources(tmp_path):
     (tmp_path / "kernels/inner/a.py").write_text("x = 1")
 
     def stamp():
-        cache._stamp.cache_clear()
-        return cache._stamp(tmp_path, ("compile", "kernels", "ops"))
+        store._stamp.cache_clear()
+        return store._stamp(tmp_path, ("compile", "kernels", "ops"))
 
     first = stamp()
     assert stamp() == first

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from .files import PART, atomic, only_ours
 
-__all__ = ["clear_cache", "folder", "get", "make_key", "put", "source_stamp"]
+__all__ = ["clear_cache", "folder", "get", "has_shipped", "make_key", "put", "source_stamp"]
 
 SHIPPED = Path(__file__).with_name("shipped")  # what a wheel brings, made by `make wheel`
 SIZE_LIMIT = 2 << 30  # bytes; the least recently used entries go first
@@ -91,7 +91,7 @@ def get(key: str) -> bytes | None:
     An entry that is damaged is deleted, and one of another user's passed over.
     """
     data = _kept(key) if is_trusted(folder()) else None
-    if data is None and _has_shipped():
+    if data is None and has_shipped():
         try:
             data = _content(key, _path(key, SHIPPED).read_bytes())
         except FileNotFoundError:
@@ -183,7 +183,8 @@ def _sources(package: str):
 
 
 @cache
-def _has_shipped() -> bool:
+def has_shipped() -> bool:
+    """Return True if the package brings code for the usual levels of processors."""
     return SHIPPED.is_dir()
 
 

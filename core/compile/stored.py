@@ -74,7 +74,7 @@ class Trace:
         code = self._graph(graph)
         parts = ("program", repr((self._new_specs, code)), np.__version__, sys.implementation.cache_tag,
                  store.source_stamp("graph", "transforms", "random"))
-        self.keys = [store.make_key(*parts, *target) for target in (native.host_target(), *native.levels())]
+        self.keys = [store.make_key(*parts, *target) for target in native.targets()]
 
     def _graph(self, graph: Graph) -> Any:
         numbers: dict[Var, int] = {}

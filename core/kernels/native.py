@@ -21,7 +21,7 @@ from .. import store
 
 __all__ = [
     "LoadedObject", "Symbols", "Target", "checked", "compile_object", "host_target", "levels", "load", "object_of",
-    "symbols_of",
+    "symbols_of", "targets",
 ]
 
 _HAS_JITLINK = sys.platform != "win32"
@@ -36,6 +36,7 @@ _LEVELS = {
     "aarch64": {"neoverse-n1": "+neon", "cortex-a72": "+neon", "generic": "+neon"},
     "arm64": {"apple-m1": "+neon", "generic": "+neon"},
 }
+_SHIPPED = ("x86-64-v4", "x86-64-v3", "generic")
 
 
 class Target(NamedTuple):
@@ -91,14 +92,19 @@ def has_feature(name: str) -> bool:
     return f"+{name}" in host_target().features.split(",")
 
 
+def targets() -> tuple[Target, ...]:
+    """The processors whose code may be loaded here: this one, and where the package ships code, its levels."""
+    return (host_target(), *(levels() if store.has_shipped() else ()))
+
+
 @cache
 def levels() -> tuple[Target, ...]:
-    """The lower processors whose code runs on this one, the highest first; empty unless the package ships such code."""
-    if not store.SHIPPED.is_dir() or os.environ.get(_CPU_VARIABLE):
+    """The levels that code is shipped for and that this processor can run, the highest first."""
+    if os.environ.get(_CPU_VARIABLE):
         return ()
     known = _LEVELS.get(host_target().triple.partition("-")[0], {})
-    return tuple(_target(name) for name, features in known.items()
-                 if all(f[0] == "-" or has_feature(f[1:]) for f in features.split(",") if f))
+    return tuple(_target(name) for name in _SHIPPED if all(
+        f[0] == "-" or has_feature(f[1:]) for f in known.get(name, "+never").split(",")))
 
 
 @cache
@@ -282,7 +288,7 @@ def object_of(text: str, *, opt: int = 3, passes: bool = True) -> tuple[str, byt
         As `compile_object` returns; empty if the object comes from the store.
     """
     parts = ("object", text, str(opt), str(passes), store.source_stamp())
-    keys = [store.make_key(*parts, *target) for target in (host_target(), *levels())]
+    keys = [store.make_key(*parts, *target) for target in targets()]
     for key in keys:
         if (code := store.get(key)) is not None:
             return key, code, {}

@@ -168,8 +168,9 @@ def _cache_class() -> type:
         def _keys(self, sig, context):
             """The key for this processor, then those of lower ones that shipped code may have been compiled for."""
             triple, *host = context.codegen().magic_tuple()
-            targets = [(host, native.host_target()), *(((t.cpu, t.features), t) for t in native.levels())]
-            return [store.make_key(*self._parts, str(sig), triple, *cpu, *target) for cpu, target in targets]
+            own, *lower = native.targets()
+            return [store.make_key(*self._parts, str(sig), triple, *cpu, *target)
+                    for cpu, target in [(host, own), *((t[1:3], t) for t in lower)]]
 
         def load_overload(self, sig, target_context):
             target_context.refresh()

@@ -1,0 +1,45 @@
+"""Systems that come with the package, for first steps, examples and tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from triskele.core.extend import check
+
+__all__ = ["data"]
+
+_FOLDER = Path(__file__).parents[1] / "data" / "systems"
+_SYSTEMS = {
+    "alanine-dipeptide": ("alanine-dipeptide-vacuum.prmtop", "alanine-dipeptide-vacuum.crd"),
+    "alanine-dipeptide-water": ("alanine-dipeptide.prmtop.gz", "alanine-dipeptide.crd.gz"),
+}
+
+
+def data(name: str) -> tuple[Path, ...]:
+    """Return the files of a system that comes with the package, for `load`.
+
+    Parameters
+    ----------
+    name : str
+        "alanine-dipeptide" (22 atoms, ff96), or "alanine-dipeptide-water" (the same in 749 TIP3P waters).
+
+    Returns
+    -------
+    tuple of Path
+        AMBER topology and coordinates.
+
+    Raises
+    ------
+    ValueError
+        If there is no system of that name.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.data("alanine-dipeptide"))
+    >>> len(system.masses)
+    22
+    """
+    if name not in _SYSTEMS:
+        raise ValueError(f"data: no system is called {name!r}{check.near(name, _SYSTEMS, listing=True)}")
+    return tuple(_FOLDER / file for file in _SYSTEMS[name])

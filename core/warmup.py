@@ -16,9 +16,11 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 
@@ -82,13 +84,15 @@ def ship(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None) -> None
         As for `warmup`.
     """
     shutil.rmtree(store.SHIPPED, ignore_errors=True)
-    for target in native.levels():
-        print(f"for {target.cpu}", flush=True)
-        warmup(packages, jobs=jobs, environment={
-            "TRISKELE_CACHE_DIR": str(store.SHIPPED), "TRISKELE_CPU": target.cpu,
-            "NUMBA_CPU_NAME": target.cpu, "NUMBA_CPU_FEATURES": target.features,
-        })
-    shutil.rmtree(store.SHIPPED / "generated", ignore_errors=True)  # each user's processes write these sources
+    with tempfile.TemporaryDirectory() as folder:
+        for target in native.levels():
+            print(f"for {target.cpu}", flush=True)
+            warmup(packages, jobs=jobs, environment={
+                "TRISKELE_CACHE_DIR": folder, "TRISKELE_CPU": target.cpu,
+                "NUMBA_CPU_NAME": target.cpu, "NUMBA_CPU_FEATURES": target.features,
+            })
+        shutil.rmtree(Path(folder, "generated"))  # sources, which each user's processes write themselves
+        shutil.copytree(folder, store.SHIPPED)
 
 
 def training() -> None:

@@ -46,8 +46,8 @@ def ppo() -> None:
 
 def alphazero() -> None:
     """A network that learns tic-tac-toe and connect four from its own games."""
-    for game in (rl.games.TicTacToe(), rl.games.ConnectFour()):
-        agent = rl.AlphaZero(game, num_games=8, simulations=4, updates=1, seed=0)
+    for game, games in ((rl.games.TicTacToe(), 64), (rl.games.ConnectFour(), 256)):
+        agent = rl.AlphaZero(game, num_games=games, simulations=4, updates=1, seed=0)
         agent.train(500, progress=False)
         agent.evaluate(2, rl.Random())
         agent.search(4)(game.initial_state())

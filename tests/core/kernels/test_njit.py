@@ -12,6 +12,7 @@ import pytest
 
 import triskele.core.kernels.njit as njit
 from triskele.core import store
+from triskele.core.kernels import native
 
 SOURCES = Path(njit.__file__).resolve()
 
@@ -150,6 +151,20 @@ def test_types_of_one_name_are_told_apart(tmp_path):
         done = subprocess.run([sys.executable, "-c", textwrap.dedent(code).format(fields, *values)], env=environment,
                               capture_output=True, text=True, timeout=120)
         assert done.stdout == "0.5\n", done.stderr
+
+
+@pytest.mark.skipif(not native.levels(), reason="no code is shipped for this processor")
+def test_code_shipped_for_a_level_of_processors_is_loaded(suite):
+    level = native.levels()[-1]
+    environment = {"TRISKELE_CPU": level.cpu, "NUMBA_CPU_NAME": level.cpu, "NUMBA_CPU_FEATURES": level.features}
+    assert run(suite, cache="built", **environment) == (12.0, 0, 1)
+    assert run(suite, cache="mine") == (12.0, 0, 1)
+    (suite / "built").rename(suite / "triskele/core/shipped")
+    assert run(suite, cache="empty") == (12.0, 1, 0)
+    assert not (suite / "empty").exists()
+    for entry in (suite / "triskele/core/shipped").rglob("*.bin"):
+        entry.write_bytes(b"damaged")
+    assert run(suite, cache="empty") == (12.0, 0, 1)
 
 
 def test_full_disk_only_costs_time(suite):

@@ -13,6 +13,7 @@ Outside of transforms they are NumPy's: ndarrays in, ndarrays out.
 
 from __future__ import annotations
 
+import builtins as _builtins
 from typing import TYPE_CHECKING, Any
 
 import numpy as _np
@@ -51,14 +52,14 @@ else:
             globals()[_name] = _over_lists(_f)
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:  # type: ignore[no-redef]
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: _builtins.bool | None = None) -> Any:  # type: ignore[no-redef]
     """An array of `obj`: a number, an array, a traced array, or nested sequences of them."""
     if isinstance(obj, _Tensor) or _has_tensor(obj):
         return _collect(obj, dtype, copy)
     return _np.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
-def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0) -> Any:  # type: ignore[no-redef]
+def array(obj: Any, dtype: Any = None, *, copy: _builtins.bool | None = True, ndmin: int = 0) -> Any:  # type: ignore[no-redef]
     """``numpy.array``, also of nested sequences of traced arrays."""
     if isinstance(obj, _Tensor) or _has_tensor(obj):
         out = _collect(obj, dtype, copy)
@@ -73,7 +74,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     return _np.full(shape, fill_value, dtype=dtype, device=device)
 
 
-def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:  # type: ignore[no-redef]
+def sort(x: Any, /, axis: int = -1, *, descending: _builtins.bool = False, stable: _builtins.bool = True) -> Any:  # type: ignore[no-redef]
     """``numpy.sort``, also from large to small; `stable` keeps equal elements in their order either way."""
     x = asarray(x)
     if not descending:
@@ -81,7 +82,7 @@ def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = 
     return _np.flip(_np.sort(_np.flip(x, axis), axis, stable=stable), axis)
 
 
-def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:  # type: ignore[no-redef]
+def argsort(x: Any, /, axis: int = -1, *, descending: _builtins.bool = False, stable: _builtins.bool = True) -> Any:  # type: ignore[no-redef]
     """``numpy.argsort``, also from large to small."""
     x = asarray(x)
     if not descending:

@@ -60,7 +60,7 @@ def write(path: str | os.PathLike, arrays: dict[str, np.ndarray], metadata: dict
     with atomic(path) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for part in parts:
-            file.write(part)
+            file.write(part.data)
 
 
 def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]]:

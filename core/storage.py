@@ -67,8 +67,7 @@ def _walk(value, path, arrays):
     if kind is dict and not all(isinstance(k, str) for k in keys):
         raise TypeError(f"save: dictionary keys must be strings, got {list(keys)} at {path or 'root'}")
     described = [_walk(c, f"{path}.{k}" if path else str(k), arrays) for k, c in zip(keys, children, strict=True)]
-    return {"kind": {dict: "dict", list: "list", tuple: "tuple"}.get(kind, kind.__name__),
-            "keys": [str(k) for k in keys], "children": described}
+    return {"kind": kind.__name__, "keys": [str(k) for k in keys], "children": described}
 
 
 @overload

@@ -23,7 +23,7 @@ class Structure:
 
     def __init__(self, kind: Any, data: Any, children: tuple[Structure, ...]):
         self.kind, self.data, self.children = kind, data, children
-        self.size = 1 if kind is None else sum(c.size for c in children)
+        self.size: int = 1 if kind is None else sum(c.size for c in children)
         self._hash = hash((kind, data, children))
 
     def __hash__(self):

@@ -62,9 +62,13 @@ def warmup(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None, envir
     work = [(p, f.__name__) for p in packages for f in import_module(f"triskele.{p}.warmup").WORK]
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool, progress_bar(
             "compiling", "part", len(work), show=None) as bar:
-        for done in as_completed([pool.submit(_run, *item, environment) for item in work]):
-            done.result()
-            bar.update()
+        futures = [pool.submit(_run, *item, environment) for item in work]
+        try:
+            for done in as_completed(futures):
+                done.result()
+                bar.update()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _run(package: str, function: str, environment: Mapping[str, str]) -> None:

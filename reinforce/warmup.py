@@ -9,32 +9,31 @@ import triskele.reinforce as rl
 __all__ = ["WORK"]
 
 
-def _search(game: str) -> None:
-    game = getattr(rl.games, game)()
+def _search(game: rl.Game) -> None:
     for policy in (rl.UCT(), rl.PUCT()):
         rl.MCTS(game, simulations=10, policy=policy, evaluator=rl.RandomRollout(), seed=0)(game.initial_state())
 
 
 def tic_tac_toe() -> None:
     """Searches of a small game, with its solver."""
-    _search("TicTacToe")
     game = rl.games.TicTacToe()
+    _search(game)
     rl.MCTS(game, simulations=10, solver=True, seed=0)(game.initial_state())
 
 
 def connect_four() -> None:
     """Searches with random games."""
-    _search("ConnectFour")
+    _search(rl.games.ConnectFour())
 
 
 def othello() -> None:
     """Searches of Othello."""
-    _search("Othello")
+    _search(rl.games.Othello())
 
 
 def go() -> None:
     """Searches of Go."""
-    _search("Go")
+    _search(rl.games.Go())
 
 
 def ppo() -> None:

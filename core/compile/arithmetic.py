@@ -30,8 +30,8 @@ class Arithmetic:
         kind = x.dtype.kind
         if x.terms is not None or y.terms is not None:
             x, y = self._as_affine(x), self._as_affine(y)
-            terms = dict(x.terms)
-            for a, c in y.terms.items():
+            terms = dict(x.terms or {})
+            for a, c in (y.terms or {}).items():
                 c += terms.pop(a, 0)
                 if c:
                     terms[a] = c
@@ -56,7 +56,7 @@ class Arithmetic:
                 x, y = y, x
             if not x.terms:
                 c = x.offset
-                return self._affine({a: c * k for a, k in y.terms.items()} if c else {}, c * y.offset)
+                return self._affine({a: c * k for a, k in (y.terms or {}).items()} if c else {}, c * y.offset)
             low, high = (
                 x.low * y.low, x.high * y.high
             ) if x.low is not None and y.low is not None and x.low >= 0 and y.low >= 0 else (None, None)

@@ -466,7 +466,7 @@ def updated_operand(step: Step) -> Any:
     """The operand whose place the step's result may take."""
     emitter = NATIVE.get(step.eqn.primitive.name)
     place = getattr(emitter, "updates", None)
-    return None if place is None or not emitter.accepts(step.eqn) else step.eqn.inputs[place]
+    return None if emitter is None or place is None or not emitter.accepts(step.eqn) else step.eqn.inputs[place]
 
 
 def native_kind(eqn: Equation) -> str:

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from functools import cache
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -55,12 +56,12 @@ def load_module(source: str, stem: str, names: Mapping[str, Any] | None = None) 
         path = _write(place, f"{name}.py", source)
     except OSError:
         path = _write(Path(_temporary_folder().name), f"{name}.py", source)
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
+    loader = SourceFileLoader(name, str(path))
+    module = importlib.util.module_from_spec(ModuleSpec(name, loader, origin=str(path)))
     vars(module).update(names or {})
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise

@@ -145,14 +145,15 @@ def _stack(name: str, count: int, chunks: int, axes: list[int], steps: list[list
             rest = f"%rest{d}"
         else:
             places.insert(0, rest)
+    operands = []
     for k, by_axis in enumerate(steps):
         pointer = f"%p{k}"
         for d, step in enumerate(by_axis):
             lines += [f"  %o{k}.{d} = mul nsw i64 {places[d]}, {step}",
                       f"  %a{k}.{d} = getelementptr i8, ptr {pointer}, i64 %o{k}.{d}"]
             pointer = f"%a{k}.{d}"
-        steps[k] = pointer
-    return [*lines, f"  {call(*steps)}", "  %next = add nsw i64 %i, 1", "  %more = icmp slt i64 %next, %last",
+        operands.append(pointer)
+    return [*lines, f"  {call(*operands)}", "  %next = add nsw i64 %i, 1", "  %more = icmp slt i64 %next, %last",
             "  br i1 %more, label %body, label %done", "done:", "  ret void", "}"]
 
 

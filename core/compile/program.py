@@ -65,12 +65,11 @@ class Program:
         self.traced = graph
         self.seconds: dict[str, float] = {}
         trace = stored.trace_of(graph)
-        record = stored.load(trace)
-        module = None
+        record, module = stored.load(trace), None
         if record is not None:
             module = engine.load_module(record.object_key, native.Symbols(record.exports, record.imports), _Symbols())
             self.seconds["plan from disk"] = time.perf_counter() - start
-        if module is None:
+        if record is None or module is None:
             emitted = self.emitted
             module = engine.compile_module(emitted.text, symbols=_Symbols())
             ir = emitted.module

@@ -153,8 +153,8 @@ def _ctypes_caller(module, inputs, outputs, scratch_bytes, release_gil, scalars)
     def caller(*flat):
         if len(flat) != len(inputs):
             return MISS
-        arrays = [_as_argument(spec, value) for spec, value in zip(inputs, flat, strict=True)]
-        if any(a is None for a in arrays) or any(
+        arrays = [a for spec, value in zip(inputs, flat, strict=True) if (a := _as_argument(spec, value)) is not None]
+        if len(arrays) < len(inputs) or any(
             _overlap(arrays[d], arrays[i]) for d in donated for i in range(len(inputs)) if i != d
         ):
             return MISS

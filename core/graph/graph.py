@@ -76,7 +76,7 @@ class Const:
     __slots__ = ("spec", "value")
 
     def __init__(self, value: Any, spec: Spec | None = None):
-        self.value = value
+        self.value: Any = value
         self.spec = spec or spec_of(value)
 
     def __repr__(self):

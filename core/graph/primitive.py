@@ -56,7 +56,8 @@ class Primitive:
                  differentiable: bool = True, samples: Callable | None = None, domain: Any = None):
         if name in PRIMITIVES:
             raise ValueError(f"Primitive: name {name!r} is taken by {PRIMITIVES[name].impl!r}")
-        self.name, self.impl, self.spec, self.multiple, self.kind = name, impl, spec, multiple, kind
+        self.impl: Callable = impl
+        self.name, self.spec, self.multiple, self.kind = name, spec, multiple, kind
         self.emit, self.pull, self.flops, self.differentiable = emit, pull, flops, differentiable
         self.samples, self.domain = samples, domain
         # elementwise: loop(*specs) -> dtypes of the inputs and of the output inside the loop

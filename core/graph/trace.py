@@ -312,8 +312,9 @@ class GraphTrace(Trace):
 
     def _constant(self, array):
         """An array with the values it has now, which may be assigned to later."""
-        owner, const = self._consts.get(id(array), (None, None))
-        if owner is None or owner() is not array or const.value.tobytes() != array.tobytes():
+        owner, const = self._consts.get(id(array), (None, Const(array)))
+        known: Any = owner and owner()
+        if known is not array or const.value.tobytes() != array.tobytes():
             const = Const(array.copy() if array.flags.writeable else array)
             self._consts[id(array)] = weakref.ref(array), const
         return const

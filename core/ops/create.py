@@ -197,8 +197,8 @@ def _triangle(name, keep):
         if not shape:
             raise ValueError(f"{name}: expected an array of at least one dimension, got shape ()")
         shape = shape if len(shape) > 1 else shape * 2  # a vector is every row, as NumPy has it
-        return np.where(keep(np.tri(*shape[-2:], k=k, dtype=bool), np.tri(*shape[-2:], k=k - 1, dtype=bool)), m,
-                        np.result_type(m).type(0))
+        below, strictly = (np.tri(shape[-2], shape[-1], k=d, dtype=bool) for d in (k, k - 1))
+        return np.where(keep(below, strictly), m, np.result_type(m).type(0))
 
     return implements(getattr(np, name))(named(function, name))
 

@@ -7,6 +7,7 @@ integer arrays and traced ints (one `gather` over axes brought to the front). As
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -223,13 +224,17 @@ def read(x: Any, p: Plan) -> Any:
     return x
 
 
+_COMBINE: dict[str, Callable] = {
+    "set": lambda x, v: v, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum,
+}
+
+
 def write(x: Any, p: Plan, v: Any, mode: str) -> Any:
     """`x` with `v` written (or combined by `mode`) where `read` reads."""
     if not np.ndim(x) and not p.arrays:
         v = np.reshape(_stretch(v, p.shape or (), "could not broadcast input array from shape"),
                        ()) if np.shape(v) else v
-        return {"set": lambda x, v: v, "add": np.add, "multiply": np.multiply, "min": np.minimum,
-                "max": np.maximum}[mode](x, v)
+        return _COMBINE[mode](x, v)
     if not p.arrays and mode in ("set", "add"):
         index = p.index or tuple((0, 1, n) for n in np.shape(x))
         shape = tuple(e[2] for e in index if type(e) is not int)
@@ -337,10 +342,8 @@ def _set_masked(x, mask, v, mode):
             f"{shape[rank:]}, got {np.shape(v)} "
             "(use np.where(mask, values, x) with values of x's shape)"
         )
-    combine = {"set": lambda x, v: v, "add": np.add, "multiply": np.multiply, "min": np.minimum,
-               "max": np.maximum}[mode]
     mask = np.reshape(mask, (*np.shape(mask), *(1,) * (len(shape) - rank)))
-    return np.where(mask, combine(x, np.broadcast_to(v, shape[rank:])), x)
+    return np.where(mask, _COMBINE[mode](x, np.broadcast_to(v, shape[rank:])), x)
 
 
 implements(method="__getitem__")(getitem)

@@ -149,7 +149,7 @@ def same_spec(a: Spec, **params: Any) -> Spec:
 
 def well_conditioned(rng: Any, *shape: int) -> np.ndarray:
     """Sample matrices for the conformance tests."""
-    return rng.normal(size=shape) * 0.3 + np.eye(*shape[-2:]) * 2
+    return rng.normal(size=shape) * 0.3 + np.eye(shape[-2], shape[-1]) * 2
 
 
 def _complex_sample(rng, *shape):

@@ -78,7 +78,7 @@ expm_p.defvjp(lambda ct, out, a: bind(expm_frechet_p, mT(a), ct))
 expm_p.defjvp(lambda t, out, a: bind(expm_frechet_p, a, t))
 batch_in_front(expm_p)
 
-expm_frechet_p = Primitive(
+expm_frechet_p: Primitive = Primitive(
     "expm_frechet",
     lambda a, e: _each(lambda a, e: _scipy().expm_frechet(a, e, compute_expm=False).astype(e.dtype, copy=False), a, e),
     lambda a, e: Spec(e.shape, e.dtype),

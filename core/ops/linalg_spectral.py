@@ -204,7 +204,7 @@ def _(tangents, out, args):
 def _(ct, out, args, needed):
     w, v = out
     ct_w, ct_v = conj(ct[0]), conj(ct[1])
-    inner = None
+    inner: Any = None
     if ct_v is not None:
         n = -_column_sum(conj(v) * ct_v)
         z = ct_v + v * np.real(n) + np.where(_largest(v), 1j * np.imag(n) / conj(v), 0)
@@ -341,7 +341,7 @@ def _(args, needed, *, full):
         inner = None if ct_s is None else on_diagonal(ct_s, dtype)
         beyond = None
         k_u = None if ct_u is None else np.matmul(mH(u), ct_u)
-        k_v = None if ct_v is None else np.matmul(vh, ct_v)
+        k_v: Any = None if ct_v is None else np.matmul(vh, ct_v)
         if k_u is not None or k_v is not None:
             plus = k_v if k_u is None else k_u if k_v is None else k_u + k_v
             minus = -k_v if k_u is None else k_u if k_v is None else k_u - k_v

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..graph.trace import bind
@@ -127,8 +129,8 @@ def _repeated(edge, axis, width):
 
 def _statistic(mode, x, axis):
     dtype = np.result_type(x)
-    found = {"maximum": np.max, "minimum": np.min, "mean": np.mean,
-             "median": np.median}[mode](x, axis=axis, keepdims=True)
+    statistics: dict[str, Any] = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}
+    found = statistics[mode](x, axis=axis, keepdims=True)
     if np.result_type(found) == dtype:
         return found
     return (np.rint(found) if dtype.kind in "iu" else found).astype(dtype)

@@ -224,9 +224,9 @@ def _slice_update_samples(rng):
     return [*out, ((x, 2.5), {"index": (0, (0, 1, 3)), "mode": "set"})]
 
 
-slice_update_p = Primitive("slice_update", _slice_update, lambda x, u, *, index, mode: Spec(x.shape, x.dtype),
-                           kind="update",
-                           pull=_slice_update_pull, flops=0, samples=_slice_update_samples)
+slice_update_p: Primitive = Primitive(
+    "slice_update", _slice_update, lambda x, u, *, index, mode: Spec(x.shape, x.dtype), kind="update",
+    pull=_slice_update_pull, flops=0, samples=_slice_update_samples)
 slice_update_p.__doc__ = "x with `u` (of the slice's shape, or a scalar) written or added at `index`."
 slice_update_p.defvjp(
     lambda ct, out, x, u, *, index, mode: ct if mode == "add"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Literal
 
 import numpy as np
 
@@ -64,7 +65,8 @@ def _(args, axes, size):
 
 def _sorted(keys, axis):
     """(sorted keys ..., permutation) along any axis, row by row in memory if the keys are."""
-    axis, order = normal_axis(axis, np.ndim(keys[0])), "C" if all(map(in_c_order, keys)) else "K"
+    axis = normal_axis(axis, np.ndim(keys[0]))
+    order: Literal["C", "K"] = "C" if all(map(in_c_order, keys)) else "K"
     found = [np.moveaxis(y, -1, axis) for y in bind(sort_p, *[np.moveaxis(k, axis, -1) for k in keys])]
     return [*[np.copy(y, order) for y in found[:-1]], np.copy(found[-1], "C")]
 

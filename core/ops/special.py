@@ -57,9 +57,9 @@ def _emit_logit(b, x):
     return b.select(near, b.add(close, close), b.call("log", b.div(x, b.sub(_c(b, 1.0, x), x))))
 
 
-expit = special("expit", (lambda out, x: out * expit(-x),), domain=(LINE,), emit="sigmoid", flops=20)
+expit: Callable = special("expit", (lambda out, x: out * expit(-x),), domain=(LINE,), emit="sigmoid", flops=20)
 logit = special("logit", (lambda out, x: np.divide(1, x * (1 - x)),), domain=(UNIT,), emit=_emit_logit, flops=60)
-log_expit = special("log_expit", (lambda out, x: expit(-x),), domain=(LINE,), emit=_emit_log_expit, flops=45)
+log_expit: Callable = special("log_expit", (lambda out, x: expit(-x),), domain=(LINE,), emit=_emit_log_expit, flops=45)
 
 # -- x log y and entropies
 # ------------------------------------------------------------------------------------------------

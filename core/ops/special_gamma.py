@@ -5,6 +5,7 @@ W.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -29,7 +30,8 @@ loggamma = special("loggamma", (lambda out, x: digamma(x),), domain=(POSITIVE,))
 gamma = special("gamma", (lambda out, x: out * digamma(x),), domain=(POSITIVE,))
 rgamma = special("rgamma", (lambda out, x: -out * digamma(x),), domain=(POSITIVE,))
 gammasgn = special("gammasgn", (None,), domain=(POSITIVE,))
-digamma = special("psi", (lambda out, x: _trigamma(x),), domain=(POSITIVE,), also=("digamma",), emit="psi", flops=130)
+digamma: Callable = special("psi", (lambda out, x: _trigamma(x),), domain=(POSITIVE,), also=("digamma",), emit="psi",
+                            flops=130)
 
 
 def _trigamma(x):
@@ -38,7 +40,7 @@ def _trigamma(x):
     return hurwitz(2.0, x)
 
 
-hurwitz = special("zeta", (no_derivative("zeta", "x"), lambda out, s, q: -s * hurwitz(s + 1, q)),
+hurwitz: Callable = special("zeta", (no_derivative("zeta", "x"), lambda out, s, q: -s * hurwitz(s + 1, q)),
                   domain=((1.5, 4.0), POSITIVE), like="beta")
 poch = special("poch", (lambda out, a, n: out * (digamma(a + n) - digamma(a)), lambda out, a, n: out * digamma(a + n)),
                domain=(POSITIVE, POSITIVE))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -138,8 +139,8 @@ def place(arr, mask, vals):
 def _put_where(a, mask, values):
     if np.shape(mask) != a.shape:
         raise ValueError(f"place: mask and data must have the same shape, got {np.shape(mask)} and {a.shape}")
-    a._become(np.where(mask, np.astype(values, a.dtype) if isinstance(values, Tensor) else np.asarray(values, a.dtype),
-                       a))
+    values = values.astype(a.dtype) if isinstance(values, Tensor) else np.asarray(values, a.dtype)
+    a._become(np.where(mask, values, a))
 
 
 @implements("ufunc.at")
@@ -199,7 +200,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
         raise ValueError(
             f"with {len(condlist)} condition(s), either {len(condlist)} or {len(condlist) + 1} functions are expected"
         )
-    out = values.pop() if len(values) > len(condlist) else 0
+    out: Any = values.pop() if len(values) > len(condlist) else 0
     for c, v in zip(condlist, values, strict=True):  # NumPy: the last condition that holds
         out = np.where(c, v, out)
     return out.astype(np.result_type(x))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 __all__ = ["cosine_decay", "exponential_decay", "piecewise_constant", "warmup"]
 
-Schedule = Callable[[object], object]
+Schedule = Callable[[Any], Any]
 
 
 def exponential_decay(start: float, factor: float, every: int) -> Schedule:
@@ -24,7 +25,7 @@ def cosine_decay(start: float, steps: int, end: float = 0.0) -> Schedule:
 
 def warmup(steps: int, then: Schedule | float) -> Schedule:
     """Linear from 0 over the first `steps`, then the schedule (or number) `then`, counted from there."""
-    after = then if callable(then) else lambda count: then
+    after: Schedule = then if callable(then) else lambda count: then
     return lambda count: np.where(count < steps, after(0) * count / steps, after(np.maximum(count - steps, 0)))
 
 

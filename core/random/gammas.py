@@ -253,7 +253,7 @@ def poisson(key: Any, rate: Any, shape: Shape | None = None, dtype: Any = np.int
     shape = np.shape(rate) if shape is None else as_shape(shape, "poisson")
     rate = as_value(rate)
     if isinstance(rate, (int, float, np.ndarray, np.generic)):
-        if not np.all((rate >= 0) & (rate <= 1e18)):
+        if not np.all(np.greater_equal(rate, 0) & np.less_equal(rate, 1e18)):
             raise ValueError(f"random.poisson: rate must be in [0, 1e18], got {np.min(rate)} to {np.max(rate)}")
         rate = np.asarray(rate, np.float64)
     return bind(poisson_p, key, np.broadcast_to(rate, shape), shape=shape, dtype=dtype)

@@ -117,7 +117,7 @@ def _split(keys, *, n):
     keys = np.asarray(keys)
     i = np.arange(n, dtype=np.uint64)
     k = (keys[..., :1], keys[..., 1:])
-    return np.stack(philox.philox4x32((i, 0, 0, philox.SPLIT), k)[:2], axis=-1)
+    return np.stack([*philox.philox4x32((i, 0, 0, philox.SPLIT), k)[:2]], axis=-1)
 
 
 def _split_pull(b, index, loads, in_specs, out_spec, *, n):
@@ -160,7 +160,7 @@ def split(key: Any, n: int | Sequence[int] = 2) -> Any:
 def _fold(keys, data):
     keys, data = np.asarray(keys), np.asarray(data).astype(np.uint64)
     counter = (data & np.uint64(0xFFFFFFFF), data >> np.uint64(32), 0, philox.FOLD)
-    return np.stack(philox.philox4x32(counter, (keys[..., 0], keys[..., 1]))[:2], axis=-1)
+    return np.stack([*philox.philox4x32(counter, (keys[..., 0], keys[..., 1]))[:2]], axis=-1)
 
 
 def _fold_pull(b, index, loads, in_specs, out_spec):
@@ -220,7 +220,7 @@ def _bits(keys, *, shape, dtype):
         found = philox.bits(keys, 0, words)
     elif words <= _VECTOR_WORDS:
         blocks = np.arange((words + 3) // 4, dtype=np.uint64)
-        found = np.stack(philox.philox4x32((blocks, 0, 0, 0), (keys[..., :1], keys[..., 1:])), axis=-1)
+        found = np.stack([*philox.philox4x32((blocks, 0, 0, 0), (keys[..., :1], keys[..., 1:]))], axis=-1)
         found = np.ascontiguousarray(found.reshape(*keys.shape[:-1], -1)[..., :words])
     else:
         found = each_key(keys, (words,), KEY, lambda k: philox.bits(k, 0, words))

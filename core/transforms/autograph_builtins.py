@@ -12,7 +12,7 @@ from ..graph.graph import Spec, spec_of
 from ..graph.trace import user_source
 from ..tensor import Tensor
 from .autograph_loops import Range
-from .autograph_variables import known, truth
+from .autograph_variables import known, truth, user_line
 from .control_body import cast, concrete
 
 __all__ = ["BUILTINS"]
@@ -55,5 +55,5 @@ BUILTINS = {
     builtins.all: lambda x: np.all(x, axis=0) if isinstance(x, Tensor) else all(x),
     int: _convert(int, np.int64),
     float: _convert(float, np.float64),
-    bool: lambda *x: bool(*x) if not x or known(x[0])[0] else truth(x[0], "bool", user_source().line),
+    bool: lambda *x: bool(*x) if not x or known(x[0])[0] else truth(x[0], "bool", user_line()),
 }

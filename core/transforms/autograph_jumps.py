@@ -124,7 +124,7 @@ class Jumps:
         s.body = self.block(s.body, stop, skip)
         if skips:
             s.body.insert(0, assign(skip, constant(False, s), s))
-        s.stop = stop if leaves else None
+        setattr(s, "stop", stop if leaves else None)  # noqa: B010  a mark for the rewriting of the loop
         out: list[ast.stmt] = [assign(stop, constant(False, s), s)] if leaves else []
         out.append(s)
         if orelse:

@@ -96,7 +96,7 @@ def _trace(before, step, read, write):
     return make_graph(once, [spec_of(x) for x in before.arrays], "for", stage=True, loop=True)[0]
 
 
-_BOUNDS = {
+_BOUNDS: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a + b,
     "multiply": lambda a, b: a * b,

@@ -14,11 +14,11 @@ import numpy as np
 from .. import tree
 from ..errors import TracerError
 from ..graph.graph import Graph, spec_of
-from ..graph.trace import bind, evaluate, user_source
+from ..graph.trace import bind, evaluate
 from ..tensor import Tensor
 from .autograph_assign import AssignedInto
 from .autograph_syntax import VALUE
-from .autograph_variables import Undefined, Variables, known, place_of, same, truth, zero_of
+from .autograph_variables import Undefined, Variables, known, place_of, same, truth, user_line, zero_of
 from .control_body import (
     common_inputs,
     promote,
@@ -92,7 +92,7 @@ def if_expression(test, then, other):
     decided, value = known(test)
     if decided:
         return then() if value else other()
-    line = user_source().line
+    line = user_line()
     return _branches(truth(test, "conditional expression", line), then, other, lambda: [], lambda values: None, (),
                      line, "conditional expression", True)[1]
 
@@ -261,7 +261,7 @@ def _logical(value, rest, both):
 
 def _lazy(first, later, both):
     """``first and later()`` where `first` is traced; the second is computed only if needed, unless it is cheap."""
-    line = user_source().line
+    line = user_line()
     what = "and" if both else "or"
     test = truth(first, what, line)
 

@@ -15,7 +15,8 @@ from ..graph.trace import user_source
 from ..tensor import Tensor
 from .control_body import concrete, leaf_names
 
-__all__ = ["NUMBERS", "Undefined", "Variables", "known", "place_of", "read", "same", "truth", "zero_of"]
+__all__ = ["NUMBERS", "Undefined", "Variables", "known", "place_of", "read", "same", "truth",
+           "user_line", "zero_of"]
 
 NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 
@@ -67,6 +68,12 @@ def known(x: Any) -> tuple[bool, Any]:
         return True, x
     value = concrete(x)
     return value is not None, value
+
+
+def user_line() -> int:
+    """Return the number of the user's line that is running."""
+    source = user_source()
+    return source.line if source is not None else 0
 
 
 def truth(x: Tensor, what: str, line: int) -> Any:

@@ -166,11 +166,11 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
             found = [None if g is sums.get(i) else g
                      for (i, _), g in zip(starts, backward(tape.nodes, ends, [n for _, n in starts]), strict=True)]
             pulled = tuple(i for (i, _), g in zip(starts, found, strict=True) if g is not None)
-            sums = [sums[i] for i in pulled if i in sums]
-            back = second.finish(ct_in + sums, [g for g in found if g is not None], f"{graph.name} backward")
+            summands = [sums[i] for i in pulled if i in sums]
+            back = second.finish(ct_in + summands, [g for g in found if g is not None], f"{graph.name} backward")
         values = [o.value if mine else o for o, mine in zip(outs, ours, strict=True)]
         # what the backward graph captured, in its own variables and in the forward graph's
-        inner = dict(zip([t.value for t in second.captured], back.inputs[len(ct_in) + len(sums):], strict=True))
+        inner = dict(zip([t.value for t in second.captured], back.inputs[len(ct_in) + len(summands):], strict=True))
         dead_code(back)
         used = _used(back)
         position = {t.value: i for i, t in enumerate(inputs)}
@@ -182,7 +182,7 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
         forward = first.finish(inputs, values, f"{graph.name} forward")
     forward.outputs += residuals
     back.inputs = [inner[v]
-                   for v in residuals] + [inner[inputs[i].value] for i in kept] + [t.value for t in ct_in + sums]
+                   for v in residuals] + [inner[inputs[i].value] for i in kept] + [t.value for t in ct_in + summands]
     return Halves(dead_code(forward), back, kept, cts, pulled, len(graph.outputs))
 
 

@@ -21,8 +21,7 @@ LLVM: dict[Any, Any] = {
     types.float32: ir.FloatType(),
     types.float64: ir.DoubleType(),
     types.boolean: ir.IntType(1),
-    **{t: ir.IntType(t.bitwidth) for t in (types.int8, types.int16, types.int32, types.int64)},
-    **{t: ir.IntType(t.bitwidth) for t in (types.uint8, types.uint16, types.uint32, types.uint64)},
+    **{getattr(types, f"{sign}int{bits}"): ir.IntType(bits) for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
 # As in njit.FASTMATH, less what lets LLVM replace a division by an estimate.
 FLAGS = ("contract", "nsz")

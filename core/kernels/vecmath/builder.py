@@ -131,8 +131,8 @@ class Builder:
             "i": vector_type(f"i{self.bits}", width),
             "b": vector_type("i1", width),
         }
-        self.lines = parent.lines if parent else []
-        self.declares = parent.declares if parent else set()
+        self.lines: list[str] = parent.lines if parent else []
+        self.declares: set[str] = parent.declares if parent else set()
 
     # ---- text
     def type(self, kind: str = "f") -> str:

@@ -31,7 +31,7 @@ from .load.mmcif import read_mmcif as read_mmcif
 from .load.pdb import read_pdb as read_pdb
 from .load.pdb import write_pdb as write_pdb
 from .load.structure import Structure as Structure
-from .load.systems import data as data
+from .load.systems import example_files as example_files
 from .potential import Potential as Potential
 from .potentials.bias import BiasPotential as BiasPotential
 from .potentials.bias import umbrella as umbrella

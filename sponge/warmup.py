@@ -13,7 +13,7 @@ __all__ = ["WORK"]
 
 
 def _peptide(water: bool = False, **options) -> sponge.System:
-    return sponge.load(*sponge.data("alanine-dipeptide" + "-water" * water), **options)
+    return sponge.load(*sponge.example_files("alanine-dipeptide" + "-water" * water), **options)
 
 
 def _bath() -> sponge.LangevinMiddle:

@@ -14,14 +14,12 @@ import argparse
 import itertools
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from triskele import sponge
 from triskele.sponge import analysis, cv, units
 
-DATA = Path(__file__).parent / "data"
 TEMPERATURE = 300.0
 PHI, PSI = cv.torsion(4, 6, 8, 14), cv.torsion(6, 8, 14, 16)
 REGIONS = {"C5": analysis.Rectangle(phi=np.radians((120, -112))),
@@ -35,8 +33,7 @@ BINS = 45
 
 
 def load():
-    return sponge.load(DATA / "alanine-dipeptide-vacuum.prmtop", DATA / "alanine-dipeptide-vacuum.crd",
-                       constraints="h-bonds")
+    return sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
 
 
 def langevin():

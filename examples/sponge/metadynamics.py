@@ -10,20 +10,17 @@ blocks of the run, each reweighted to the unbiased ensemble (Tiwary, Parrinello,
 
 import argparse
 import time
-from pathlib import Path
 
 import numpy as np
 
 from triskele import sponge
 from triskele.sponge import cv
 
-DATA = Path(__file__).parent / "data"
 MINIMA = {"C7eq": (-80.0, 70.0), "C5": (-150.0, 160.0), "C7ax": (60.0, -50.0)}  # degrees: where to look for them
 
 
 def main(ns, output):
-    system = sponge.load(DATA / "alanine-dipeptide-vacuum.prmtop", DATA / "alanine-dipeptide-vacuum.crd", method="none",
-                         constraints="h-bonds")
+    system = sponge.load(*sponge.example_files("alanine-dipeptide"), method="none", constraints="h-bonds")
     phi, psi = cv.torsion(4, 6, 8, 14, name="phi"), cv.torsion(6, 8, 14, 16, name="psi")
     bias = sponge.Metadynamics([phi, psi], sigma=0.35, height=1.2, every=500, bias_factor=8, record=100)
     sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=1,

@@ -8,18 +8,16 @@ motions must come out at zero; amide I (the C=O stretch) is seen near 1,700 per 
 """
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 
 from triskele import core, sponge
 
-DATA = Path(__file__).parent / "data"
 PER_CM = 33.35641  # 1 / ps in 1 / cm: 1e12 / c, with c in cm/s
 
 
 def main(output):
-    system = sponge.load(DATA / "alanine-dipeptide-vacuum.prmtop", DATA / "alanine-dipeptide-vacuum.crd", method="none")
+    system = sponge.load(*sponge.example_files("alanine-dipeptide"), method="none")
     sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.001), precision="double")
     sim.minimize(tolerance=1e-6, max_steps=20_000)
     x, params = sim.positions.copy(), system.params()

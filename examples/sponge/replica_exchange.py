@@ -11,20 +11,17 @@ prints the same numbers, bit for bit.
 """
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 
 from triskele import sponge
 from triskele.sponge import cv, units
 
-DATA = Path(__file__).parent / "data"
 EVERY = 500  # steps between attempts to exchange, 1 ps
 
 
 def main(output, time):
-    system = sponge.load(DATA / "alanine-dipeptide-vacuum.prmtop", DATA / "alanine-dipeptide-vacuum.crd", method="none",
-                         constraints="h-bonds")
+    system = sponge.load(*sponge.example_files("alanine-dipeptide"), method="none", constraints="h-bonds")
     temperatures = units.ladder(300, 600, 8)
     rex = sponge.ReplicaExchange(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
                                  temperatures,

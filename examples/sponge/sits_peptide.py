@@ -18,7 +18,6 @@ import numpy as np
 from triskele import core, sponge
 from triskele.sponge import analysis, cv, units
 
-DATA = Path(__file__).parent / "data"
 T0 = 300.0
 SOLUTE = range(22)
 EVERY = 50  # steps between records of the angles
@@ -37,8 +36,7 @@ def thermostat():
 
 def equilibrated(path, ps=50):
     """The system at the density it has at 1 bar, and at 300 K; made once, so that all runs begin with the same box."""
-    system = sponge.load(DATA / "alanine-dipeptide.prmtop.gz", DATA / "alanine-dipeptide.crd.gz",
-                         method="pme", cutoff=0.9, constraints="h-bonds")
+    system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9, constraints="h-bonds")
     if not path.exists():
         sim = sponge.Simulation(system, thermostat(),
                                 barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)

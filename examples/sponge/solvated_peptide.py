@@ -15,12 +15,9 @@ import numpy as np
 
 from triskele import sponge
 
-DATA = Path(__file__).parent / "data"
-
 
 def main(output, time):
-    system = sponge.load(DATA / "alanine-dipeptide.prmtop.gz", DATA / "alanine-dipeptide.crd.gz",
-                         method="pme", cutoff=0.9, constraints="h-bonds")
+    system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9, constraints="h-bonds")
     print(system)
     sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
                             barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)

@@ -10,20 +10,17 @@ degrees).
 """
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 
 from triskele import sponge
 from triskele.sponge import cv
 
-DATA = Path(__file__).parent / "data"
 WINDOWS, K = 23, 150.0  # kJ/mol/rad^2: 7 degrees wide at 300 K, 15 degrees apart
 
 
 def main(output, time):
-    system = sponge.load(DATA / "alanine-dipeptide-vacuum.prmtop", DATA / "alanine-dipeptide-vacuum.crd", method="none",
-                         constraints="h-bonds")
+    system = sponge.load(*sponge.example_files("alanine-dipeptide"), method="none", constraints="h-bonds")
     phi = cv.torsion(4, 6, 8, 14)
     centres = np.radians(np.linspace(15, 345, WINDOWS))
     windows = sponge.UmbrellaSampling(system, phi, centres, K,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from triskele.core.extend import check
 
-__all__ = ["data"]
+__all__ = ["example_files"]
 
 _FOLDER = Path(__file__).parents[1] / "data" / "systems"
 _SYSTEMS = {
@@ -15,7 +15,7 @@ _SYSTEMS = {
 }
 
 
-def data(name: str) -> tuple[Path, ...]:
+def example_files(name: str) -> tuple[Path, ...]:
     """Return the files of a system that comes with the package, for `load`.
 
     Parameters
@@ -36,10 +36,10 @@ def data(name: str) -> tuple[Path, ...]:
     Examples
     --------
     >>> from triskele import sponge
-    >>> system = sponge.load(*sponge.data("alanine-dipeptide"))
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"))
     >>> len(system.masses)
     22
     """
     if name not in _SYSTEMS:
-        raise ValueError(f"data: no system is called {name!r}{check.near(name, _SYSTEMS, listing=True)}")
+        raise ValueError(f"example_files: no system is called {name!r}{check.near(name, _SYSTEMS, listing=True)}")
     return tuple(_FOLDER / file for file in _SYSTEMS[name])

@@ -8,11 +8,9 @@ rest.
 
 import argparse
 import time
-from pathlib import Path
 
 import numpy as np
 
-DATA = Path(__file__).parents[3] / "examples/sponge/data"
 SLICES, SECONDS = 300, 0.004
 
 
@@ -89,11 +87,9 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     threads = parser.parse_args().threads
     print("22 atoms in vacuum")
-    table(lambda: sponge.load(DATA / "alanine-dipeptide-vacuum.prmtop", DATA / "alanine-dipeptide-vacuum.crd",
-                              method="none",
-                              constraints="h-bonds"), threads)
+    table(lambda: sponge.load(*sponge.example_files("alanine-dipeptide"), method="none", constraints="h-bonds"), threads)
     print("2,269 atoms in water, PME at 0.9 nm")
-    table(lambda: sponge.load(DATA / "alanine-dipeptide.prmtop.gz", DATA / "alanine-dipeptide.crd.gz", method="pme",
+    table(lambda: sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme",
                               cutoff=0.9,
                               constraints="h-bonds"), threads)
 

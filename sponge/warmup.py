@@ -26,7 +26,6 @@ def water() -> None:
     sim = sponge.Simulation(system, _bath(), barostat=sponge.MonteCarloBarostat(pressure=1.0, every=5), seed=1)
     sim.minimize(max_steps=5)
     sim.energies(), system.forces()
-    _peptide(constraints="h-bonds").energies()
     with tempfile.TemporaryDirectory() as folder:
         reporters = [sponge.DCD(Path(folder) / "a.dcd", every=10), sponge.CSV(Path(folder) / "a.csv", every=10),
                      sponge.Checkpoint(Path(folder) / "a.chk", 20)]

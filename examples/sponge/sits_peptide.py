@@ -36,7 +36,8 @@ def thermostat():
 
 def equilibrated(path, ps=50):
     """The system at the density it has at 1 bar, and at 300 K; made once, so that all runs begin with the same box."""
-    system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9, constraints="h-bonds")
+    files = sponge.example_files("alanine-dipeptide-water")
+    system = sponge.load(*files, method="pme", cutoff=0.9, constraints="h-bonds")
     if not path.exists():
         sim = sponge.Simulation(system, thermostat(),
                                 barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)

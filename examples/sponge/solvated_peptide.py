@@ -17,7 +17,8 @@ from triskele import sponge
 
 
 def main(output, time):
-    system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9, constraints="h-bonds")
+    files = sponge.example_files("alanine-dipeptide-water")
+    system = sponge.load(*files, method="pme", cutoff=0.9, constraints="h-bonds")
     print(system)
     sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
                             barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)

@@ -87,7 +87,8 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     threads = parser.parse_args().threads
     print("22 atoms in vacuum")
-    table(lambda: sponge.load(*sponge.example_files("alanine-dipeptide"), method="none", constraints="h-bonds"), threads)
+    files = sponge.example_files("alanine-dipeptide")
+    table(lambda: sponge.load(*files, method="none", constraints="h-bonds"), threads)
     print("2,269 atoms in water, PME at 0.9 nm")
     table(lambda: sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme",
                               cutoff=0.9,

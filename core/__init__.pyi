@@ -7,7 +7,6 @@ from . import optim as optim
 from . import random as random
 from . import scipy as scipy
 from . import tree as tree
-from .store import clear_cache as clear_cache
 from .compile.jit import explain_recompiles as explain_recompiles
 from .compile.jit import jit as jit
 from .graph.graph import Spec as Spec
@@ -20,6 +19,7 @@ from .ops.index import index_mul as index_mul
 from .ops.index import index_update as index_update
 from .storage import load as load
 from .storage import save as save
+from .store import clear_cache as clear_cache
 from .tensor import Tensor as Tensor
 from .testing import check_grads as check_grads
 from .testing import check_op as check_op

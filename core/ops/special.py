@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def _emit_logit(b, x):
 
 expit: Callable = special("expit", (lambda out, x: out * expit(-x),), domain=(LINE,), emit="sigmoid", flops=20)
 logit = special("logit", (lambda out, x: np.divide(1, x * (1 - x)),), domain=(UNIT,), emit=_emit_logit, flops=60)
-log_expit: Callable = special("log_expit", (lambda out, x: expit(-x),), domain=(LINE,), emit=_emit_log_expit, flops=45)
+log_expit = special("log_expit", (lambda out, x: expit(-x),), domain=(LINE,), emit=_emit_log_expit, flops=45)
 
 # -- x log y and entropies
 # ------------------------------------------------------------------------------------------------

@@ -6,14 +6,10 @@ import numpy as np
 
 from ..tensor import implements
 from .define import as_value, scalar_or_array
-from .shape import normal_axis
+from .shape import normal_axis, part
 from .take import take
 
 __all__: list[str] = []
-
-
-def _along(axis, start, stop):
-    return (slice(None),) * axis + (slice(start, stop),)
 
 
 @implements(np.gradient)
@@ -41,9 +37,9 @@ def _slope(f, h, axis, edge_order):
         raise ValueError("'edge_order' greater than 2 not supported")
     if np.result_type(f).kind in "iub":
         f = f.astype(float)
-    part = lambda a, b: f[_along(axis, a, b)]
+    at = lambda a, b: part(f, axis, a, b)
     if np.ndim(h) == 0:
-        inner = (part(2, n) - part(0, n - 2)) / (2.0 * h)
+        inner = (at(2, n) - at(0, n - 2)) / (2.0 * h)
         h1 = h2 = hn1 = hn2 = h
     else:
         h = np.diff(as_value(h))
@@ -54,15 +50,15 @@ def _slope(f, h, axis, edge_order):
         column = lambda x: np.reshape(x, (-1,) + (1,) * (np.ndim(f) - axis - 1))
         left, right = column(h[: n - 2]), column(h[1 : n - 1])
         inner = (-right
-                 / (left * (left + right))) * part(0, n - 2) + ((right - left) / (left * right)) * part(1, n - 1) + (
-            left / (right * (left + right))) * part(2, n)
+                 / (left * (left + right))) * at(0, n - 2) + ((right - left) / (left * right)) * at(1, n - 1) + (
+            left / (right * (left + right))) * at(2, n)
     if edge_order == 1:
-        first, last = (part(1, 2) - part(0, 1)) / h1, (part(n - 1, n) - part(n - 2, n - 1)) / hn1
+        first, last = (at(1, 2) - at(0, 1)) / h1, (at(n - 1, n) - at(n - 2, n - 1)) / hn1
     else:
-        first = ((-(2.0 * h1 + h2) / (h1 * (h1 + h2))) * part(0, 1) + ((h1 + h2) / (h1 * h2)) * part(1, 2)
-                 - (h1 / (h2 * (h1 + h2))) * part(2, 3))
-        last = (hn1 / (hn2 * (hn1 + hn2))) * part(n - 3, n - 2) - ((hn1 + hn2) / (hn1 * hn2)) * part(n - 2, n - 1) + (
-            (2.0 * hn1 + hn2) / (hn1 * (hn1 + hn2))) * part(n - 1, n)
+        first = ((-(2.0 * h1 + h2) / (h1 * (h1 + h2))) * at(0, 1) + ((h1 + h2) / (h1 * h2)) * at(1, 2)
+                 - (h1 / (h2 * (h1 + h2))) * at(2, 3))
+        last = (hn1 / (hn2 * (hn1 + hn2))) * at(n - 3, n - 2) - ((hn1 + hn2) / (hn1 * hn2)) * at(n - 2, n - 1) + (
+            (2.0 * hn1 + hn2) / (hn1 * (hn1 + hn2))) * at(n - 1, n)
     return np.concatenate([first, inner, last], axis=axis)
 
 
@@ -78,7 +74,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
         if np.ndim(d) == 1:
             d = np.reshape(d, (-1,) + (1,) * (np.ndim(y) - axis - 1))
     n = np.shape(y)[axis]
-    return np.sum(d * (y[_along(axis, 1, n)] + y[_along(axis, 0, n - 1)]) / 2.0, axis=axis)
+    return np.sum(d * (part(y, axis, 1, n) + part(y, axis, 0, n - 1)) / 2.0, axis=axis)
 
 
 @implements(np.interp)

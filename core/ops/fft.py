@@ -18,6 +18,7 @@ from ..graph.trace import bind
 from ..tensor import implements
 from .complex import complex_dtype, real_dtype
 from .define import as_value, named, refuse_out
+from .shape import part
 
 __all__ = ["fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
            "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
@@ -176,7 +177,7 @@ def _fit(where, x, lengths, axes):
         if n is None or n == have:
             continue
         if n < have:
-            x = x[(slice(None),) * axis + (slice(0, n),)]
+            x = part(x, axis, 0, n)
         else:
             shape = list(np.shape(x))
             shape[axis] = n - have

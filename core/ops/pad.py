@@ -9,6 +9,7 @@ import numpy as np
 from ..graph.trace import bind
 from ..tensor import Tensor, implements
 from .define import as_value
+from .shape import part
 from .slices import pad_p, slice_update_p
 
 __all__: list[str] = []
@@ -84,8 +85,8 @@ def pad(array, pad_width, mode="constant", **kwargs):
     for axis, ((before, after), (first, last)) in enumerate(zip(widths, lengths, strict=True)):
         n = np.shape(x)[axis]
         head, tail = min(n, first or n), min(n, last or n)
-        low = _statistic(mode, _part(x, axis, 0, head), axis)
-        high = _statistic(mode, _part(x, axis, n - tail, n), axis)
+        low = _statistic(mode, part(x, axis, 0, head), axis)
+        high = _statistic(mode, part(x, axis, n - tail, n), axis)
         x = _join(_repeated(low, axis, before), x, _repeated(high, axis, after), axis)
     return x
 
@@ -113,10 +114,6 @@ def _constant(x, widths, values):
     return x
 
 
-def _part(x, axis, start, stop):
-    return x[(slice(None),) * axis + (slice(start, stop),)]
-
-
 def _join(before, x, after, axis):
     return np.concatenate([before, x, after], axis=axis)
 
@@ -137,7 +134,7 @@ def _statistic(mode, x, axis):
 
 
 def _ramp(x, axis, side, width, end):
-    edge = _part(x, axis, 0, 1) if side == 0 else _part(x, axis, np.shape(x)[axis] - 1, np.shape(x)[axis])
+    edge = part(x, axis, 0, 1) if side == 0 else part(x, axis, np.shape(x)[axis] - 1, np.shape(x)[axis])
     steps = np.reshape(np.arange(width) / max(width, 1), (-1,) + (1,) * (np.ndim(x) - axis - 1))
     ramp = end + (edge - end) * steps
     dtype = np.result_type(x)
@@ -151,12 +148,12 @@ def _odd_reflection(x, widths, mode):
         while before or after:
             n = np.shape(x)[axis]
             if n - skip <= 0:
-                x = _join(_repeated(_part(x, axis, 0, 1), axis, before), x,
-                          _repeated(_part(x, axis, n - 1, n), axis, after), axis)
+                x = _join(_repeated(part(x, axis, 0, 1), axis, before), x,
+                          _repeated(part(x, axis, n - 1, n), axis, after), axis)
                 break
             b, a = min(before, n - skip), min(after, n - skip)
-            head = 2 * _part(x, axis, 0, 1) - np.flip(_part(x, axis, skip, skip + b), axis)
-            tail = 2 * _part(x, axis, n - 1, n) - np.flip(_part(x, axis, n - skip - a, n - skip), axis)
+            head = 2 * part(x, axis, 0, 1) - np.flip(part(x, axis, skip, skip + b), axis)
+            tail = 2 * part(x, axis, n - 1, n) - np.flip(part(x, axis, n - skip - a, n - skip), axis)
             x = _join(head, x, tail, axis)
             before, after = before - b, after - a
     return x

@@ -16,6 +16,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor, implements
 from .define import as_value, elementwise, named, refuse_out, ufunc_loop
+from .shape import normal_axis
 
 __all__ = ["norm_root", "normal_axes", "sum_dtype"]
 
@@ -36,12 +37,7 @@ def normal_axes(axis, rank):
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     if not rank and axes in ((0,), (-1,)):  # as NumPy's reductions have it
         return ()
-    out = []
-    for a in axes:
-        a = operator.index(a)
-        if not -rank <= a < rank:
-            raise np.exceptions.AxisError(a, rank)
-        out.append(a % rank)
+    out = [normal_axis(a, rank) for a in axes]
     if len(set(out)) != len(out):
         raise ValueError("duplicate value in 'axis'")
     return tuple(sorted(out))

@@ -13,7 +13,7 @@ from ..tensor import Tensor, implements
 from .define import as_value, batch_first, named, refuse_out
 from .gather import gather_p, scatter_p
 from .reduce import sum_dtype
-from .shape import normal_axis
+from .shape import normal_axis, open_grid, part
 
 __all__ = ["recurrence_p"]
 
@@ -75,12 +75,8 @@ def _shifted(x, axis, by):
     n = np.shape(x)[axis]
     if n == 0:
         return x
-    zero = np.zeros_like(_part(x, axis, 0, 1))
-    return np.concatenate([zero, _part(x, axis, 0, n - 1)] if by > 0 else [_part(x, axis, 1, n), zero], axis=axis)
-
-
-def _part(x, axis, start, stop):
-    return x[(slice(None),) * axis + (slice(start, stop),)]
+    zero = np.zeros_like(part(x, axis, 0, 1))
+    return np.concatenate([zero, part(x, axis, 0, n - 1)] if by > 0 else [part(x, axis, 1, n), zero], axis=axis)
 
 
 @recurrence_p.defvjp_all
@@ -151,7 +147,7 @@ def _holder(out, x, axis, reverse):
 def _along(x, axis, index, rule):
     """gather or scatter along one axis with an index array of the shape of `x`."""
     shape = np.shape(x)
-    indices = [np.reshape(np.arange(n), (-1,) + (1,) * (len(shape) - a - 1)) for a, n in enumerate(shape)]
+    indices = open_grid(shape)
     indices[axis] = index
     known = tuple(a != axis or not isinstance(index, Tensor) for a in range(len(shape)))
     return rule(indices, known)
@@ -271,7 +267,7 @@ def diff(a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
     a = np.concatenate(parts, axis) if len(parts) > 1 else a
     for _ in range(n):
         size = np.shape(a)[axis]
-        later, earlier = _part(a, axis, 1, size), _part(a, axis, 0, max(size - 1, 0))
+        later, earlier = part(a, axis, 1, size), part(a, axis, 0, max(size - 1, 0))
         a = np.not_equal(later, earlier) if np.result_type(a).kind == "b" else later - earlier
     return a
 

@@ -15,7 +15,7 @@ from ..tensor import Tensor, implements
 from ..views import is_scalar, memory_twin
 from .define import as_value, named
 
-__all__ = ["broadcast_p", "normal_axis", "reshape_p", "sum_to"]
+__all__ = ["broadcast_p", "normal_axis", "open_grid", "part", "reshape_p", "sum_to"]
 
 # -- reshape ----------------------------------------------------------------------------------------------------------
 
@@ -117,6 +117,16 @@ def normal_axis(a, rank):
     if not -rank <= a < rank:
         raise np.exceptions.AxisError(a, rank)
     return a % rank
+
+
+def part(x, axis, start, stop):
+    """The elements from `start` to `stop` along `axis`."""
+    return x[(slice(None),) * axis + (slice(start, stop),)]
+
+
+def open_grid(shape):
+    """The positions along each axis, which broadcast to `shape` together."""
+    return [np.reshape(np.arange(n), (-1,) + (1,) * (len(shape) - a - 1)) for a, n in enumerate(shape)]
 
 
 # -- broadcast_to -----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ..tensor import Tensor, implements
 from ..views import in_c_order
 from .define import as_value, batch_first
 from .gather import scatter_p
-from .shape import normal_axis
+from .shape import normal_axis, open_grid, part
 from .take import gather_along
 
 __all__ = ["top_k"]
@@ -51,7 +51,7 @@ def _(tangents, out, args):
 def _(cts, out, args, needed):
     order = out[-1]
     shape = np.shape(order)
-    grid = [np.reshape(np.arange(n), (-1,) + (1,) * (len(shape) - a - 1)) for a, n in enumerate(shape[:-1])]
+    grid = open_grid(shape)[:-1]
     return [None if ct is None or not wanted else
             bind(scatter_p, np.zeros(shape, spec_of(ct).dtype), ct, *grid, order, mode="set", unique=True,
                  in_range=(True,) * len(shape))
@@ -155,8 +155,7 @@ def top_k(x, k, axis=-1):
         raise ValueError(f"top_k: k must lie in 0 ... {n}, the size of axis {axis} of shape {np.shape(x)}, got {k}")
     # sorted from the end, so that the first of equal elements comes first
     values, order = _sorted([np.flip(x, axis)], axis)
-    last = (slice(None),) * axis + (slice(n - k, n),)
-    return np.flip(values[last], axis), n - 1 - np.flip(order[last], axis)
+    return np.flip(part(values, axis, n - k, n), axis), n - 1 - np.flip(part(order, axis, n - k, n), axis)
 
 
 # -- searching ---------------------------------------------------------------------------------------------------------

@@ -17,14 +17,10 @@ from ..tensor import Tensor, implements
 from .define import as_value, refuse_out
 from .gather import gather_p
 from .index import getitem, is_mask, setitem
-from .shape import normal_axis
+from .shape import normal_axis, open_grid, part
 from .slices import slice_p
 
 __all__ = ["gather_along", "take"]
-
-
-def _along(axis, index):
-    return (slice(None),) * axis + (index,)
 
 
 @implements(np.take, method="take")
@@ -51,7 +47,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
         indices = np.remainder(indices, n)
     elif mode != "raise":
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
-    return getitem(a, _along(axis, indices))
+    return getitem(a, (slice(None),) * axis + (indices,))
 
 
 def _along_axis(arr, indices, axis):
@@ -63,7 +59,7 @@ def _along_axis(arr, indices, axis):
         )
     if np.result_type(indices).kind not in "iu":
         raise IndexError("`indices` must be an integer array")
-    grid = [np.reshape(np.arange(n), (-1,) + (1,) * (len(shape) - a - 1)) for a, n in enumerate(shape)]
+    grid = open_grid(shape)
     grid[axis] = indices
     return tuple(grid)
 
@@ -289,7 +285,7 @@ def roll(a, shift, axis=None):
         if isinstance(s, Tensor):
             a = np.take(a, np.remainder(np.arange(n) - s, n), axis=x)
         elif s := operator.index(s) % n:
-            a = np.concatenate([a[_along(x, slice(n - s, n))], a[_along(x, slice(0, n - s))]], axis=x)
+            a = np.concatenate([part(a, x, n - s, n), part(a, x, 0, n - s)], axis=x)
     return np.copy(a)
 
 

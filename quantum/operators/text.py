@@ -28,53 +28,51 @@ def parse_number(text: str) -> complex | None:
         return None
 
 
-def parse_string(text: str, where: str = "PauliSum", whole: str | None = None, start: int = 0) -> tuple[int, int]:
+def parse_string(text: str) -> tuple[int, int]:
     """Bits x and z, as Python integers, of a Pauli string such as `"X0 Y2"`; identity is `""` or `"I"`."""
-    whole = text if whole is None else whole
-    x, z, place = _factors(text, 0, where, whole, start)
+    x, z, place = _factors(text, 0)
     if text[place:].strip():
-        raise _error(where, whole, start + place, "a Pauli and its qubit such as X0 must stand here")
+        raise _error(text, place, "a Pauli and its qubit such as X0 must stand here")
     return x, z
 
 
-def parse_sum(text: str, where: str = "PauliSum") -> list[tuple[int, int, complex]]:
+def parse_sum(text: str) -> list[tuple[int, int, complex]]:
     """Terms (x, z, coefficient) of a sum such as `"0.5 Z0 Z1 - 1.2 X2 + (1+2j) Y0 + 3"`."""
     terms: list[tuple[int, int, complex]] = []
     place, length = 0, len(text.rstrip())
     if not length:
-        raise OperatorError(f"{where}: a sum must have a term, got {text!r} (PauliSum() is zero, '1' the identity)")
+        raise OperatorError(f"PauliSum: a sum must have a term, got {text!r} (PauliSum() is zero, '1' the identity)")
     while place < length:
         coefficient = 1.0 + 0j
         if match := _SIGN.match(text, place):
             coefficient, place = -coefficient if match[1] == "-" else coefficient, match.end()
         elif terms:
-            raise _error(where, text, place, "+ or - must stand between terms")
+            raise _error(text, place, "+ or - must stand between terms")
         begin = place
         if match := _COEFFICIENT.match(text, place):
             number = parse_number(match[0].rstrip("* "))
             if number is None:
-                raise _error(where, text, place, f"{match[1]!r} must be a number such as 1+2j")
+                raise _error(text, place, f"{match[1]!r} must be a number such as 1+2j")
             coefficient, place = coefficient * number, match.end()
-        x, z, place = _factors(text, place, where, text, 0)
+        x, z, place = _factors(text, place)
         if place == begin:
-            raise _error(where, text, place, "a term such as 0.5 X0 Z1 must stand here")
+            raise _error(text, place, "a term such as 0.5 X0 Z1 must stand here")
         terms.append((x, z, coefficient))
     return terms
 
 
-def _factors(text: str, place: int, where: str, whole: str, start: int) -> tuple[int, int, int]:
+def _factors(text: str, place: int) -> tuple[int, int, int]:
     x = z = seen = 0
     while match := _FACTOR.match(text, place):
         letter, digits = match.groups()
         if not digits and letter != "I":
-            raise _error(where, whole, start + match.start(1),
-                         f"{letter} must be followed by its qubit, as in {letter}0")
+            raise _error(text, match.start(1), f"{letter} must be followed by its qubit, as in {letter}0")
         if digits:
             if len(digits) > 7 or int(digits) >= _MAX_QUBIT:
-                raise _error(where, whole, start + match.start(1), f"qubits must be below {_MAX_QUBIT}")
+                raise _error(text, match.start(1), f"qubits must be below {_MAX_QUBIT}")
             bit = 1 << int(digits)
             if seen & bit:
-                raise _error(where, whole, start + match.start(1),
+                raise _error(text, match.start(1),
                              f"qubit {digits} must occur once in a term (multiply sums for products)")
             seen |= bit
             x |= bit if letter in "XY" else 0
@@ -83,10 +81,10 @@ def _factors(text: str, place: int, where: str, whole: str, start: int) -> tuple
     return x, z, place
 
 
-def _error(where: str, text: str, place: int, what: str) -> OperatorError:
+def _error(text: str, place: int, what: str) -> OperatorError:
     place += len(text[place:]) - len(text[place:].lstrip())
     shown = text if len(text) < 80 else f"...{text[max(place - 30, 0):place + 30]}..."
-    return OperatorError(f"{where}: {what}, got {text[place:place + 12]!r} at position {place} of {shown!r}")
+    return OperatorError(f"PauliSum: {what}, got {text[place:place + 12]!r} at position {place} of {shown!r}")
 
 
 def string_of(x: np.ndarray, z: np.ndarray) -> str:

@@ -14,7 +14,7 @@ COLOURS = {"gate": "#3b6fb6", "rotation": "#8a5fb0", "measure": "#5c6670", "rese
            "grid": "#d5dae0"}
 
 
-def new_figure(width: float, height: float, where: str, dpi: float = 150) -> Any:
+def new_figure(width: float, height: float, where: str) -> Any:
     """A matplotlib figure of this size in inches; `where` begins the error if there is no matplotlib."""
     optional.need("matplotlib", where, "plot")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -26,7 +26,7 @@ def new_figure(width: float, height: float, where: str, dpi: float = 150) -> Any
             self.savefig(data, format="png", bbox_inches="tight")
             return data.getvalue()
 
-    figure = _Figure(figsize=(width, height), dpi=dpi)
+    figure = _Figure(figsize=(width, height), dpi=150)
     FigureCanvasAgg(figure)
     return figure
 

@@ -34,14 +34,18 @@ def width(actions: int) -> int:
 
 
 @device
+def _per_tree(w, place):
+    """The integers, one for each tree, whose address is at a place of the context."""
+    return carray(at(w[place]), (w[TREES],), np.int64)
+
+
+@device
 def begin(w, t):
     """The position of its root goes into the seed of a tree: two moves of a game do not draw the same numbers."""
     size, replicas, replica = w[_ITEM], w[_REPLICAS], t % w[_REPLICAS]
     place = w[STATES] + t * w[NODE_CAPACITY] * size
     words, rest = carray(at(place), (size // 8,), np.uint64), carray(at(place + size // 8 * 8), (size % 8,), np.uint8)
-    seeds, goals, waits = carray(
-        at(w[_SEEDS]), (w[TREES], 2), np.int64
-    ), carray(at(w[_GOALS]), (w[TREES],), np.int64), carray(at(w[_WAITS]), (w[TREES],), np.int64)
+    seeds, goals, waits = carray(at(w[_SEEDS]), (w[TREES], 2), np.int64), _per_tree(w, _GOALS), _per_tree(w, _WAITS)
     mixed = np.uint64(w[SEED])
     for k in range(size // 8):
         mixed = random.mix(mixed ^ words[k]) + np.uint64(1)
@@ -54,20 +58,14 @@ def begin(w, t):
 @device
 def plan(w, t, counts):
     """The budget of a tree in the next call of compiled code."""
-    trees = w[TREES]
-    goals, budgets, waits = carray(at(w[_GOALS]), (trees,), np.int64), carray(
-        at(w[_BUDGETS]), (trees,), np.int64
-    ), carray(at(w[_WAITS]), (trees,), np.int64)
+    goals, budgets, waits = _per_tree(w, _GOALS), _per_tree(w, _BUDGETS), _per_tree(w, _WAITS)
     budgets[t] = min(counts[RAN] + w[STEP], goals[t]) if waits[t] else counts[RAN]
 
 
 @device
 def tally(w, t, counts):
     """Count a tree among those that failed, are full, or wait; one that stopped below its budget is proven."""
-    trees = w[TREES]
-    goals, budgets, waits = carray(at(w[_GOALS]), (trees,), np.int64), carray(
-        at(w[_BUDGETS]), (trees,), np.int64
-    ), carray(at(w[_WAITS]), (trees,), np.int64)
+    goals, budgets, waits = _per_tree(w, _GOALS), _per_tree(w, _BUDGETS), _per_tree(w, _WAITS)
     full = counts[STATUS] == FULL
     waits[t] = full or (waits[t] and budgets[t] <= counts[RAN] < goals[t])
     w[RESULTS] += counts[RAN]

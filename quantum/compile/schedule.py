@@ -17,8 +17,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from triskele.core.extend import device, kernel
+from triskele.core.extend import device, kernel, simd
 
+from .bits import top
 from .ops import MAX_DENSE
 from .program import Program
 
@@ -144,7 +145,7 @@ def _schedule(ops, n, lane_bits, size, low, in_place, code, passes):
             z = (ops[op, 3] | ops[op, 5]) & ~x
             take = x & (left_x | left_z) == 0 and z & left_x == 0
             if take:
-                more = _ones(x & ~local)
+                more = simd.popcount(x & ~local)
                 take = more <= room
                 if take:
                     room -= more
@@ -159,7 +160,7 @@ def _schedule(ops, n, lane_bits, size, low, in_place, code, passes):
         bit = low
         # copied blocks: what is read and written overlaps better if they are small
         if not in_place and local & (local + 1):
-            room = min(room, max(0, lane_bits + 5 - _ones(local)))
+            room = min(room, max(0, lane_bits + 5 - simd.popcount(local)))
         while room > 0:
             if (local >> bit) & 1 == 0:
                 local |= 1 << bit
@@ -169,7 +170,7 @@ def _schedule(ops, n, lane_bits, size, low, in_place, code, passes):
         while (local >> contiguous) & 1:
             contiguous += 1
         row = passes[count]
-        row[0], row[1], row[2], row[3], row[4] = first, done, _ones(local), contiguous, local
+        row[0], row[1], row[2], row[3], row[4] = first, done, simd.popcount(local), contiguous, local
         row[5] = _compress(~active & ((1 << n) - 1), ~local & ((1 << n) - 1), n)
         for i in range(first, done):
             vectors = _encode(ops[code[i, 1]], code[i], local, (1 << n) - 1 if in_place else local, n, lane_bits,
@@ -200,14 +201,12 @@ def _encode(op, row, local, numbered, n, lane_bits, vectors):
         row[0] = 11
         row[8] |= row[7]
         for i in range(width):
-            row[16 + i] = _ones(numbered & ((1 << op[8 + i]) - 1))
-        return vectors + ((2 << (2 * width)) >> _ones(row[11]))
+            row[16 + i] = simd.popcount(numbered & ((1 << op[8 + i]) - 1))
+        return vectors + ((2 << (2 * width)) >> simd.popcount(row[11]))
     if row[7] == 0:
         row[0] = 8 if form == 3 else 7 + form
         return vectors + 12
-    pivot = row[7]
-    while pivot & (pivot - 1):
-        pivot &= pivot - 1
+    pivot = top(row[7])
     row[8] |= pivot
     if row[11] or row[10]:
         row[0] = 5 if form == 3 else 4 + form
@@ -227,12 +226,3 @@ def _compress(x, mask, n):
             result |= ((x >> bit) & 1) << place
             place += 1
     return result
-
-
-@device
-def _ones(x):
-    count = 0
-    while x:
-        x &= x - 1
-        count += 1
-    return count

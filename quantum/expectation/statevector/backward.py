@@ -6,6 +6,7 @@ import numpy as np
 
 from triskele.core.extend import device, simd, template, threads
 
+from ...compile.bits import top
 from ...compile.ops import RECIPE_COLUMNS
 from ...compile.schedule import CODE_COLUMNS, PASS_COLUMNS
 from ...simulators.statevector.coefficients import expand
@@ -134,9 +135,7 @@ def reduce(row, m, w, g):
                     g[at + 4 + k] += sign * m[(4 + k) * w + lane]
                     g[at + 6 + k] += 2.0 * m[(6 + k) * w + lane]
     elif which <= 9:
-        pivot = lx
-        while pivot & (pivot - 1):
-            pivot &= pivot - 1
+        pivot = top(lx)
         for lane in range(w):
             second = lane & pivot != 0
             j = lane ^ lx if second else lane

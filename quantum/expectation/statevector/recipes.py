@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd
 
+from ...compile.bits import top
 from ...compile.ops import Recipe
 
 __all__ = ["pull_angles", "pull_recipes", "wanted"]
@@ -75,9 +76,7 @@ def pull_product(row, c, g):
         for k in range(size * step):  # where the op does nothing
             g[previous + k] += g[out + k]
     if kind == 0:
-        pivot = x
-        while pivot & (pivot - 1):
-            pivot &= pivot - 1
+        pivot = top(x)
         for j in range(size):
             if j & m == v and j & pivot == 0:
                 s = 1.0 - 2.0 * simd.parity(j & z)

@@ -10,7 +10,8 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd
 
-from .scalar_kernels import apply, collect, place, top
+from ...compile.bits import top
+from .scalar_kernels import apply, collect, place
 
 __all__ = ["backward_dual", "forward_dual", "pull_recipes_dual", "push_recipes"]
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd
 
+from ...compile.bits import top
 from ...simulators.statevector.engine import align
 from .observable_kernels import TILE, apply_tile
 
@@ -85,14 +86,6 @@ def apply(op, c, psi, work, undo):
             s = (s - free) & free
             if s == 0:
                 break
-
-
-@device
-def top(x):
-    """The highest set bit."""
-    while x & (x - 1):
-        x &= x - 1
-    return x
 
 
 @device

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import device, kernel
+from triskele.core.extend import device, kernel, simd
 
 __all__ = ["PauliVector"]
 
@@ -102,15 +102,6 @@ def _walsh(v):
         half *= 2
 
 
-@device
-def _count(v):
-    total = 0
-    while v:
-        v &= v - 1
-        total += 1
-    return total
-
-
 @kernel(nogil=True)
 def _to_matrix(r, spread_x, spread_z, rho):
     # P|j> = i**|x&z| (-1)**|j&z| |j^x>, so rho[j^x, j] = sum over z of r[x, z] i**|x&z| (-1)**|j&z| / 2**n
@@ -118,7 +109,7 @@ def _to_matrix(r, spread_x, spread_z, rho):
     re, im = np.empty(size), np.empty(size)
     for x in range(size):
         for z in range(size):
-            value, quarter = r[spread_x[x] + spread_z[z]] / size, _count(x & z) & 3
+            value, quarter = r[spread_x[x] + spread_z[z]] / size, simd.popcount(x & z) & 3
             re[z] = value if quarter == 0 else -value if quarter == 2 else 0.0
             im[z] = value if quarter == 1 else -value if quarter == 3 else 0.0
         _walsh(re)
@@ -137,6 +128,6 @@ def _from_matrix(rho, spread_x, spread_z, r):
         _walsh(re)
         _walsh(im)
         for z in range(size):
-            quarter = _count(x & z) & 3
+            quarter = simd.popcount(x & z) & 3
             r[spread_x[x]
               + spread_z[z]] = re[z] if quarter == 0 else -im[z] if quarter == 1 else -re[z] if quarter == 2 else im[z]

@@ -8,6 +8,8 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd, template
 
+from ...compile.bits import top
+
 __all__ = ["FAR", "expand", "fill_coefficients", "reduced"]
 
 FAR = 3e13  # beyond it the vector functions give no sine and cosine
@@ -133,9 +135,7 @@ def _product(c, r):
                     re, im = c[k], c[k + 1]
                     c[k], c[k + 1] = dr * re - di * im, dr * im + di * re
     elif kind == 0:
-        pivot = x
-        while pivot & (pivot - 1):
-            pivot &= pivot - 1
+        pivot = top(x)
         for j in range(size):
             if j & m == v and j & pivot == 0:
                 s = 1.0 - 2.0 * simd.parity(j & z)
@@ -232,9 +232,7 @@ def expand(code, c, out):
         # lane l holds j (PAIR of rows: first row), its partner is lane l ^ lx; conditions and signs are those of j
         partner = lanes ^ lx
         if kernel_ >= 7:
-            pivot = lx
-            while pivot & (pivot - 1):
-                pivot &= pivot - 1
+            pivot = top(lx)
             second = (lanes & pivot) != 0
             j = simd.select(second, partner, lanes)
             chosen = (j & lm) == lv

@@ -11,6 +11,8 @@ import numpy as np
 
 from triskele.core.extend import device, simd, template
 
+from ...compile.bits import top
+
 LANES = 8
 
 
@@ -30,9 +32,7 @@ def store(p, at, re, im):
 @device
 def pair(p, size, x, m, v, z, c):
     """psi_j, psi_k = a psi_j + s b psi_k, s c psi_j + d psi_k."""
-    pivot = x
-    while pivot & (pivot - 1):
-        pivot &= pivot - 1
+    pivot = top(x)
     free = (size - 1) & ~(m | pivot)
     ar, ai = load(c, 0)
     br, bi = load(c, 16)
@@ -58,9 +58,7 @@ def pair(p, size, x, m, v, z, c):
 @device
 def swap(p, size, x, m, v):
     """psi_j, psi_k = psi_k, psi_j."""
-    pivot = x
-    while pivot & (pivot - 1):
-        pivot &= pivot - 1
+    pivot = top(x)
     free = (size - 1) & ~(m | pivot)
     rest = 0
     while True:

@@ -6,9 +6,9 @@ from . import mpi as mpi
 from . import optional as optional
 from .compile.bound import Bound as Bound
 from .compile.bound import run_program as run_program
-from .compile.generated import load_module as load_module
+from .compile.graph_function import as_argument as as_argument
 from .compile.jit import Jitted as Jitted
-from .compile.staged import as_argument as as_argument
+from .compile.source_modules import load_module as load_module
 from .compressed import gunzip as gunzip
 from .errors import FileFormatError as FileFormatError
 from .errors import TracerError as TracerError

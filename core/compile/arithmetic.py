@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .values import BOOL, NotEmittable, Value, llvm_type, real_of, supported
+from .scalars import BOOL, NotEmittable, Value, llvm_type, real_of, supported
 
 __all__ = ["Arithmetic"]
 

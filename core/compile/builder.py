@@ -14,7 +14,7 @@ import numpy as np
 
 from .arithmetic import Arithmetic
 from .functions import Functions
-from .values import I64, Value, literal, llvm_type, real_of
+from .scalars import I64, Value, literal, llvm_type, real_of
 
 __all__ = ["Builder", "CALLING_LOOP", "LONG_LOOP", "number_loops"]
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from ..graph.graph import Const, Equation, Graph, Var
 from ..kernels import vecmath
-from . import calls
-from .band import Band, find_bands
+from . import math_calls
 from .builder import number_loops
 from .fuse import Fusion, Group, Step
 from .kernel import PARALLEL, Kernel, Nest, Partial, identity_of
 from .plan import Plan
+from .row_blocks import RowBlocks, find_row_blocks
 
 __all__ = ["Again", "Module", "NATIVE", "Unit", "as_array", "has_entry"]
 
@@ -119,7 +119,7 @@ class Module:
     def text(self) -> str:
         called = {s for s in self.symbols if ".scalar." in s}
         bodies, declares = vecmath.definitions(sorted(self.symbols - called))
-        more, further = calls.definitions(called)
+        more, further = math_calls.definitions(called)
         bodies, declares = bodies | more, declares | further
         lines = ["@tsk_constants = global ptr null"] if self.constants else []
         if any(has_entry(c) for c in self.calls):
@@ -250,16 +250,16 @@ class Unit:
     def emit(self) -> None:
         graph = self.graph
         self.fusion = Fusion(graph, native_kind)
-        self.steps = find_bands(self.fusion)
+        self.steps = find_row_blocks(self.fusion)
         kernels: dict[Group, Kernel] = {}
         extra: dict[Any, dict[Any, int]] = {}
         for step in self.steps:
-            if isinstance(step, (Group, Band)):
-                band, groups = (step, step.groups) if isinstance(step, Band) else (None, [step])
+            if isinstance(step, (Group, RowBlocks)):
+                row_blocks, groups = (step, step.groups) if isinstance(step, RowBlocks) else (None, [step])
                 extra[step] = {}
                 for group in groups:
                     kernel = kernels[group] = self._take(
-                        Nest(self.fusion, group, f"{self.name}.k{len(kernels)}", band).emit()
+                        Nest(self.fusion, group, f"{self.name}.k{len(kernels)}", row_blocks).emit()
                     )
                     group.again = kernel.again
                     extra[step] |= {p: p.size * p.root.var.spec.dtype.itemsize * kernel.chunks for p in kernel.partials}
@@ -269,8 +269,8 @@ class Unit:
         for step in self.steps:
             if isinstance(step, Group):
                 self._call_kernel(step, kernels[step])
-            elif isinstance(step, Band):
-                self._call_band(step, [kernels[g] for g in step.groups])
+            elif isinstance(step, RowBlocks):
+                self._call_row_blocks(step, [kernels[g] for g in step.groups])
             elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
                 emitter.emit(self, step.eqn)
             else:
@@ -309,22 +309,22 @@ class Unit:
         self._run_chunks(function, context, kernel.chunks)
         self._finish([group], [kernel], [flag])
 
-    def _call_band(self, band: Band, kernels: list[Kernel]):
+    def _call_row_blocks(self, row_blocks: RowBlocks, kernels: list[Kernel]):
         """Block by block, each nest after the other."""
         chunks = [self._chunk(k) for k in kernels]
         lines = []
         for k, (function, _, _) in enumerate(chunks):
             lines += [f"  %q{k} = getelementptr ptr, ptr %contexts, i64 {k}", f"  %c{k} = load ptr, ptr %q{k}",
                       f"  call void @{function}(ptr %c{k}, i64 %chunk)"]
-        name = self.module.define(self.label(f"{self.name}.band"), "void @(ptr %contexts, i64 %chunk)",
+        name = self.module.define(self.label(f"{self.name}.blocks"), "void @(ptr %contexts, i64 %chunk)",
                                   [*lines, "  ret void"])
         table = self.table([context for _, context, _ in chunks])
         if sum(k.estimate for k in kernels) > PARALLEL:
-            self._run_chunks(name, table, band.chunks)
+            self._run_chunks(name, table, row_blocks.chunks)
         else:
-            with self.loop(band.chunks) as (i, _):
+            with self.loop(row_blocks.chunks) as (i, _):
                 self.line(f"call void @{name}(ptr {table}, i64 {i})")
-        self._finish(band.groups, kernels, [flag for _, _, flag in chunks])
+        self._finish(row_blocks.groups, kernels, [flag for _, _, flag in chunks])
 
     def _run_chunks(self, function, context, chunks):
         self.module.parallel = True

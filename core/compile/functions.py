@@ -8,7 +8,7 @@ from ..kernels import vecmath
 from .functions_bits import BitFunctions
 from .functions_complex import ComplexFunctions
 from .functions_special import SpecialFunctions
-from .values import BOOL, NotEmittable, Value, llvm_type
+from .scalars import BOOL, NotEmittable, Value, llvm_type
 
 __all__ = ["Functions"]
 

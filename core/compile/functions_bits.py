@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .values import BOOL, NotEmittable, Value, llvm_type
+from .scalars import BOOL, NotEmittable, Value, llvm_type
 
 __all__ = ["BitFunctions"]
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from .values import NotEmittable, Value, llvm_type
+from .scalars import NotEmittable, Value, llvm_type
 
 __all__ = ["ComplexFunctions"]
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from .values import NotEmittable, Value
+from .scalars import NotEmittable, Value
 
 __all__ = ["SpecialFunctions"]
 

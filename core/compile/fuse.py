@@ -17,7 +17,7 @@ import numpy as np
 from ..graph.graph import Equation, Graph, Var
 from ..graph.primitive import Primitive
 from .builder import Builder
-from .values import NotEmittable, Value, real_of, supported
+from .scalars import NotEmittable, Value, real_of, supported
 
 __all__ = ["Fusion", "Group", "REDUCERS", "Root", "Step", "UNROLL", "align", "cost_of", "depends", "emit_formula",
            "index_key", "pull_element"]
@@ -202,7 +202,7 @@ class Fusion:
     ----------
     steps : list of Group and Step
         Groups in the order of execution.
-    stored : set of Var
+    in_memory : set of Var
         Values that live in memory (inputs included).
     producer : dict of Var to Equation
     """
@@ -212,7 +212,7 @@ class Fusion:
         self.graph, self.native = graph, native
         self.producer: dict[Var, Equation] = {o: e for e in graph.equations for o in e.outputs}
         self.kinds: dict[Equation, str] = {e: self._classify(e) for e in graph.equations}
-        self.stored: set[Var] = set(graph.inputs)
+        self.in_memory: set[Var] = set(graph.inputs)
         self._needed_as_arrays()
         self.b = Builder()
         self._spaces: dict[tuple[int, ...], list[Value]] = {}
@@ -252,14 +252,14 @@ class Fusion:
         for eqn in self.graph.equations:
             if self.kinds[eqn] == "map":
                 continue
-            self.stored.update(eqn.outputs)
+            self.in_memory.update(eqn.outputs)
             if self.kinds[eqn] != "reduce":
-                self.stored.update(a for a in eqn.inputs if isinstance(a, Var))
-        self.stored.update(o for o in self.graph.outputs if isinstance(o, Var))
+                self.in_memory.update(a for a in eqn.inputs if isinstance(a, Var))
+        self.in_memory.update(o for o in self.graph.outputs if isinstance(o, Var))
         # A reshaped array is the same memory: what is reshaped is stored in its place.
         for eqn in reversed(self.graph.equations):
-            if eqn.primitive.kind == "reshape" and eqn.outputs[0] in self.stored and isinstance(eqn.inputs[0], Var):
-                self.stored.add(eqn.inputs[0])
+            if eqn.primitive.kind == "reshape" and eqn.outputs[0] in self.in_memory and isinstance(eqn.inputs[0], Var):
+                self.in_memory.add(eqn.inputs[0])
 
     def is_view(self, var: Var) -> Var | None:
         """The array that `var` is another shape of."""
@@ -268,7 +268,7 @@ class Fusion:
             eqn is not None
             and eqn.primitive.kind == "reshape"
             and isinstance(eqn.inputs[0], Var)
-            and eqn.inputs[0] in self.stored
+            and eqn.inputs[0] in self.in_memory
             and self.kinds[eqn] == "map"
         ):
             return eqn.inputs[0]
@@ -278,13 +278,14 @@ class Fusion:
         """Operations to compute an element with all formulas written out."""
         costs: dict[Any, float] = {}
         for eqn in self.graph.equations:
-            if self.kinds[eqn] != "map" or eqn.outputs[0] in self.stored:
+            if self.kinds[eqn] != "map" or eqn.outputs[0] in self.in_memory:
                 continue
             c = cost_of(eqn) + sum(costs.get(a, 0.5) for a in eqn.inputs if isinstance(a, Var))
             if eqn.primitive.kind == "reduce":
                 c *= eqn.inputs[0].spec.size / eqn.outputs[0].spec.size
             if c > LONGEST and len(eqn.outputs[0].spec.shape) == len(max([a.spec.shape for a in eqn.inputs], key=len)):
-                self.stored.add(eqn.outputs[0])  # a long chain is cut: the time LLVM takes grows faster than the code
+                # a long chain is cut: the time LLVM takes grows faster than the code
+                self.in_memory.add(eqn.outputs[0])
             else:
                 costs[eqn.outputs[0]] = min(4 * LONGEST, c)
         return costs
@@ -369,7 +370,7 @@ class Fusion:
             if kind not in ("map", "reduce"):
                 continue
             var = eqn.outputs[0]
-            if var not in self.stored:
+            if var not in self.in_memory:
                 reads = contexts.get(var, {})
                 size = var.spec.size
                 evaluations = sum(w for _, w, _ in reads.values()) / size
@@ -381,11 +382,11 @@ class Fusion:
                     outer and cost > KEEP_COST_OUTER
                 ) or cost * (evaluations - 1) > limit or (len(reads) > MANY and cost >= 1)
                 if worth and eqn.primitive.kind != "reshape":
-                    self.stored.add(var)
+                    self.in_memory.add(var)
                 else:
                     for (key, _), (index, _, total) in reads.items():
                         for a, at in self._expand(eqn, index):
-                            if a not in self.stored:
+                            if a not in self.in_memory:
                                 reach(a, at, key, total)
                     continue
             if self.is_view(var) is not None:
@@ -393,7 +394,7 @@ class Fusion:
             root = self._root_of(eqn)
             key = self.space_key(root.space)
             for a, at in self._root_reads(root):
-                if a not in self.stored:
+                if a not in self.in_memory:
                     reach(a, at, key, math.prod(root.space))
 
     # -- groups --------------------------------------------------------------------------------------------------------
@@ -410,7 +411,7 @@ class Fusion:
             if key in seen:
                 continue
             seen.add(key)
-            if var in self.stored:
+            if var in self.in_memory:
                 reads.setdefault(var, set()).add(key[1])
             else:
                 eqn = self.producer[var]
@@ -461,7 +462,7 @@ class Fusion:
 
         for eqn in self.graph.equations:
             kind = self.kinds[eqn]
-            if kind == "map" and (eqn.outputs[0] not in self.stored or self.is_view(eqn.outputs[0]) is not None):
+            if kind == "map" and (eqn.outputs[0] not in self.in_memory or self.is_view(eqn.outputs[0]) is not None):
                 continue
             if kind not in ("map", "reduce"):
                 step = Step(eqn)

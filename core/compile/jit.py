@@ -23,14 +23,14 @@ from ..graph.graph import Spec, spec_of
 from ..graph.trace import make_graph
 from ..tensor import Tensor
 from ..transforms.grad import check_plain
-from . import flat
+from . import tree_code
 from .baked import ClosedOver, closed_over, warn_of_baked
-from .staged import Staged, as_argument
+from .graph_function import GraphFunction
 from .wrapper import MISS
 
 if TYPE_CHECKING:
-    from .lowered import Lowered
     from .program import Program
+    from .program_report import ProgramReport
 
 __all__ = ["Jitted", "explain_recompiles", "jit"]
 
@@ -44,7 +44,7 @@ _functions: weakref.WeakSet[Jitted[..., Any]] = weakref.WeakSet()
 class Entry(NamedTuple):
     """One compiled form of a function."""
 
-    staged: Staged
+    function: GraphFunction
     out_structure: tree.Structure
     captured: list[Any]
 
@@ -230,26 +230,21 @@ class Jitted(Generic[P, R]):
         if entry is None:
             with self._lock:
                 entry = self._entries.get(key) or self._compile(key, leaves, structure, static, len(args))
-        if entry.captured or self._debug or any(isinstance(x, Tensor) for x in leaves):
-            if self._debug and not any(isinstance(x, Tensor) for x in leaves):
-                from .debug import run_checked
+        traced = any(isinstance(x, Tensor) for x in leaves)
+        if self._debug and not traced:
+            from .debug import run_checked
 
-                outs = run_checked(entry.staged.graph, [*leaves, *entry.captured], self._name)
-            else:
-                outs = entry.staged([*leaves, *entry.captured])
+            outs = run_checked(entry.function.graph, [*leaves, *entry.captured], self._name)
         else:
-            program = entry.staged.program
-            out = program.caller(*[as_argument(x, s) for x, s in zip(leaves, entry.staged.graph.in_specs, strict=True)])
-            if out is MISS:
-                raise RuntimeError(f"jit of {self._name}: the compiled program must take its own arguments, got a miss")
-            flatten = None if kwargs else flat.flattener(structure.children[0])
+            outs = entry.function([*leaves, *entry.captured])
+        if not (traced or entry.captured or self._debug or kwargs):
+            flatten = tree_code.flattener(structure.children[0])
             if flatten is not None:
-                fast = (flatten, program.caller, flat.builder(entry.out_structure))
+                fast = (flatten, entry.function.program.caller, tree_code.unflattener(entry.out_structure))
                 if self._positions:
                     self._fast_static[self._static_key(args)] = fast
                 else:
                     self._fast = fast
-            outs = (out,) if len(program.traced.outputs) == 1 else out
         return tree.unflatten(entry.out_structure, outs)
 
     def _leaf_key(self, x, structure, k):
@@ -304,7 +299,7 @@ class Jitted(Generic[P, R]):
         self._closed_over = closed_over(self._f, graph, self._closed_over)
         if any(getattr(c, "_trace", None) is not None and not c._trace.alive for c in captured):
             raise EscapedTensorError(f"jit of {self._name}: it reads a traced value of a transform that has ended")
-        entry = Entry(Staged(graph), out_structure, captured)
+        entry = Entry(GraphFunction(graph), out_structure, captured)
         if not captured:
             self._entries[key] = entry
         return entry
@@ -326,16 +321,16 @@ class Jitted(Generic[P, R]):
         with self._lock:
             return self._entries.get(key) or self._compile(key, leaves, structure, static, len(args))
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: Any, **kwargs: Any) -> ProgramReport:
         """Return the program compiled for these arguments: graph, loop nests, memory, LLVM IR and compile time.
 
         Returns
         -------
-        Lowered
+        ProgramReport
         """
-        from .lowered import Lowered
+        from .program_report import ProgramReport
 
-        return Lowered(self._entry(args, kwargs).staged.program, self._name)
+        return ProgramReport(self._entry(args, kwargs).function.program, self._name)
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program for these arguments, for callers in machine code.
@@ -349,7 +344,7 @@ class Jitted(Generic[P, R]):
             raise EscapedTensorError(
                 f"jit of {self._name}: a program by itself cannot read traced values of a transform around it"
             )
-        return entry.staged.program
+        return entry.function.program
 
     def numba(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         """The program for these arguments (arrays and numbers, not trees) as a function for the user's own Numba

@@ -14,9 +14,7 @@ import numpy as np
 
 from ..graph.graph import Const, Equation, Var
 from ..kernels.native import checked
-from .band import Band
 from .builder import CALLING_LOOP, LONG_LOOP, Builder
-from .calls import call_out_of_line
 from .fuse import (
     REDUCERS,
     UNROLL,
@@ -28,7 +26,9 @@ from .fuse import (
     index_key,
     pull_element,
 )
-from .values import I64, Value, llvm_type, real_of
+from .math_calls import call_out_of_line
+from .row_blocks import RowBlocks
+from .scalars import I64, Value, llvm_type, real_of
 
 __all__ = ["Kernel", "Nest", "PARALLEL", "Partial", "identity_of"]
 
@@ -100,8 +100,8 @@ def _bits_of(x: float, bits: int) -> int:
 class Nest:
     """Emits one group."""
 
-    def __init__(self, fusion: Fusion, group: Group, name: str, band: Band | None = None):
-        self.fusion, self.group, self.name, self.band = fusion, group, name, band
+    def __init__(self, fusion: Fusion, group: Group, name: str, row_blocks: RowBlocks | None = None):
+        self.fusion, self.group, self.name, self.row_blocks = fusion, group, name, row_blocks
         self.own = {r.var for r in group.roots}
         self._choose_axes()
         self._choose_chunks()
@@ -137,8 +137,8 @@ class Nest:
                     last = [a for a in runs[-1] if space[a] != 1][-1]
                     same = all(f[last] == f[axis] for f in full)
                 ok = all(len({red[a] for a in (*runs[-1], axis)}) == 1 for red in reduced)
-                if self.band is not None and axis <= self.band.lead:
-                    same = ok = axis < self.band.lead  # the rows, and nothing but the rows, are the outer loop
+                if self.row_blocks is not None and axis <= self.row_blocks.lead:
+                    same = ok = axis < self.row_blocks.lead  # the rows, and nothing but the rows, are the outer loop
                 if same and ok:
                     runs[-1].append(axis)
                 else:
@@ -190,8 +190,8 @@ class Nest:
         estimate = 0.15 * self.flops + 0.1 * streams
         self.chunks, self.step, self.extent = 1, 0, self.loops[0] if self.loops else 1
         self.estimate = estimate
-        if self.band is not None:
-            self.chunks, self.step = self.band.chunks, self.band.step
+        if self.row_blocks is not None:
+            self.chunks, self.step = self.row_blocks.chunks, self.row_blocks.step
             return
         if estimate > PARALLEL and self.extent > 1:
             chunks = min(MAX_CHUNKS, int(estimate / CHUNK))
@@ -485,7 +485,7 @@ class Nest:
         found = self.memo.get(key)
         if found is not None:
             return found
-        if atom in self.fusion.stored and not compute:
+        if atom in self.fusion.in_memory and not compute:
             v = b.load(self.pointer(atom), atom.spec.dtype, self._linear(index, self.shape(atom)))
         else:
             eqn = self.fusion.producer[atom]

@@ -17,9 +17,9 @@ import numpy as np
 from ..graph.graph import Equation, Graph, Spec, Var
 from ..graph.simplify import Rewriter
 from ..graph.trace import dead_code
-from .products import Matrices, has_product, product, product_add
-from .values import supported
-from .views import contiguous, merged, reshaped, sliced, transposed, whole
+from .primitives.products import Matrices, has_product, product, product_add
+from .scalars import supported
+from .strides import contiguous, merged, reshaped, sliced, transposed, whole
 
 __all__ = ["lower"]
 

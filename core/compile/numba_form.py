@@ -29,7 +29,7 @@ def numba_form(entry: Any, name: str) -> Any:
 
     from .bound import call_program
 
-    program = entry.staged.program
+    program = entry.function.program
     address = program.module.address("main")
     in_specs, out_specs = program.traced.in_specs, program.traced.out_specs
     if not in_specs:

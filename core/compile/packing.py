@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..graph.graph import Equation, Graph, Spec, Var
 from ..kernels import blas
-from .products import NAMES, Matrices, product, product_add
+from .primitives.products import NAMES, Matrices, product, product_add
 
 __all__ = ["LEAST_STEPS", "pack_constants"]
 

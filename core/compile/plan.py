@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..graph.graph import Var
-from .band import Band
 from .fuse import Fusion, Group
+from .row_blocks import RowBlocks
 
 __all__ = ["Plan"]
 
@@ -95,7 +95,7 @@ class Plan:
         ):
             return False
         step = self.steps[t]
-        if isinstance(step, Band):
+        if isinstance(step, RowBlocks):
             return False
         if isinstance(step, Group):
             return not step.again and self.fusion.reads_in_place(step, new, old)
@@ -135,7 +135,7 @@ class Plan:
 
     def _inherited(self, step, key, dying, live):
         """The place of one of the operands that die here, which `key` then overwrites; it is no longer among them."""
-        if isinstance(step, Band) or not isinstance(key, Var):
+        if isinstance(step, RowBlocks) or not isinstance(key, Var):
             return None
         old = next((v for v in dying if self._can_overwrite(key, v)), None)
         if old is None:
@@ -160,6 +160,6 @@ def values_of(step: Any) -> tuple[list[Var], list[Var]]:
     """Values a step writes and reads."""
     if isinstance(step, Group):
         return [r.var for r in step.roots], list(step.reads)
-    if isinstance(step, Band):
+    if isinstance(step, RowBlocks):
         return [r.var for g in step.groups for r in g.roots], [v for g in step.groups for v in g.reads]
     return list(step.eqn.outputs), [a for a in step.eqn.inputs if isinstance(a, Var)]

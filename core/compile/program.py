@@ -12,33 +12,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..discover import modules
 from ..errors import IndexOutOfBoundsError
 from ..graph.graph import Const, Equation, Graph, Var
 from ..graph.simplify import scalar, simplify
 from ..graph.trace import describe, evaluate, no_transforms
 from ..kernels import blas, lapack, native, threads
-from . import (  # noqa: F401  (they register themselves)
-    control_flow,
-    convolutions,
-    engine,
-    loops,
-    native_arg,
-    native_fft,
-    native_lapack,
-    native_linalg,
-    native_scan,
-    native_sort,
-    products,
-    stored,
-    updates,
-    wrapper,
-)
+from . import engine, loops, program_cache, wrapper  # noqa: F401  (loops registers itself)
 from .emit import Again, Module, has_entry
 from .lower import lower
 
 __all__ = ["Program"]
 
 _log = logging.getLogger(__name__)
+modules(f"{__package__}.primitives")  # they register themselves
 
 # calls through Python, some 20 us each, before an operator's own machine code is made, which takes 1 s
 NATIVE_AFTER = 2000
@@ -64,8 +51,9 @@ class Program:
         start = time.perf_counter()
         self.traced = graph
         self.seconds: dict[str, float] = {}
-        trace = stored.trace_of(graph)
-        record, module = stored.load(trace), None
+        key = program_cache.key_of(graph)
+        record = program_cache.load(key)
+        module = None
         if record is not None:
             module = engine.load_module(record.object_key, native.Symbols(record.exports, record.imports), _Symbols())
             self.seconds["plan from disk"] = time.perf_counter() - start
@@ -74,8 +62,8 @@ class Program:
             module = engine.compile_module(emitted.text, symbols=_Symbols())
             ir = emitted.module
             release = any(isinstance(c, Equation) for c in ir.calls) or ir.flops > RELEASE or ir.parallel
-            record = stored.Record(module.key, *module.names, emitted.scratch, ir.calls, ir.constants, release)
-            stored.save(trace, record)
+            record = program_cache.Record(module.key, *module.names, emitted.scratch, ir.calls, ir.constants, release)
+            program_cache.save(key, record)
         self.module, self.scratch = module, record.scratch
         self.seconds.update({f"llvm {k}": v for k, v in module.seconds.items()})
         self._connect(record)

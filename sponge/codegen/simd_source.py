@@ -2,7 +2,7 @@
 
 A function made by `core.elementwise` becomes a scalar graph, as do its partial derivatives. All of them are simplified
 together (`algebra`), and written as the source of one device function over vectors of `core.kernels.simd`, for a module
-that `core.compile.generated` puts into the cache folder.
+that `core.compile.source_modules` puts into the cache folder.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from triskele.core import store
-from triskele.core.compile import generated
+from triskele.core.compile import source_modules as generated
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triskele import reinforce as rl
-from triskele.core.compile.generated import load_module
+from triskele.core.compile.source_modules import load_module
 from triskele.core.kernels import threads
 from triskele.reinforce import random
 from triskele.reinforce.envs import registry

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from triskele import reinforce as rl
-from triskele.core.compile.generated import load_module
+from triskele.core.compile.source_modules import load_module
 
 DATA = Path(__file__).parents[1] / "data" / "reinforce"
 NAMES = {  # as OpenSpiel writes them

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triskele import core
-from triskele.core.compile.generated import load_module
+from triskele.core.compile.source_modules import load_module
 from triskele.core.kernels import simd
 from triskele.sponge.codegen.algebra import Algebra, Term
 from triskele.sponge.codegen.simd_source import Output, expressions

@@ -5,7 +5,7 @@ import pytest
 
 from tests.core.ops.test_conv import CASES, plain_conv
 from triskele.core import get_threads, jit, set_threads, value_and_grad
-from triskele.core.compile import convolutions
+from triskele.core.compile.primitives import convolutions
 from triskele.core.graph.trace import bind
 from triskele.core.ops import convolve_nd
 

@@ -82,7 +82,7 @@ def test_addresses_are_resolved_again_in_a_second_process(tmp_path):
                 out[i] = x[i] / 2
 
         f = core.jit(lambda x: core.scan(lambda c, _: (halve(c), None), x, None, length=12)[0])
-        print(f(np.full(3, 4096.0)), "plan from disk" in f._entry((np.ones(3),), {}).staged.program.seconds)
+        print(f(np.full(3, 4096.0)), "plan from disk" in f._entry((np.ones(3),), {}).function.program.seconds)
     """))
     environment = {**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path)}
     runs = [subprocess.run([sys.executable, str(source)], env=environment, capture_output=True, text=True,

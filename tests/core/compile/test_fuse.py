@@ -11,7 +11,7 @@ from triskele.core.compile.fuse import Group
 
 def steps(f, *args):
     """Loop nests and other steps of the compiled function, and its memory."""
-    program = core.jit(f)._entry(args, {}).staged.program
+    program = core.jit(f)._entry(args, {}).function.program
     unit = program.emitted.module.units[-1]
     nests = [s for s in unit.fusion.steps if isinstance(s, Group)]
     return nests, [s.eqn.primitive.name for s in unit.fusion.steps if not isinstance(s, Group)], program
@@ -170,7 +170,7 @@ def test_a_value_that_several_results_of_a_nest_read_is_not_overwritten_by_one_o
         return np.tanh(y) @ w, (y * y) @ w, np.exp(-y) @ w
 
     x, w = rng.normal(size=(14, 7)), rng.normal(size=(7, 7))
-    program = core.jit(f)._entry((x, w), {}).staged.program
+    program = core.jit(f)._entry((x, w), {}).function.program
     unit = program.emitted.module.units[-1]
     (nest,) = [s for s in unit.fusion.steps if isinstance(s, Group)]
     (read,) = nest.reads

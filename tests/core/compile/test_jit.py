@@ -318,7 +318,7 @@ def test_a_second_process_takes_the_object_from_disk(tmp_path):
         import numpy as np
         from triskele import core
         f = core.jit(core.grad(lambda x: np.sum(np.exp(x) * x)))
-        print(f(np.ones(3))[0], f._entry((np.ones(3),), {}).staged.program.module.cached)
+        print(f(np.ones(3))[0], f._entry((np.ones(3),), {}).function.program.module.cached)
     """)
     environment = {**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path)}
     runs = [subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True,

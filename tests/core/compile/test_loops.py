@@ -9,7 +9,7 @@ from triskele.core.errors import IndexOutOfBoundsError
 
 def body_of(f, *args, name="scan"):
     """The body of the only loop of the compiled program, and its parameters."""
-    graph = core.jit(f)._entry(args, {}).staged.program.emitted.graph
+    graph = core.jit(f)._entry(args, {}).function.program.emitted.graph
     (eqn,) = [e for e in graph.equations if e.primitive.name == name]
     return eqn.params["body"], eqn.params, [e.primitive.name for e in graph.equations]
 

@@ -11,7 +11,7 @@ import pytest
 from triskele import core
 from triskele.core import store
 from triskele.core.compile.program import Program
-from triskele.core.compile.stored import trace_of
+from triskele.core.compile.program_cache import key_of
 from triskele.core.errors import IndexOutOfBoundsError
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import PRIMITIVES, Primitive
@@ -30,7 +30,7 @@ def graph(f, *specs):
 
 
 def key(f, *specs):
-    return trace_of(graph(f, *specs)).keys[0]
+    return key_of(graph(f, *specs)).keys[0]
 
 
 def run(f, *args):
@@ -102,7 +102,7 @@ def test_primitives_with_rules_from_elsewhere_are_not_stored():
     p = Primitive("test stored twice", lambda x: 2 * x, lambda x: x, kind="elementwise", emit=lambda b, x: b.add(x, x))
     p.loop = lambda x: (x.dtype, x.dtype)
     try:
-        assert trace_of(graph(lambda x: [bind(p, x)])) is None
+        assert key_of(graph(lambda x: [bind(p, x)])) is None
     finally:
         del PRIMITIVES[p.name]
 
@@ -119,7 +119,7 @@ def test_a_second_process_makes_no_plan(tmp_path):
         import numpy as np
         from triskele import core
         f = core.jit(core.value_and_grad(lambda x: np.sum(core.scan(lambda c, y: (c * y, np.sin(c)), 1.0, x)[1])))
-        print(repr(f(np.linspace(0.5, 1, 4))), "emit" in f._entry((np.ones(4),), {}).staged.program.seconds)
+        print(repr(f(np.linspace(0.5, 1, 4))), "emit" in f._entry((np.ones(4),), {}).function.program.seconds)
     """)
     runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                            check=True).stdout for _ in range(2)]

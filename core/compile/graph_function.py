@@ -21,7 +21,7 @@ from ..transforms.vmap import BatchTensor, BatchTrace, vmap
 from .program import Program
 from .wrapper import MISS
 
-__all__ = ["Staged", "as_argument"]
+__all__ = ["GraphFunction", "as_argument"]
 
 
 def _only_recorded(*args, pull):
@@ -32,7 +32,7 @@ _compiled = Primitive("compiled call", _only_recorded, _only_recorded, multiple=
 _compiled.defvjp_all(lambda cts, out, args, needed, *, pull: pull(cts))
 
 
-class Staged:
+class GraphFunction:
     """A graph with its compiled form and its transformed forms, each made when first needed."""
 
     __slots__ = ("graph", "_program", "_forms")
@@ -88,7 +88,7 @@ class Staged:
                  ax in zip(self.graph.in_specs, axes, strict=True)]
         graph, _ = make_graph(lambda *xs: vmap(lambda *ys: evaluate(self.graph, *ys), in_axes=axes)(*xs), specs,
                               f"vmap {self.graph.name}")
-        return Staged(graph)
+        return GraphFunction(graph)
 
     def _with_tangents(self, trace, args, mine, values):
         moving = tuple([m and a.tangent is not None for a, m in zip(args, mine, strict=True)])
@@ -121,7 +121,7 @@ class Staged:
 
         graph, _ = make_graph(both, [*specs, *[specs[k]._replace(weak=False) for k in places]],
                               f"jvp {self.graph.name}")
-        return Staged(graph)
+        return GraphFunction(graph)
 
     # -- reverse mode --------------------------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class Staged:
                     f"forward {self.graph.name}",
                 )
             )
-        backward_graph = Staged(graph)
+        backward_graph = GraphFunction(graph)
         found = [g is not None for g in grads]
 
         def pull_back(args):
@@ -190,7 +190,7 @@ class Staged:
             some = iter([next(results) if f else None for f in found])
             return [next(some) if n else None for n in needed]
 
-        return Staged(forward), pull_back, kept
+        return GraphFunction(forward), pull_back, kept
 
 
 def as_argument(value: Any, spec: Spec) -> Any:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.graph import Equation
-from .emit import NATIVE, Unit
-from .native_lapack import Lapack, copy_matrix, host_where
-from .routine import Routine
-from .values import BOOL, I64, llvm_type, real_of
+from ...graph.graph import Equation
+from ..emit import NATIVE, Unit
+from ..row_function import RowFunction
+from ..scalars import BOOL, I64, llvm_type, real_of
+from .lapack import Lapack, copy_matrix, host_where
 
 __all__ = ["local"]
 
@@ -24,7 +24,7 @@ def real_part_type(dtype: np.dtype) -> np.dtype:
     return real_of(dtype) if dtype.kind == "c" else dtype
 
 
-def local(r: Routine, dtype: np.dtype, size: int) -> str:
+def local(r: RowFunction, dtype: np.dtype, size: int) -> str:
     """An array on the stack."""
     parts = 2 * size if dtype.kind == "c" else size
     return r.b.alloca(f"[{parts} x {llvm_type(real_part_type(dtype))}], align 64")
@@ -47,7 +47,7 @@ class _OfMatrices:
         n = spec.shape[-1]
         count = spec.size // (spec.shape[-2] * n)
         extra = [] if self.small(eqn) else [(eqn, k) for k in range(len(self.buffers(eqn)))]
-        r = Routine(unit, eqn.primitive.name, [*eqn.inputs, *eqn.outputs, *extra], count)
+        r = RowFunction(unit, eqn.primitive.name, [*eqn.inputs, *eqn.outputs, *extra], count)
         work = eqn.primitive.flops([a.spec for a in eqn.inputs], [o.spec for o in eqn.outputs], **eqn.params)
         if self.small(eqn):
             self.loops(r, eqn, n)
@@ -63,10 +63,10 @@ class _OfMatrices:
         """Bytes of the scratch memory of `library`, which works on one matrix after the other."""
         raise NotImplementedError
 
-    def loops(self, r: Routine, eqn: Equation, n: int) -> None:
+    def loops(self, r: RowFunction, eqn: Equation, n: int) -> None:
         raise NotImplementedError
 
-    def library(self, r: Routine, eqn: Equation, n: int) -> None:
+    def library(self, r: RowFunction, eqn: Equation, n: int) -> None:
         raise NotImplementedError
 
 
@@ -277,7 +277,7 @@ class _Solve(_Elimination):
             copy_matrix(r, dtype, columns, zero, target, first, k, n, transpose=True)
 
 
-def identity(r: Routine, dtype: np.dtype, target: str, start: Any, n: int) -> None:
+def identity(r: RowFunction, dtype: np.dtype, target: str, start: Any, n: int) -> None:
     b = r.b
     with r.loop(n) as i, r.loop(n) as j:
         same = b.cmp("==", b._plain(i), b._plain(j))

@@ -8,9 +8,9 @@ from typing import Any
 
 from .builder import Builder
 from .emit import Unit, as_array
-from .values import Value, llvm_type, real_of
+from .scalars import Value, llvm_type, real_of
 
-__all__ = ["Routine", "sides"]
+__all__ = ["RowFunction", "sides"]
 
 CHUNK = 25e3  # ns of work per chunk
 PARALLEL = 60e3  # ns of work from which on the rows are cut into chunks
@@ -35,7 +35,7 @@ class Cell:
             self.b.line(f"store {llvm_type(self.real)} {self.b.name(part)}, ptr {slot}")
 
 
-class Routine:
+class RowFunction:
     """``i64 name(ptr q0, ptr q1, ..., i64 lo, i64 hi)``: the rows lo ... hi - 1 of `rows`; 0, or 1 after `fail_if`.
 
     Attributes

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.graph import Equation
-from ..kernels import lapack
-from .builder import Builder
-from .emit import NATIVE, Unit
-from .routine import Routine
-from .values import BOOL, Value, literal, llvm_type, real_of
+from ...graph.graph import Equation
+from ...kernels import lapack
+from ..builder import Builder
+from ..emit import NATIVE, Unit
+from ..row_function import RowFunction
+from ..scalars import BOOL, Value, literal, llvm_type, real_of
 
 __all__ = ["Lapack", "copy_matrix", "host_where"]
 
@@ -27,7 +27,7 @@ def host_where(unit: Unit, eqn: Equation, failed: str) -> None:
     unit.lines += [f"  br label %{go}", f"{go}:"]
 
 
-def copy_matrix(r: Routine, dtype: np.dtype, source: str, start: Any, target: str, first: Any, m: int, n: int,
+def copy_matrix(r: RowFunction, dtype: np.dtype, source: str, start: Any, target: str, first: Any, m: int, n: int,
                 transpose: bool = False) -> None:
     """target[i, j] = source[i, j] of an m x n matrix, or target[j, i]."""
     b = r.b
@@ -38,9 +38,9 @@ def copy_matrix(r: Routine, dtype: np.dtype, source: str, start: Any, target: st
 
 
 class Lapack:
-    """Calls of the routines for one dtype within a `Routine`; arguments are made before its loop over rows."""
+    """Calls of the routines for one dtype within a `RowFunction`; arguments are made before its loop over rows."""
 
-    def __init__(self, r: Routine, dtype: np.dtype):
+    def __init__(self, r: RowFunction, dtype: np.dtype):
         self.r, self.dtype = r, dtype
         self.letter = dtype.char.lower() if dtype.kind == "f" else {8: "c", 16: "z"}[dtype.itemsize]
         self.letter = {"f": "s", "d": "d", "c": "c", "z": "z"}[self.letter]
@@ -101,7 +101,7 @@ class _Eigh:
     def emit(self, unit: Unit, eqn: Equation) -> None:
         spec = eqn.inputs[0].spec
         n, dtype, vectors = spec.shape[-1], spec.dtype, len(eqn.outputs) == 2
-        r = Routine(unit, "eigh", [*eqn.inputs, *eqn.outputs, *[(eqn, k) for k in range(4)]], spec.size // (n * n))
+        r = RowFunction(unit, "eigh", [*eqn.inputs, *eqn.outputs, *[(eqn, k) for k in range(4)]], spec.size // (n * n))
         b, (source, values, *rest) = r.b, r.pointers
         matrix, work, reals, integers = rest[-4:]
         f = Lapack(r, dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import tree
 
-__all__ = ["builder", "flattener"]
+__all__ = ["flattener", "unflattener"]
 
 
 class _Unknown(Exception):
@@ -76,7 +76,7 @@ def flattener(structure: tree.Structure) -> Callable[[tuple], tuple | None] | No
     return names["flatten"]
 
 
-def builder(structure: tree.Structure) -> Callable[[Any], Any] | None:
+def unflattener(structure: tree.Structure) -> Callable[[Any], Any] | None:
     """``build(results) -> tree`` from what a caller returns (the one result, or a tuple); None where that is the
     tree.
     """

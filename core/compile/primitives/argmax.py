@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph.graph import Equation
-from .emit import NATIVE, Unit
-from .routine import Routine, sides
-from .values import I64, supported
+from ...graph.graph import Equation
+from ..emit import NATIVE, Unit
+from ..row_function import RowFunction, sides
+from ..scalars import I64, supported
 
 __all__: list[str] = []
 
@@ -39,7 +39,7 @@ class _Arg:
     def _rows(self, unit, eqn, outer, n, inner):
         """Twice over the row: for the best element, and for where it is first."""
         dtype = eqn.inputs[0].spec.dtype
-        r = Routine(unit, "arg", [eqn.inputs[0], eqn.outputs[0]], outer)
+        r = RowFunction(unit, "arg", [eqn.inputs[0], eqn.outputs[0]], outer)
         b, (source, target) = r.b, r.pointers
         kind = self._key(b, source, dtype, b.index(0)).dtype
         place = np.dtype(np.int32) if kind.itemsize <= 4 and n < 2**31 else I64
@@ -62,7 +62,7 @@ class _Arg:
 
     def _columns(self, unit, eqn, outer, n, inner):
         dtype = eqn.inputs[0].spec.dtype
-        r = Routine(unit, "arg", [eqn.inputs[0], eqn.outputs[0], (eqn, "best")], outer)
+        r = RowFunction(unit, "arg", [eqn.inputs[0], eqn.outputs[0], (eqn, "best")], outer)
         b, (source, target, best) = r.b, r.pointers
         with r.row() as row:
             corner, line = b.mul(row, b.index(n * inner)), b.mul(row, b.index(inner))

@@ -23,7 +23,7 @@ from ..graph.graph import Const, Graph, Source, Spec, Var
 from ..graph.primitive import PRIMITIVES, Primitive
 from ..kernels import native
 
-__all__ = ["Record", "load", "save", "trace_of"]
+__all__ = ["Record", "load", "save", "key_of"]
 
 _log = logging.getLogger(__name__)
 _PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None), type(...)])
@@ -56,7 +56,7 @@ class Record(NamedTuple):
     release_gil: bool
 
 
-class Trace:
+class GraphKey:
     """A traced graph as a key, and its parts that are not stored but taken from the graph of the process that loads.
 
     Raises
@@ -168,10 +168,10 @@ def _is_ours(f: Any) -> bool:
 
 
 class _Pickler(pickle.Pickler):
-    def __init__(self, file, trace):
+    def __init__(self, file, key):
         super().__init__(file, protocol=5)
-        self._sources = trace.sources
-        self._arrays = {id(x): k for k, x in enumerate(trace.arrays)}
+        self._sources = key.sources
+        self._arrays = {id(x): k for k, x in enumerate(key.arrays)}
 
     def persistent_id(self, obj):
         if type(obj) is Source:
@@ -184,43 +184,43 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file, trace):
+    def __init__(self, file, key):
         super().__init__(file)
-        self._trace, self._sources = trace, list(trace.sources)
+        self._key, self._sources = key, list(key.sources)
 
     def persistent_load(self, pid):
         what, which = pid
         if what == "source":
             return self._sources[which]
         if what == "primitive":
-            return self._trace.primitives.get(which) or PRIMITIVES[which]
-        return self._trace.arrays[which]
+            return self._key.primitives.get(which) or PRIMITIVES[which]
+        return self._key.arrays[which]
 
 
-def trace_of(graph: Graph) -> Trace | None:
+def key_of(graph: Graph) -> GraphKey | None:
     """The key of `graph`; None if it has none."""
     try:
-        return Trace(graph)
+        return GraphKey(graph)
     except NotStorable as reason:
         _log.debug("%s is not stored: %s", graph.name, reason)
         return None
 
 
-def load(trace: Trace | None) -> Record | None:
-    """Return the stored program of a trace, or None if there is none."""
-    data = next(filter(None, map(store.get, trace.keys)), None) if trace is not None else None
-    return None if data is None else _Unpickler(io.BytesIO(data), trace).load()
+def load(key: GraphKey | None) -> Record | None:
+    """Return the stored program of a graph, or None if there is none."""
+    data = next(filter(None, map(store.get, key.keys)), None) if key is not None else None
+    return None if data is None else _Unpickler(io.BytesIO(data), key).load()
 
 
-def save(trace: Trace | None, record: Record) -> None:
-    """Store a program under the key of its trace. Programs that cannot be pickled are left out."""
-    if trace is None:
+def save(key: GraphKey | None, record: Record) -> None:
+    """Store a program under the key of its graph. Programs that cannot be pickled are left out."""
+    if key is None:
         return
     file = io.BytesIO()
     try:
-        _Pickler(file, trace).dump(record)
+        _Pickler(file, key).dump(record)
     # a host call with a parameter of its own making
     except (pickle.PicklingError, AttributeError, TypeError, KeyError) as reason:
         _log.debug("not stored: %s", reason)
         return
-    store.put(trace.keys[0], file.getvalue())
+    store.put(key.keys[0], file.getvalue())

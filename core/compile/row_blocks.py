@@ -1,6 +1,6 @@
-"""Bands: loop nests that run block of rows by block of rows, so that what one writes the next still finds in cache.
+"""Loop nests that run block of rows by block of rows, so that what one writes the next still finds in cache.
 
-Nests over the same leading axes (the rows) form a band when each reads, of what the others compute, its own row only:
+Nests over the same leading axes (the rows) run so when each reads, of what the others compute, its own row only:
 softmax and layer normalisation, or a product with a matrix followed by one with its transpose, then go through memory
 once. Sums over the rows are formed per block and added in order.
 """
@@ -13,16 +13,16 @@ from typing import Any
 from ..graph.graph import Var
 from .fuse import Fusion, Group, depends, index_key
 
-__all__ = ["Band", "find_bands"]
+__all__ = ["RowBlocks", "find_row_blocks"]
 
-SHARED = 1 << 18  # bytes that nests must find in cache for a band to be worth it
+SHARED = 1 << 18  # bytes that nests must find in cache for blocks to be worth it
 BLOCK = 1 << 18  # bytes of a block: half of a second-level cache
 FEWEST = 16  # rows in all
 PARTIALS = 1 << 22  # bytes of partial results
 AHEAD = 12  # steps that are looked through for the next nest
 
 
-class Band:
+class RowBlocks:
     """Groups that run block by block.
 
     Attributes
@@ -40,8 +40,8 @@ class Band:
         self.groups, self.lead, self.rows, self.step, self.chunks = groups, lead, rows, step, -(-rows // step)
 
 
-def find_bands(fusion: Fusion) -> list:
-    """The steps of `fusion`, with bands in place of the groups they are made of."""
+def find_row_blocks(fusion: Fusion) -> list:
+    """The steps of `fusion`, with `RowBlocks` in place of the groups they are made of."""
     steps, out = list(fusion.steps), []
     while steps:
         first = steps.pop(0)
@@ -57,11 +57,11 @@ def find_bands(fusion: Fusion) -> list:
                 lead = found
             else:
                 left.append(step)
-        band = _sized(fusion, members, lead) if lead else None
-        if band is None:
+        blocks = _sized(fusion, members, lead) if lead else None
+        if blocks is None:
             out.append(first)
         else:
-            out.append(band)
+            out.append(blocks)
             steps = left + steps[AHEAD:]
     return out
 
@@ -85,7 +85,7 @@ def _joined(fusion, members, step) -> int:
 
 
 def _by_rows(fusion, group, groups, lead) -> bool:
-    """Return True if a block of rows of `group` needs only the same block of the band's results."""
+    """Return True if a block of rows of `group` needs only the same block of the groups' results."""
     made = {r.var: r for g in groups for r in g.roots}
     for r in group.roots:
         inside = [a in r.axes for a in range(lead)] if r.axes is not None else [False]
@@ -106,7 +106,7 @@ def _by_rows(fusion, group, groups, lead) -> bool:
     return True
 
 
-def _sized(fusion, groups, lead) -> Band | None:
+def _sized(fusion, groups, lead) -> RowBlocks | None:
     seen: set[Var] = set()
     shared = 0
     for g in groups:
@@ -122,4 +122,4 @@ def _sized(fusion, groups, lead) -> Band | None:
     step = max(step, -(-rows * partial // PARTIALS))
     if per_row > 2 * BLOCK or 2 * step > rows:
         return None
-    return Band(groups, lead, rows, step)
+    return RowBlocks(groups, lead, rows, step)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph.graph import Const, Equation
-from ..kernels import blas
-from ..kernels.gemm import Code
-from .emit import NATIVE, Unit, as_array
+from ...graph.graph import Const, Equation
+from ...kernels import blas
+from ...kernels.gemm import Code
+from ..emit import NATIVE, Unit, as_array
 
 __all__: list[str] = []
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph.graph import Equation
-from .emit import NATIVE, Unit
-from .routine import Routine, sides
-from .values import supported
+from ...graph.graph import Equation
+from ..emit import NATIVE, Unit
+from ..row_function import RowFunction, sides
+from ..scalars import supported
 
 __all__: list[str] = []
 
@@ -47,7 +47,7 @@ class _Scan:
     def _rows(self, unit, eqn, outer, n):
         dtype, reverse, name = eqn.outputs[0].spec.dtype, eqn.params["reverse"], eqn.primitive.name
         beside = min(BESIDE, outer)
-        r = Routine(unit, "scan", [*eqn.inputs, eqn.outputs[0]], -(-outer // beside))
+        r = RowFunction(unit, "scan", [*eqn.inputs, eqn.outputs[0]], -(-outer // beside))
         b, (*sources, target) = r.b, r.pointers
 
         with r.row() as group:
@@ -78,7 +78,7 @@ class _Scan:
         dtype, reverse, name = eqn.outputs[0].spec.dtype, eqn.params["reverse"], eqn.primitive.name
         block = inner if inner <= 2 * BLOCK else BLOCK
         blocks = -(-inner // block)
-        r = Routine(unit, "scan", [*eqn.inputs, eqn.outputs[0]], outer * blocks)
+        r = RowFunction(unit, "scan", [*eqn.inputs, eqn.outputs[0]], outer * blocks)
         b, (*sources, target) = r.b, r.pointers
         with r.row() as row:
             o, left = b.floordiv(row, b.index(blocks)), b.mul(b.mod(row, b.index(blocks)), b.index(block))

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.graph import Const, Equation
-from .emit import NATIVE, Unit
-from .native_linalg import local
-from .routine import Routine, sides
-from .values import real_of
+from ...graph.graph import Const, Equation
+from ..emit import NATIVE, Unit
+from ..row_function import RowFunction, sides
+from ..scalars import real_of
+from .linalg import local
 
 __all__: list[str] = []
 
@@ -56,7 +56,7 @@ class _Lines:
         tables = [Const(t) for t in self._tables()]
         same = source is target
         buffers = [source, *([] if same else [target]), *tables]
-        r = self.r = Routine(unit, "fft", buffers, -(-self.lines // self.beside))
+        r = self.r = RowFunction(unit, "fft", buffers, -(-self.lines // self.beside))
         self.b = r.b
         self.source, self.target = r.pointers[0], r.pointers[0 if same else 1]
         self.tables = r.pointers[len(buffers) - len(tables):]

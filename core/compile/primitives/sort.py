@@ -6,10 +6,10 @@ doubling length are merged, a pair of equal length from both ends at once, witho
 
 from __future__ import annotations
 
-from ..graph.graph import Equation
-from .emit import NATIVE, Unit
-from .routine import Routine
-from .values import I64, Value, supported
+from ...graph.graph import Equation
+from ..emit import NATIVE, Unit
+from ..row_function import RowFunction
+from ..scalars import I64, Value, supported
 
 __all__: list[str] = []
 
@@ -32,7 +32,7 @@ class _Sort:
         n, keys = shape[-1], len(eqn.inputs)
         rows = eqn.inputs[0].spec.size // n
         extra = [(eqn, k) for k in range(len(eqn.outputs))] if n > BLOCK else []
-        r = Routine(unit, "sort", [*eqn.inputs, *eqn.outputs, *extra], rows)
+        r = RowFunction(unit, "sort", [*eqn.inputs, *eqn.outputs, *extra], rows)
         dtypes = [o.spec.dtype for o in eqn.outputs]
         sources, targets, others = r.pointers[:keys], r.pointers[keys:2 * keys + 1], r.pointers[2 * keys + 1:]
         passes = 0

@@ -10,14 +10,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..graph.graph import Equation, Graph
-from ..graph.simplify import simplify
-from ..kernels import blas, native
-from .band import Band
-from .emit import NATIVE, Unit, as_array
-from .fuse import Group
-from .lower import lower
-from .packing import LEAST_STEPS, pack_constants
+from ...graph.graph import Equation, Graph
+from ...graph.simplify import simplify
+from ...kernels import blas, native
+from ..emit import NATIVE, Unit, as_array
+from ..fuse import Group
+from ..lower import lower
+from ..packing import LEAST_STEPS, pack_constants
+from ..row_blocks import RowBlocks
 from .products import NAMES
 
 __all__: list[str] = []
@@ -37,7 +37,7 @@ class _Interrupts:
     ) if native.host_target().triple.startswith("x86") else ("llvm.readsteadycounter", 2_000_000)
 
     def __init__(self, unit: Unit, function: Unit, rounds: int | None = None):
-        rest = [s.eqn for s in function.steps if not isinstance(s, (Group, Band))]
+        rest = [s.eqn for s in function.steps if not isinstance(s, (Group, RowBlocks))]
         products = [e for e in rest if e.primitive.name == "dot_general"]
         flops = sum(e.primitive.flops([a.spec for a in e.inputs], [o.spec for o in e.outputs],
                                       **e.params) for e in products)

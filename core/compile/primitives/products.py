@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph.graph import Equation, Spec
-from ..graph.primitive import Primitive
-from ..kernels import blas
-from .emit import NATIVE, Unit, as_array
+from ...graph.graph import Equation, Spec
+from ...graph.primitive import Primitive
+from ...kernels import blas
+from ..emit import NATIVE, Unit, as_array
 
 __all__ = ["Matrices", "NAMES", "has_product", "product", "product_add"]
 

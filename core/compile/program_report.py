@@ -1,4 +1,4 @@
-"""The lowered form of a function: the result of ``jit(f).lower(*args)``."""
+"""A compiled program as text: the result of ``jit(f).lower(*args)``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 from ..graph.graph import Const, Equation
 from ..graph.show import show
-from .band import Band
 from .emit import Unit
 from .fuse import Group
 from .kernel import Kernel
 from .program import Program
+from .row_blocks import RowBlocks
 
-__all__ = ["Lowered"]
+__all__ = ["ProgramReport"]
 
 
-class Lowered:
+class ProgramReport:
     """A compiled program to be read: print it, or one of its attributes.
 
     Attributes
@@ -73,7 +73,7 @@ def _steps(unit: Unit):
     for step in unit.steps:
         if isinstance(step, Group):
             yield from _nest(step, next(kernels))
-        elif isinstance(step, Band):
+        elif isinstance(step, RowBlocks):
             yield f"  {step.chunks} blocks of {step.step} rows, in each:"
             for group in step.groups:
                 yield from [f"  {line}" for line in _nest(group, next(kernels))]

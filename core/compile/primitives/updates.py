@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from ..graph.graph import Const, Equation
-from ..kernels.native import checked
-from .builder import Builder
-from .emit import NATIVE, Unit, as_array
-from .fuse import align
-from .values import I64, supported
+from ...graph.graph import Const, Equation
+from ...kernels.native import checked
+from ..builder import Builder
+from ..emit import NATIVE, Unit, as_array
+from ..fuse import align
+from ..scalars import I64, supported
 
 __all__: list[str] = []
 

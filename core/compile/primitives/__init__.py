@@ -1,0 +1,1 @@
+"""Primitives with machine code of their own: one file per family, found by itself."""

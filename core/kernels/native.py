@@ -18,6 +18,7 @@ from typing import NamedTuple
 import llvmlite.binding as llvm
 
 from .. import store
+from .notice import compiling
 
 __all__ = [
     "LoadedObject", "Symbols", "Target", "checked", "compile_object", "host_target", "levels", "load", "object_of",
@@ -292,7 +293,8 @@ def object_of(text: str, *, opt: int = 3, passes: bool = True) -> tuple[str, byt
     for key in keys:
         if (code := store.get(key)) is not None:
             return key, code, {}
-    code, seconds = compile_object(text, opt=opt, passes=passes)
+    with compiling("a program"):
+        code, seconds = compile_object(text, opt=opt, passes=passes)
     store.put(keys[0], code)
     return keys[0], code, seconds
 

@@ -28,6 +28,7 @@ Examples
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import gc
 import hashlib
@@ -36,6 +37,7 @@ import pickle
 import re
 import sys
 import warnings
+import weakref
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -45,6 +47,7 @@ from .. import store
 from . import native
 from .linked import linked_compiler
 from .native import checked
+from .notice import compiling
 
 __all__ = ["FASTMATH", "Compiled", "device", "kernel", "template"]
 
@@ -218,15 +221,22 @@ def _function_type() -> type:
 
 
 @cache
-def _collect_seldom() -> None:
-    """While Numba compiles, let Python's collector run seldom: it finds little, and takes a fifteenth of the time."""
+def _attend() -> None:
+    """While Numba compiles, tell who waits, and let Python's collector run seldom: it finds little, and takes a
+    fifteenth of the time.
+    """
     from numba.core import event
 
-    class Seldom(event.Listener):
+    class Attendant(event.Listener):
         depth, usual = 0, (0, 0, 0)  # one thread compiles at a time
+        notice: contextlib.AbstractContextManager = contextlib.nullcontext()
 
         def on_start(self, event):
             if self.depth == 0:
+                function = event.data["dispatcher"].py_func
+                if event.data["dispatcher"] in _OURS:
+                    self.notice = compiling(f"{function.__module__}.{function.__qualname__}")
+                self.notice.__enter__()
                 self.usual = gc.get_threshold()
                 if self.usual[0]:  # 0: it is off
                     gc.set_threshold(100_000, *self.usual[1:])
@@ -236,8 +246,13 @@ def _collect_seldom() -> None:
             self.depth -= 1
             if self.depth == 0:
                 gc.set_threshold(*self.usual)
+                self.notice.__exit__(None, None, None)
+                self.notice = contextlib.nullcontext()
 
-    event.register("numba:compile", Seldom())
+    event.register("numba:compile", Attendant())
+
+
+_OURS: weakref.WeakSet = weakref.WeakSet()  # dispatchers: others of Numba's may be compiled in this process too
 
 
 class Compiled:
@@ -251,9 +266,11 @@ class Compiled:
     def _new(self, **options):
         import numba
 
-        _collect_seldom()
+        _attend()
         options |= self.options | ({"boundscheck": True} if checked() else {})
-        return numba.njit(error_model="numpy", fastmath=set(FASTMATH), **options)(self.py_func)
+        dispatcher = numba.njit(error_model="numpy", fastmath=set(FASTMATH), **options)(self.py_func)
+        _OURS.add(dispatcher)
+        return dispatcher
 
     @functools.cached_property
     def dispatcher(self):

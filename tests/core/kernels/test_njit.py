@@ -24,9 +24,9 @@ def suite(tmp_path):
     (package / "kernels").mkdir(parents=True)
     for folder in (package, package / "kernels"):
         (folder / "__init__.py").write_text("")
-    for name in ("njit.py", "linked.py", "native.py"):
+    for name in ("njit.py", "linked.py", "native.py", "notice.py"):
         shutil.copy(SOURCES.parent / name, package / "kernels" / name)
-    for name in ("files.py", "store.py"):
+    for name in ("files.py", "progress.py", "store.py"):
         shutil.copy(SOURCES.parents[1] / name, package / name)
     (package / "callee.py").write_text(
         "from triskele.core.kernels.njit import device\n@device\ndef scale(x):\n    return 2.0 * x\n"

@@ -1,0 +1,61 @@
+"""What a person sees while kernels are compiled: a bar after a second, and nothing where nobody looks."""
+
+import logging
+import sys
+import time
+
+import pytest
+
+from triskele.core.kernels import notice
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.delenv("TRISKELE_QUIET", raising=False)
+    monkeypatch.setattr(notice, "PATIENCE", 0.05)
+
+
+def compile_for(seconds):
+    with notice.compiling("f"):
+        time.sleep(seconds)
+
+
+def settled(capsys):
+    """The standard error stream after the bar has closed."""
+    limit = time.monotonic() + 10
+    while notice._notice._seconds and time.monotonic() < limit:
+        time.sleep(0.02)
+    return capsys.readouterr().err
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+
+
+def test_long_work_shows_one_bar_that_counts(notebook, capsys):
+    compile_for(0.2)
+    compile_for(0.01)
+    shown = settled(capsys)
+    assert "triskele: compiling, once on this machine: 2" in shown and shown.count("\n") == 1
+
+
+def test_many_short_compilations_show_it_too(notebook, capsys):
+    for _ in range(10):
+        compile_for(0.02)
+    assert "once on this machine" in settled(capsys)
+
+
+def test_short_work_is_silent(notebook, capsys):
+    compile_for(0.001)
+    assert settled(capsys) == ""
+
+
+def test_pipes_and_quiet_users_see_nothing_but_the_log(capsys, monkeypatch, caplog):
+    with caplog.at_level(logging.INFO, logger=notice.__name__):
+        compile_for(0.1)
+    assert settled(capsys) == "" and "compiled f in 0." in caplog.text
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    monkeypatch.setenv("TRISKELE_QUIET", "1")
+    compile_for(0.1)
+    assert settled(capsys) == ""

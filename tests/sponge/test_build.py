@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from tests.sponge.reference import DATA
+from tests.twins.molecules import without
 from triskele.sponge import box as boxes
 from triskele.sponge import build, units
 from triskele.sponge.build.water_box import WATER_MODELS
@@ -137,26 +138,7 @@ def test_sites_are_added_to_water_and_placed():
 def heavy():
     """BPTI without hydrogens."""
     s = read_pdb(BPTI)
-    return _without(s, s.topology.elements == 1)
-
-
-def _without(s, drop):
-    t, keep = s.topology, ~drop
-    place = np.cumsum(keep) - 1
-    return Structure(
-        Topology(
-            t.names[keep],
-            t.elements[keep],
-            t.residue_index[keep],
-            t.residue_names,
-            t.residue_ids,
-            t.chain_index,
-            t.chain_ids,
-            place[t.bonds[keep[t.bonds].all(1)]],
-        ),
-        s.positions[keep],
-        s.box,
-    )
+    return without(s, s.topology.elements == 1)
 
 
 def test_hydrogens_are_added(heavy):
@@ -189,7 +171,7 @@ def test_protonation_follows_ph_and_names(heavy):
 def test_missing_atoms_are_added(heavy):
     pytest.importorskip("pdbfixer")
     t = heavy.topology
-    full = build.add_hydrogens(_without(heavy, (t.names == "OXT") | (t.names == "NZ")), missing_atoms=True)
+    full = build.add_hydrogens(without(heavy, (t.names == "OXT") | (t.names == "NZ")), missing_atoms=True)
     create_system(full.topology, full.positions, None, PROTEIN)
     assert full.topology.n == 892
 

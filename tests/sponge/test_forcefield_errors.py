@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.sponge.reference import DATA
+from tests.twins.molecules import without
 from triskele.sponge.errors import FileFormatError, MissingParameterError, MissingTemplateError
 from triskele.sponge.forcefield import ForceField, create_system, shipped
 from triskele.sponge.load.pdb import read_pdb
@@ -22,26 +23,6 @@ def bpti():
 
 # -- residues without a template
 # -------------------------------------------------------------------------------------------
-
-
-def without(structure, drop):
-    """A structure without the atoms of a mask."""
-    t, keep = structure.topology, ~drop
-    new = np.cumsum(keep) - 1
-    return Structure(
-        Topology(
-            t.names[keep],
-            t.elements[keep],
-            t.residue_index[keep],
-            t.residue_names,
-            t.residue_ids,
-            t.chain_index,
-            t.chain_ids,
-            new[t.bonds[keep[t.bonds].all(1)]],
-        ),
-        structure.positions[keep],
-        structure.box,
-    )
 
 
 def assert_fails(structure, *parts, forcefield=PROTEIN, error=MissingTemplateError):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from triskele.sponge.constraints.choose import Constraints
+from triskele.sponge.load.structure import Structure
 from triskele.sponge.potential import Potential
 from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
@@ -24,6 +25,12 @@ MOLECULES = {
              [(i, (i + 1) % 6) for i in range(6)], [12.0, 12.0, 14.0, 12.0, 12.0, 14.0]),
     "atom": (np.zeros((1, 3)), [], [39.948]),
 }
+
+
+def pair(r=0.3, **options):
+    """Two particles at a distance, without potentials."""
+    return System(Topology.of_particles(2), [10.0, 10.0], positions=[[0, 0, 0], [r, 0, 0]],
+                         remove_com_motion=False, **options)
 
 
 def mixture(names, rng, spread=3.0, bonds=True):
@@ -65,3 +72,23 @@ def length_errors(system, positions):
     """Relative errors of the constrained lengths."""
     i, j = system.constraints.pairs.T
     return np.linalg.norm(positions[i] - positions[j], axis=1) / system.constraints.distances - 1
+
+
+def without(structure, drop):
+    """A structure without the atoms of a mask."""
+    t, keep = structure.topology, ~drop
+    new = np.cumsum(keep) - 1
+    return Structure(
+        Topology(
+            t.names[keep],
+            t.elements[keep],
+            t.residue_index[keep],
+            t.residue_names,
+            t.residue_ids,
+            t.chain_index,
+            t.chain_ids,
+            new[t.bonds[keep[t.bonds].all(1)]],
+        ),
+        structure.positions[keep],
+        structure.box,
+    )

@@ -5,7 +5,7 @@ walkers.
 import numpy as np
 import pytest
 
-from triskele import core, sponge
+from triskele import sponge
 from triskele.sponge import cv, units
 from triskele.sponge.geometry import angles, distances, torsions
 from triskele.sponge.testing import example_system
@@ -453,53 +453,3 @@ def test_options_that_do_not_fit_the_simulation():
     with pytest.raises(ValueError, match="forces once a step, which RESPA does not"):
         sponge.Simulation(torsion_chain(), sponge.RESPA(timestep=0.002, inner=2, fast=["chain_energy"]),
                           sampling=[sponge.Metadynamics(PHI, 0.3, height=1.0, every=10)])
-
-
-# ------------------------------------------------------------------------------------------------------------ static
-# biases
-def test_umbrella_moves_the_mean():
-    """A harmonic bias on a free particle: mean and variance of its coordinate, and the slope by the centre."""
-    system = particle(lambda x: 20.0 * np.sum(x * x))
-    bias = system.add(sponge.umbrella(X, centre=1.0, k=60.0))
-    sim = langevin(system, [])
-    record = sponge.Variables({"x": X}, every=20)
-    sim.run(200_000, report=record)
-    x = record["x"]
-    # 20 x^2 + 30 (x - 1)^2 = 50 (x - 0.6)^2 + ...
-    assert x.mean() == pytest.approx(0.6, abs=0.02)
-    assert x.var() == pytest.approx(RT / 100, rel=0.08)
-    slope = core.grad(lambda p: bias.energy(p, np.array([[0.3, 0, 0]]), None))(bias.params)
-    assert slope["centre"][0] == pytest.approx(-60.0 * (0.3 - 1.0)) and slope["k"][0] == pytest.approx(0.5 * 0.7**2)
-
-
-def test_umbrella_goes_the_short_way_around():
-    bias = sponge.umbrella(PHI, centre=3.0, k=10.0)
-    x = example_system().positions
-    phi = float(PHI(x))
-    d = (phi - 3.0 + np.pi) % (2 * np.pi) - np.pi
-    assert float(bias.energy(bias.params, x, None)) == pytest.approx(5.0 * d * d)
-
-
-def test_copies_of_systems_have_biases_of_their_own():
-    """By way of pickle, with functions that have no name."""
-    system = example_system(sponge.umbrella(PHI, 0.3, 5.0),
-                            sponge.BiasPotential(lambda s, k: k * s, cv.function(lambda x: x[0, 0] ** 2, [3]),
-                                                 {"k": 2.0}))
-    twin = system.copy()
-    assert twin.energy() == system.energy()
-    twin["bias"].params["k"][...] = 3.0
-    assert system["bias"].params["k"] == 2.0
-
-
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: sponge.umbrella(PHI, [0.0, 1.0], 3.0), "centre must be a number or one for each of 1 variables"),
-    (lambda: sponge.umbrella(PHI, 120.0, 3.0), "centre of .* must be from -6.28 to 6.28, got 120"),
-    (lambda: sponge.umbrella(PHI, np.nan, 3.0), "parameter centre must be finite"),
-    (lambda: sponge.umbrella([], 0.0, 3.0), "at least one collective variable"),
-    (lambda: sponge.BiasPotential(lambda s, k: k * s, [PHI, X], {"k": 1.0}),
-     "must take 2 variables and the parameters k"),
-    (lambda: sponge.BiasPotential(3.0, PHI), "must be a function"),
-])
-def test_bad_biases(make, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        make()

@@ -2,8 +2,6 @@
 
 import io
 import os
-import resource
-import signal
 import subprocess
 import sys
 
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 from triskele import sponge
 from triskele.sponge.box import from_lengths_angles
 from triskele.sponge.errors import ReporterError
-from triskele.sponge.report.staged import StagedFile
 
 BOX = from_lengths_angles([3.0, 3.2, 3.4], np.radians([70.0, 80.0, 65.0]))
 
@@ -338,16 +335,6 @@ def test_a_reporter_that_raises_saves_the_state_and_closes_the_others(tmp_path, 
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 11
 
 
-@pytest.fixture
-def small_disk():
-    """No file may grow beyond a size, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writes fail with an error instead
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, old)
-
-
 @pytest.mark.parametrize("kind, ending", [("DCD", "dcd"), ("CSV", "csv"), ("PDB", "pdb")])
 def test_a_full_disk_leaves_whole_records(tmp_path, monkeypatch, small_disk, kind, ending):
     monkeypatch.chdir(tmp_path)
@@ -451,55 +438,6 @@ def test_compressed_frames_that_do_not_fit_are_noticed(tmp_path, monkeypatch, sm
     with pytest.raises(ReporterError, match=r"XTC 'a.xtc': step 15 could not be written: .*(did not fit|File too "
                                             r"large|could not be compressed)"):
         sim.run(10, report=sponge.XTC("a.xtc", 5))
-
-
-@pytest.mark.parametrize("new", [True, False])
-@given(data=st.data())
-@settings(max_examples=20, deadline=None)
-def test_staged_files_are_files(tmp_path_factory, new, data):
-    """Any writes, reads, cuts and commits give what a plain file gives; without a commit the disk has nothing of
-    them.
-    """
-    folder = tmp_path_factory.mktemp("staged")
-    for name in ("one", "two"):
-        (folder / name).write_bytes(b"0123456789" * 5000)
-    plain = open(folder / "one", "w+b" if new else "r+b")
-    staged = StagedFile(os.fspath(folder / "two"), new)
-    for _ in range(data.draw(st.integers(1, 12))):
-        at, size = data.draw(st.integers(0, 60_000)), data.draw(st.integers(0, 40_000))
-        action = data.draw(st.sampled_from(["write", "read", "truncate", "commit"]))
-        for file in (plain, staged):
-            file.seek(at)
-        if action == "write":
-            content = bytes([at % 256]) * size
-            assert plain.write(content) == staged.write(content)
-        elif action == "read":
-            assert plain.read(size) == staged.read(size)
-        elif action == "truncate":
-            plain.truncate(at)
-            staged.truncate(at)
-        else:
-            staged.commit()
-            plain.flush()
-            assert (folder / "two").read_bytes() == (folder / "one").read_bytes()
-    staged.commit()
-    plain.close()
-    staged.close()
-    assert (folder / "two").read_bytes() == (folder / "one").read_bytes()
-
-
-def test_a_commit_that_does_not_fit_changes_nothing(tmp_path, small_disk):
-    path = tmp_path / "a"
-    path.write_bytes(b"old" * 1000)
-    file = StagedFile(os.fspath(path), new=False)
-    file.write(b"new" * 20_000)
-    small_disk(10_000)
-    with pytest.raises(OSError, match="File too large"):
-        file.commit()
-    assert path.read_bytes() == b"old" * 1000
-    small_disk(-1)
-    file.commit()
-    assert path.read_bytes() == b"new" * 20_000
 
 
 def test_an_output_that_is_full_is_an_error_of_the_log(monkeypatch, tmp_path):

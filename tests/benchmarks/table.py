@@ -65,15 +65,21 @@ def show(rows):
     return "\n".join(lines)
 
 
-def summary(advantages, imports):
-    """Geometric mean and least favourable case of `{(case, threads): advantage}`; seconds of every import by tool."""
+def means(advantages, rivals="best peer"):
+    """Lines with the geometric mean and the least favourable case of `{(case, threads): advantage}`."""
     lines = []
     for threads in sorted({key[1] for key in advantages}):
         found = {name: a for (name, t), a in advantages.items() if t == threads and a is not None}
         if found:
             mean = math.exp(sum(map(math.log, found.values())) / len(found))
             worst = min(found, key=found.get)
-            lines.append(f"{threads} thread(s), {len(found)} cases: geometric mean of best(jax, torch) / triskele "
+            lines.append(f"{threads} thread(s), {len(found)} cases: geometric mean of {rivals} / triskele "
                          f"{mean:.2f}x, least {found[worst]:.2f}x ({worst})")
-    lines.append("import: " + ", ".join(f"{tool} {duration(median(times))}" for tool, times in imports.items()))
-    return "\n".join(lines)
+    return lines
+
+
+def summary(advantages, imports):
+    """The geometric means of `{(case, threads): advantage}`, and the seconds of every import by tool."""
+    return "\n".join([
+        *means(advantages, "best(jax, torch)"),
+        "import: " + ", ".join(f"{tool} {duration(median(times))}" for tool, times in imports.items())])

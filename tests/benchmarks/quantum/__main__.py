@@ -6,7 +6,6 @@ numbers are not ours is not timed.
 """
 
 import argparse
-import math
 import pickle
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from tests.benchmarks.quantum import cases  # noqa: F401 - they register themsel
 from tests.benchmarks.quantum.bench import CASES
 from tests.benchmarks.quantum.tools import triskele
 from tests.benchmarks.run import machine_peaks
-from tests.benchmarks.table import duration
+from tests.benchmarks.table import duration, means
 
 PEERS = ("mindquantum", "qulacs", "lightning", "qsim", "aer", "tensorcircuit")
 
@@ -161,12 +160,8 @@ def main(arguments=None):
     print(NOTES)
     print(show(rows))
     print()
-    for threads in sorted({key[1] for key in ratios}):
-        found = {name: r for (name, t), r in ratios.items() if t == threads and r is not None}
-        if found:
-            mean, worst = math.exp(sum(map(math.log, found.values())) / len(found)), min(found, key=found.get)
-            print(f"{threads} thread(s), {len(found)} cases: geometric mean of best peer / triskele {mean:.2f}x, least "
-                  f"{found[worst]:.2f}x ({worst})")
+    for line in means(ratios):
+        print(line)
     if cold is not None:
         print(f"import, circuit, and first gradient: in the first process on a machine {duration(cold)}, in the next "
               f"{duration(warm)}")

@@ -6,7 +6,6 @@ does not give what it must, or what ours gives, is not timed.
 """
 
 import argparse
-import math
 import pickle
 import sys
 import tempfile
@@ -18,7 +17,7 @@ import numpy as np
 from tests.benchmarks.process import Worker, available
 from tests.benchmarks.reinforce.bench import CASES
 from tests.benchmarks.reinforce.tools import triskele
-from tests.benchmarks.table import duration
+from tests.benchmarks.table import duration, means
 
 PEERS = ("openspiel", "mctx", "gymnasium", "gymnax", "envpool", "sb3")
 ROUNDS, SECONDS, LEAST = 4, 0.4, 2
@@ -170,12 +169,8 @@ def report(rows, ratios, least, failures):
     print(NOTES)
     print(show(rows))
     print()
-    for threads in sorted({key[1] for key in ratios}):
-        found = {name: r for (name, t), r in ratios.items() if t == threads and r is not None}
-        if found:
-            mean, worst = math.exp(sum(map(math.log, found.values())) / len(found)), min(found, key=found.get)
-            print(f"{threads} thread(s), {len(found)} cases: geometric mean of best peer / triskele {mean:.2f}x, least "
-                  f"{found[worst]:.2f}x ({worst})")
+    for line in means(ratios):
+        print(line)
     print(*scaling(least), sep="\n")
     print(
         "a node of a search tree takes {} bytes, and {} for each action; its position comes on top".format(

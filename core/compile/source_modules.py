@@ -57,7 +57,9 @@ def load_module(source: str, stem: str, names: Mapping[str, Any] | None = None) 
     except OSError:
         path = _write(Path(_temporary_folder().name), f"{name}.py", source)
     loader = SourceFileLoader(name, str(path))
-    module = importlib.util.module_from_spec(ModuleSpec(name, loader, origin=str(path)))
+    spec = ModuleSpec(name, loader, origin=str(path))
+    spec.has_location = True  # gives the module its __file__
+    module = importlib.util.module_from_spec(spec)
     vars(module).update(names or {})
     sys.modules[name] = module
     try:

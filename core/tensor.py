@@ -22,20 +22,18 @@ __all__ = ["CREATION", "FUNCTIONS", "Tensor", "UFUNCS", "VALUES", "implements", 
 
 UFUNCS: dict[Any, Callable] = {}
 FUNCTIONS: dict[Any, Callable] = {}
-# whose results without dimensions are arrays in NumPy, where those of other functions are scalars
-ARRAYS = {np.where, np.select, np.piecewise, np.real_if_close, np.isin, np.cov, np.i0, np.tensordot,
-          np.linalg.tensordot, np.linalg.tensorsolve, np.fft.fftn, np.fft.ifftn}
+ARRAYS: set[Any] = set()  # the functions among them whose results without dimensions are arrays, not scalars
 VIEWS: set[Any] = set()  # the functions among them whose results share memory with their arguments
 CREATION: dict[Any, Callable] = {}  # np.zeros(..., like=tensor) and the like: called with the Tensor first
 
 
 def implements(*numpy_functions: Any, method: str | None = None, prop: str | None = None,
-               operators: tuple[str, ...] = (), view: bool = False):
+               operators: tuple[str, ...] = (), view: bool = False, array: bool = False):
     """Register the decorated function for NumPy (or SciPy) functions, and as a method, property or operator of
     `Tensor`.
 
     `operators` are dunder names; a name starting with ``__r`` whose plain form is also given has its arguments swapped.
-    Results share memory with arguments only with `view`.
+    Results share memory with arguments only with `view`; without dimensions they are arrays with `array`, else scalars.
     """
 
     def register(f):
@@ -46,6 +44,8 @@ def implements(*numpy_functions: Any, method: str | None = None, prop: str | Non
             table[g] = f
             if view:
                 VIEWS.add(g)
+            if array:
+                ARRAYS.add(g)
         if method:
             setattr(Tensor, method, f if view or method.startswith("__") else _with_own_memory(f))
         if prop:

@@ -18,7 +18,8 @@ from .graph.graph import spec_of
 from .graph.primitive import Primitive
 from .graph.trace import bind, traceable
 from .transforms.forward import jvp
-from .transforms.grad import check_inexact, inexact, vjp
+from .transforms.grad import check_inexact, vjp
+from .transforms.tape import inexact
 from .transforms.vmap import vmap
 
 __all__ = ["check_grads", "check_op"]

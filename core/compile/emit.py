@@ -478,7 +478,7 @@ def native_kind(eqn: Equation) -> str:
 def combine_body(op: str, dtype: np.dtype, size: int, chunks: int, module: Module) -> list[str]:
     """Emit ``void sum(ptr out, ptr partials)``: out[i] = the chunks' results for i, one after the other."""
     from .builder import Builder
-    from .fuse import REDUCERS
+    from .formulas import REDUCERS
 
     b = Builder()
     combine: Callable = getattr(b, REDUCERS[op])

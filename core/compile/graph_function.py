@@ -16,7 +16,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import GraphTrace, dead_code, evaluate, make_graph
 from ..tensor import Tensor
 from ..transforms.forward import DualTensor, DualTrace, jvp
-from ..transforms.grad import Node, TapeTensor, TapeTrace, backward, inexact
+from ..transforms.tape import Node, TapeTensor, TapeTrace, backward, inexact
 from ..transforms.vmap import BatchTensor, BatchTrace, vmap
 from .program import Program
 from .wrapper import MISS

@@ -15,17 +15,8 @@ import numpy as np
 from ..graph.graph import Const, Equation, Var
 from ..kernels.native import checked
 from .builder import CALLING_LOOP, LONG_LOOP, Builder
-from .fuse import (
-    REDUCERS,
-    UNROLL,
-    Fusion,
-    Group,
-    Root,
-    align,
-    emit_formula,
-    index_key,
-    pull_element,
-)
+from .formulas import REDUCERS, align, emit_formula, index_key, pull_element
+from .fuse import UNROLL, Fusion, Group, Root
 from .math_calls import call_out_of_line
 from .row_blocks import RowBlocks
 from .scalars import I64, Value, llvm_type, real_of

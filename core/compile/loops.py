@@ -12,7 +12,7 @@ from typing import Any
 from ..graph.graph import Const, Equation, Graph, Var
 from ..graph.simplify import LOOPS, Rewriter, simplify
 from ..graph.trace import dead_code
-from .fuse import cost_of
+from .formulas import cost_of
 
 __all__: list[str] = []
 

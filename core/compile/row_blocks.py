@@ -11,7 +11,8 @@ import math
 from typing import Any
 
 from ..graph.graph import Var
-from .fuse import Fusion, Group, depends, index_key
+from .formulas import index_key
+from .fuse import Fusion, Group, depends
 
 __all__ = ["RowBlocks", "find_row_blocks"]
 

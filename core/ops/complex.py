@@ -123,7 +123,7 @@ def isreal(x):
     return np.equal(np.imag(x), 0)
 
 
-@implements(np.real_if_close, view=True)
+@implements(np.real_if_close, view=True, array=True)
 def real_if_close(a, tol=100):
     """``numpy.real_if_close`` would have a dtype that depends on values: refused."""
     if np.result_type(a).kind != "c":

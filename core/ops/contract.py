@@ -346,7 +346,7 @@ def outer(a, b, out=None):
     return np.multiply(np.reshape(as_value(a), (-1, 1)), np.reshape(as_value(b), (1, -1)))
 
 
-@implements(np.tensordot, np.linalg.tensordot)
+@implements(np.tensordot, np.linalg.tensordot, array=True)
 def tensordot(a, b, /, axes: Any = 2):
     """``numpy.tensordot``: sums over the paired `axes`, or over the last `axes` of `a` and the first of `b`."""
     a, b = one_dtype(a, b)

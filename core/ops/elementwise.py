@@ -178,7 +178,7 @@ select.defjvp(None, lambda t, out, c, x, y: bind(select, c, t, 0.0), lambda t, o
 select.defbatch(lambda args, axes, size, **params: batch_elementwise(select, args, axes, params))
 
 
-@implements(np.where)
+@implements(np.where, array=True)
 def where(condition, x=None, y=None, /):
     """``numpy.where``. The cotangent of the branch not taken is zero, never NaN."""
     if x is None or y is None:

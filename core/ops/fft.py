@@ -238,7 +238,7 @@ def _transform(name, one, default=None):
             axes, s = _axes_and_lengths(name, a, s, axes)
             return call(a, s, axes, norm)
 
-    return implements(getattr(np.fft, name))(named(f, name, f"``numpy.fft.{name}``."))
+    return implements(getattr(np.fft, name), array=name in ("fftn", "ifftn"))(named(f, name, f"``numpy.fft.{name}``."))
 
 
 fft, ifft, rfft, irfft = [_transform(n, True) for n in ("fft", "ifft", "rfft", "irfft")]

@@ -138,7 +138,7 @@ def tensorinv(a, ind=2):
     return np.reshape(inv(np.reshape(a, (rows, -1))), (*shape[ind:], *shape[:ind]))
 
 
-@implements(np.linalg.tensorsolve)
+@implements(np.linalg.tensorsolve, array=True)
 def tensorsolve(a, b, axes=None):
     """``numpy.linalg.tensorsolve``."""
     a, b = as_value(a), as_value(b)

@@ -228,7 +228,7 @@ def digitize(x, bins, right=False):
     return np.searchsorted(bins, x, side="left" if right else "right")
 
 
-@implements(np.isin)
+@implements(np.isin, array=True)
 def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
     """``numpy.isin``, by comparing all pairs."""
     element, tests = as_value(element), np.ravel(as_value(test_elements))

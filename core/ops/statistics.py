@@ -138,7 +138,7 @@ def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
 # -- covariances -------------------------------------------------------------------------------------------------------
 
 
-@implements(np.cov)
+@implements(np.cov, array=True)
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
     """``numpy.cov``."""
     x = np.atleast_2d(as_value(m))

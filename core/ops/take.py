@@ -173,7 +173,7 @@ def choose(a, choices, out=None, mode="raise"):
     return np.take_along_axis(choices, np.broadcast_to(a, shape)[None], axis=0)[0]
 
 
-@implements(np.select)
+@implements(np.select, array=True)
 def select(condlist, choicelist, default=0):
     """``numpy.select``: the first choice whose condition holds."""
     if len(condlist) != len(choicelist):
@@ -187,7 +187,7 @@ def select(condlist, choicelist, default=0):
     return out if np.result_type(out) == dtype else out.astype(dtype)
 
 
-@implements(np.piecewise)
+@implements(np.piecewise, array=True)
 def piecewise(x, condlist, funclist, *args, **kw):
     """``numpy.piecewise``; each function sees the whole array, and is taken where its condition holds."""
     condlist = [condlist] if np.ndim(condlist[0]) == 0 and np.ndim(x) else list(condlist)

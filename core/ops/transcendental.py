@@ -106,7 +106,7 @@ def sinc(x):
     return scalar_or_array(np.where(near, series, np.sin(far) / far))
 
 
-@implements(np.i0)
+@implements(np.i0, array=True)
 def i0(x):
     """``numpy.i0``: the modified Bessel function of order 0."""
     import scipy.special

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops.linalg import cholesky as _cholesky
-from ..ops.linalg import conj, det, from_triangle, inv, mH, mT
+from ..ops.linalg import conj, from_triangle, inv, mH, mT
 from ..ops.linalg import solve as _solve
+from ..ops.linalg_determinant import det
 from ..ops.linalg_functions import (
     block_diag,
     cho_factor,

@@ -17,8 +17,8 @@ from ..graph.trace import bind, describe
 from ..ops.define import as_value, broadcast_shapes, move_batch_axis
 from ..ops.elementwise import convert
 from . import custom_native
-from .grad import inexact
 from .rules import Rules
+from .tape import inexact
 from .vmap import vmap
 
 __all__ = ["custom_op", "spec"]

@@ -16,8 +16,9 @@ from ..graph.graph import spec_of
 from ..graph.trace import GraphTrace, Trace, bind, dead_code, describe, evaluate, traceable, user_source
 from ..ops.elementwise import convert
 from ..tensor import Tensor
-from .grad import check_arrays, check_inexact, inexact, split_aux
+from .grad import check_arrays, check_inexact, split_aux
 from .results import own, own_tensors, own_tree
+from .tape import inexact
 
 __all__ = ["DualTensor", "DualTrace", "jvp", "linearize"]
 

@@ -20,9 +20,10 @@ from ..ops.define import as_value
 from ..tensor import Tensor
 from .custom_op import custom_op
 from .forward import jvp
-from .grad import inexact, replaced, vjp
+from .grad import replaced, vjp
 from .jacobian import jacfwd
 from .rules import Rules, apply
+from .tape import inexact
 
 __all__ = ["custom_linear_solve", "root"]
 

@@ -17,7 +17,7 @@ from ..ops.constant import zeros_of
 from ..ops.define import move_batch_axis
 from ..ops.elementwise import convert
 from .forward import DualTensor, DualTrace
-from .grad import TapeTensor, TapeTrace, backward
+from .tape import TapeTensor, TapeTrace, backward
 from .vmap import BatchTensor, BatchTrace
 
 __all__ = ["batch_graph", "depends", "forward_backward", "jvp_graph", "split_invariant", "tangent_spec", "tape_of",

@@ -23,7 +23,8 @@ from ..graph.trace import _state, bind, evaluate, make_graph
 from ..ops.elementwise import convert
 from ..tensor import Tensor
 from .forward import DualTensor, DualTrace
-from .grad import TapeTensor, TapeTrace, inexact, vjp
+from .grad import vjp
+from .tape import TapeTensor, TapeTrace, inexact
 from .vmap import BatchTensor, BatchTrace, vmap
 
 __all__ = ["Rules", "apply", "zeros_like_value"]

@@ -10,7 +10,7 @@ from ...graph.graph import Const, Equation
 from ...kernels.native import checked
 from ..builder import Builder
 from ..emit import NATIVE, Unit, as_array
-from ..fuse import align
+from ..formulas import align
 from ..scalars import I64, supported
 
 __all__: list[str] = []

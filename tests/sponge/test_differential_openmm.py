@@ -29,6 +29,7 @@ def check(source, seed, folder):
 
 
 @pytest.mark.filterwarnings("ignore:.*is a part of the run")
+@pytest.mark.filterwarnings("ignore:.*look like angstrom")  # of random molecules
 @pytest.mark.parametrize(("source", "seed"), SAMPLE)
 def test_a_sample(source, seed, tmp_path):
     check(source, seed, tmp_path)
@@ -36,6 +37,7 @@ def test_a_sample(source, seed, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is a part of the run")
+@pytest.mark.filterwarnings("ignore:.*look like angstrom")  # of random molecules
 @pytest.mark.parametrize("source", SOURCES)
 def test_many(source, tmp_path):
     for seed in range(100, 100 + {"systems": 400, "forcefields": 300, "random": 1300}[source]):

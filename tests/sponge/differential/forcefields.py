@@ -80,6 +80,8 @@ def case(seed: int, folder: Path) -> list[str]:
     with path.open("w") as file:
         writer.writeFile(topology, positions * unit.nanometer, file, keepIds=True)
     structure = writer(str(path))
+    if suffix == "cif":  # OpenMM looks for disulfides by distance in PDB files only, we do in both
+        structure.topology.createDisulfideBonds(structure.positions)
     positions = structure.getPositions(asNumpy=True)._value
     options, mine = _options(rng, box is not None, implicit)
     try:

@@ -41,12 +41,13 @@ _SHIPPED = ("x86-64-v4", "x86-64-v3", "generic")
 
 
 class Target(NamedTuple):
-    """The target processor, which is part of every cache key."""
+    """The target processor, and whether code checks its indices: part of every key of the store."""
 
     triple: str
     cpu: str
     features: str
     llvm: str
+    checked: str
 
 
 @cache
@@ -72,20 +73,20 @@ def host_target() -> Target:
 @cache
 def _target(requested: str) -> Target:
     _initialise()
-    version = ".".join(map(str, llvm.llvm_version_info))
+    rest = ".".join(map(str, llvm.llvm_version_info)), str(checked())
     triple = llvm.get_process_triple()
     if requested:
         known = _LEVELS.get(triple.partition("-")[0], {})
         if requested not in known:  # LLVM itself ends the process over an unknown name
             raise ValueError(f"{_CPU_VARIABLE}: must be one of {', '.join(known) or 'nothing here'}, got {requested!r}")
-        return Target(triple, requested, known[requested], version)
+        return Target(triple, requested, known[requested], *rest)
     features = llvm.get_host_cpu_features()
     flat = features.flatten()
     if features.get("avx512f"):
         # Several CPU models ask LLVM for 256-bit vectors out of fear of lowered clocks; 512 are 1.3 (float32) to 1.5
         # (float64) times faster on a chain of multiply-adds over data in the first-level cache (one AVX-512 Xeon).
         flat += ",-prefer-256-bit"
-    return Target(triple, llvm.get_host_cpu_name(), flat, version)
+    return Target(triple, llvm.get_host_cpu_name(), flat, *rest)
 
 
 def has_feature(name: str) -> bool:

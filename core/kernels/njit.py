@@ -164,7 +164,7 @@ def _cache_class() -> type:
             self._parts = [
                 "kernel", source_stamp(code.co_filename), "" if ours else code.co_filename, function.__module__,
                 function.__qualname__, str(code.co_firstlineno), code.co_code, dumps(closure) if closure else b"",
-                str(checked()), numba.__version__, sys.implementation.cache_tag,
+                numba.__version__, sys.implementation.cache_tag,
             ]
 
         def _keys(self, sig, context):
@@ -177,12 +177,13 @@ def _cache_class() -> type:
         def load_overload(self, sig, target_context):
             target_context.refresh()
             for key in self._keys(sig, target_context):
-                try:
-                    kept, result = pickle.loads(store.get(key) or b"")
+                data = store.get(key)
+                if data is None:
+                    continue
+                with contextlib.suppress(Exception):  # made by another build: compile instead
+                    kept, result = pickle.loads(data)
                     if kept == sig:  # types may share a name
                         return CompileResult._rebuild(target_context, *result)
-                except Exception:  # noqa: BLE001  missing, or made by another build: compile instead
-                    continue
             return None
 
         def save_overload(self, sig, data):

@@ -71,3 +71,21 @@ def test_programs_of_jit_stop_the_process():
     assert run_checked(PROGRAM.format(elements=4)).stdout == "written 4.0\n"
     stopped = run_checked(PROGRAM.format(elements=3))
     assert stopped.returncode in (-signal.SIGILL, -signal.SIGTRAP) and stopped.stdout == ""
+
+
+def test_programs_with_and_without_checks_do_not_share_the_store(tmp_path):
+    """A program is kept under a key of its graph, which has no checks in it."""
+    code = """
+import numpy as np
+from triskele import core
+f = core.jit(lambda x, i: x[i] + 1.0)
+arguments = np.arange(4.0), np.array([1, 2])
+f(*arguments)
+print(f._entry(arguments, {}).function.program.module.cached)
+"""
+    found = []
+    for checks in ("0", "1", "1"):
+        environment = {**os.environ, "TRISKELE_CHECKED": checks, "TRISKELE_CACHE_DIR": str(tmp_path)}
+        found.append(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True,
+                                    timeout=300).stdout)
+    assert found == ["False\n", "False\n", "True\n"]

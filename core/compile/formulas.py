@@ -12,7 +12,7 @@ from ..graph.primitive import Primitive
 from .builder import Builder
 from .scalars import NotEmittable, Value, real_of
 
-__all__ = ["REDUCERS", "align", "cost_of", "emit_formula", "has_native_form", "index_key", "pull_element",
+__all__ = ["REDUCERS", "align", "cost_of", "emit_formula", "has_native_form", "index_key", "linear", "pull_element",
            "reshape_index"]
 
 REDUCERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or_", "all": "and_"}
@@ -38,6 +38,16 @@ def align(b, index, shape, own):
         return index
     return [b.index(0) if n == 1 and m != 1 else i for i, n,
             m in zip(index[len(index) - len(own):], own, shape[len(shape) - len(own):], strict=True)]
+
+
+def linear(b: Builder, index: list[Value], shape: tuple[int, ...]) -> Value:
+    """Offset of the element at `index` of a C-contiguous array."""
+    offset, stride = b.index(0), 1
+    for i, n in zip(index[::-1], shape[::-1], strict=True):
+        if n != 1:
+            offset = b.add(offset, b.mul(i, b.index(stride)))
+        stride *= n
+    return offset
 
 
 def reshape_index(b, index, shape, own):

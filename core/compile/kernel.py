@@ -15,7 +15,7 @@ import numpy as np
 from ..graph.graph import Const, Equation, Var
 from ..kernels.native import checked
 from .builder import CALLING_LOOP, LONG_LOOP, Builder
-from .formulas import REDUCERS, align, emit_formula, index_key, pull_element
+from .formulas import REDUCERS, align, emit_formula, index_key, linear, pull_element
 from .fuse import UNROLL, Fusion, Group, Root
 from .math_calls import call_out_of_line
 from .row_blocks import RowBlocks
@@ -424,16 +424,7 @@ class Nest:
 
     def _offset(self, plan, at):
         kept = [n for a, n in enumerate(self.space_of(plan["root"])) if a not in plan["axes"]]
-        return self._linear(at, kept)
-
-    def _linear(self, index, shape):
-        b = self.b
-        offset, stride = b.index(0), 1
-        for i, n in zip(index[::-1], shape[::-1], strict=True):
-            if n != 1:
-                offset = b.add(offset, b.mul(i, b.index(stride)))
-            stride *= n
-        return offset
+        return linear(self.b, at, kept)
 
     def _combine(self, plan, x, y):
         """x (op) y where the order of a chain of them may change."""
@@ -458,7 +449,7 @@ class Nest:
                 at = [*index, b.index(k)] if short else index
                 if root.axes is None:
                     v = self.value(root.var, at, compute=True)
-                    b.store(plan["target"], self._linear(at, self.shape(root.var)), v)
+                    b.store(plan["target"], linear(self.b, at, self.shape(root.var)), v)
                     continue
                 x = b.cast(self.value(root.eqn.inputs[0], at), plan["dtype"])
                 key = (root.var, k if k in self._places(plan) else 0)
@@ -477,7 +468,7 @@ class Nest:
         if found is not None:
             return found
         if atom in self.fusion.in_memory and not compute:
-            v = b.load(self.pointer(atom), atom.spec.dtype, self._linear(index, self.shape(atom)))
+            v = b.load(self.pointer(atom), atom.spec.dtype, linear(self.b, index, self.shape(atom)))
         else:
             eqn = self.fusion.producer[atom]
             outer, b.check = b.check, lambda ok: self._check(eqn, ok)
@@ -500,7 +491,7 @@ class Nest:
         value = np.asarray(atom.value)
         if value.size == 1:
             return b.const(value.reshape(-1)[0].item(), dtype)
-        return b.load(self.pointer(atom), dtype, self._linear(index, self.shape(atom)))
+        return b.load(self.pointer(atom), dtype, linear(self.b, index, self.shape(atom)))
 
     def _far(self, x, limit):
         """Compute the nest again where `x` is finite and beyond `limit`."""

@@ -10,7 +10,7 @@ from ...graph.graph import Const, Equation
 from ...kernels.native import checked
 from ..builder import Builder
 from ..emit import NATIVE, Unit, as_array
-from ..formulas import align
+from ..formulas import align, linear
 from ..scalars import I64, supported
 
 __all__: list[str] = []
@@ -119,16 +119,6 @@ class _SliceUpdate(_Update):
         rest = iter(index)
         return [b.index(e) if type(e) is int else b.add(b.mul(next(rest), b.index(e[1])),
                                                         b.index(e[0])) for e in eqn.params["index"]]
-
-
-def linear(b: Builder, index, shape):
-    """Offset of the element at `index` of a C-contiguous array."""
-    offset, stride = b.index(0), 1
-    for i, n in zip(index[::-1], shape[::-1], strict=True):
-        if n != 1:
-            offset = b.add(offset, b.mul(i, b.index(stride)))
-        stride *= n
-    return offset
 
 
 NATIVE["scatter"], NATIVE["slice_update"] = _Scatter(), _SliceUpdate()

@@ -11,6 +11,7 @@ The folder is `$TRISKELE_CACHE_DIR`, else `triskele` in the user's cache folder.
 the installed package, which is as trusted as its sources and never written.
 """
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -92,10 +93,8 @@ def get(key: str) -> bytes | None:
     """
     data = _kept(key) if is_trusted(folder()) else None
     if data is None and has_shipped():
-        try:
+        with contextlib.suppress(OSError):
             data = _content(key, _path(key, SHIPPED).read_bytes())
-        except FileNotFoundError:
-            return None
     return data
 
 

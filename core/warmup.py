@@ -6,7 +6,7 @@ with inputs as small as its kernels allow. What they compile stays in the store.
     python -m triskele.core.warmup [core sponge quantum reinforce] [--jobs 2]
 
 With ``--ship`` the code goes into the package itself, for each level of processors that this one can run: `make wheel`
-does that, and who installs the wheel waits for no compilation.
+does that, so that these parts start without compilation for whoever installs the wheel.
 """
 
 from __future__ import annotations
@@ -132,8 +132,12 @@ WORK = (training, linear_algebra)
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("packages", nargs="*", default=PACKAGES)
-    parser.add_argument("--jobs", type=int)
-    parser.add_argument("--ship", action="store_true")
+    parser.add_argument("packages", nargs="*", default=list(PACKAGES), metavar="package",
+                        help=f"among {', '.join(PACKAGES)}; all by default")
+    parser.add_argument("--jobs", type=int, help="processes at the same time; by default one for each core")
+    parser.add_argument("--ship", action="store_true", help="compile into the package, for `make wheel`")
     options = vars(parser.parse_args())
-    (ship if options.pop("ship") else warmup)(**options)
+    try:
+        (ship if options.pop("ship") else warmup)(**options)
+    except (ValueError, RuntimeError) as error:
+        sys.exit(f"error: {error}")

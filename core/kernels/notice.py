@@ -24,7 +24,9 @@ def _is_watched() -> bool:
     """Return True if a person can see the standard error stream, and has not asked for quiet."""
     if os.environ.get("TRISKELE_QUIET", "0") not in ("", "0"):
         return False
-    return "ipykernel" in sys.modules or sys.stderr is not None and sys.stderr.isatty()
+    with contextlib.suppress(AttributeError, ValueError):  # no stream, one of the user's making, or a closed one
+        return "ipykernel" in sys.modules or sys.stderr.isatty()
+    return False
 
 
 class _Notice:

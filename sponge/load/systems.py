@@ -31,7 +31,7 @@ def example_files(name: str) -> tuple[Path, ...]:
     Raises
     ------
     ValueError
-        If there is no system of that name.
+        If no system has that name.
 
     Examples
     --------

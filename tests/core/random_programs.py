@@ -171,7 +171,7 @@ class Grown:
 
     def write(self):
         r = self.r
-        # functions that return arrays without dimensions where others return scalars are no matter here
+        # some functions return arrays without dimensions where others return scalars: both count as equal
         targets = [n for n in self.names() if n[0] == "v" and isinstance(self.env[n], np.ndarray)
                    and (self.env[n].ndim or self.env[n].base is not None)]
         if not targets:

@@ -1,4 +1,4 @@
-"""What is changed after it was compiled acts, or raises: systems, settings, functions, attributes."""
+"""Changes after compilation take effect, or raise an error: of systems, settings, functions, attributes."""
 
 import gc
 import subprocess

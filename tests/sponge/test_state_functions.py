@@ -1,4 +1,4 @@
-"""What functions capture and is changed after they were compiled acts, or raises."""
+"""Values that a function captures and that change after it was compiled take effect, or raise an error."""
 
 import gc
 import pickle

@@ -1,4 +1,4 @@
-"""What a person sees while kernels are compiled: a bar after a second, and nothing where nobody looks."""
+"""The bar that is shown while kernels are compiled: after a second, and only in terminals and notebooks."""
 
 import logging
 import sys

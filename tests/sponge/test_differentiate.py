@@ -202,7 +202,7 @@ def memory(method, steps):
 
 def test_memory_of_the_reversible_way_is_flat():
     few, many = memory("reversible", 100), memory("reversible", 1600)
-    assert many < few + 9000  # a state takes 9,600 bytes, and there are many more
+    assert many < few + 200_000  # 1,500 more states would take 14 MB; what Python holds varies by some 100 kB
 
 
 # ----------------------------------------------------------------------------------------------------------- bad input

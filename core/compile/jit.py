@@ -384,19 +384,37 @@ def _show(leaf):
     return str(leaf if isinstance(leaf, Spec) else Spec(*leaf))
 
 
-def explain_recompiles() -> str:
-    """For each function under `jit` that compiled more than once: what changed each time.
+def explain_recompiles(f: Jitted[..., Any] | None = None) -> str:
+    """Report what changed each time a function under `jit` was compiled again.
+
+    Parameters
+    ----------
+    f : function under `jit`, optional
+        Defaults to all functions that were compiled more than once.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    TypeError
+        If `f` is not under `jit`.
 
     Examples
     --------
     >>> half = jit(lambda x: x / 2)
     >>> _ = half(np.ones(2)), half(np.ones(3))
-    >>> "float64[2] became float64[3]" in explain_recompiles()
-    True
+    >>> print(explain_recompiles(half))
+    <lambda>: compiled 2 times
+      1. first call
+      2. leaf 0: float64[2] became float64[3]
     """
+    if f is not None and not isinstance(f, Jitted):
+        raise TypeError(f"explain_recompiles: expected a function under jit, got {type(f).__name__} (use core.jit(f))")
     lines = []
-    for f in list(_functions):
-        if len(f._history) > 1:
-            lines.append(f"{f._name}: compiled {len(f._history)} times")
-            lines += [f"  {k}. {why}" for k, (_, why) in enumerate(f._history, 1)]
+    for function in list(_functions) if f is None else [f]:
+        if len(function._history) > 1:
+            lines.append(f"{function._name}: compiled {len(function._history)} times")
+            lines += [f"  {k}. {why}" for k, (_, why) in enumerate(function._history, 1)]
     return "\n".join(lines) or "nothing was compiled more than once"

@@ -23,7 +23,8 @@ _PATTERNS = {
 
 def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = ("ry", "rz"), entangler: str = "cx", *,
                        entanglement: str = "linear",
-                       last: bool = True) -> Circuit:
+                       last: bool = True,
+                       prefix: str = "") -> Circuit:
     """Layers of single-qubit rotations, each followed by entangling gates, and a last layer of rotations [1]_.
 
     Parameters are named by gate, layer and qubit (`ry_0_3`), those of an entangler that has an angle by gate, layer and
@@ -40,6 +41,8 @@ def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = 
         "linear" (neighbours), "ring" (the last with the first too) or "full" (all pairs).
     last : bool
         Add rotations after the last entangling layer.
+    prefix : str
+        Start of all parameter names. Blocks of one circuit share their angles unless their prefixes differ.
 
     Raises
     ------
@@ -73,10 +76,10 @@ def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = 
     for layer in range(layers + bool(last)):
         for name in rotations:
             for q in range(num_qubits):
-                circuit.append(name, q, [f"{name}_{layer}_{q}"] * angles[name])
+                circuit.append(name, q, [f"{prefix}{name}_{layer}_{q}"] * angles[name])
         if layer < layers:
             for k, pair in enumerate(_PATTERNS[entanglement](num_qubits)):
-                circuit.append(entangler, pair, [f"{entangler}_{layer}_{k}"] * of_pair)
+                circuit.append(entangler, pair, [f"{prefix}{entangler}_{layer}_{k}"] * of_pair)
     return circuit
 
 

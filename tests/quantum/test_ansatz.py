@@ -260,6 +260,13 @@ def test_layers(entanglement, pairs):
     np.testing.assert_allclose(unitary(circuit, dict.fromkeys(circuit.parameters, 0.0)).diagonal() ** 2, 1)
 
 
+def test_prefixes_keep_the_angles_of_blocks_apart():
+    block = quantum.hardware_efficient(3, 1)
+    assert len((block + block).parameters) == len(block.parameters)
+    apart = quantum.hardware_efficient(3, 1, prefix="a_") + quantum.hardware_efficient(3, 1, prefix="b_")
+    assert len(apart.parameters) == 2 * len(block.parameters) and apart.parameters[0] == "a_ry_0_0"
+
+
 def test_hardware_efficient_finds_a_ground_state(rng):
     h = quantum.tfim(4)
     energy = quantum.Expectation(quantum.hardware_efficient(4, 3, ("ry",)), h)

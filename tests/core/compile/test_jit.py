@@ -126,6 +126,10 @@ def test_explain_recompiles():
         and "float64[2] became float64[3]" in text
         and "float64[3] became float32[3]" in text
     )
+    assert core.explain_recompiles(f) in text
+    assert core.explain_recompiles(core.jit(walk)) == "nothing was compiled more than once"
+    with pytest.raises(TypeError, match="expected a function under jit, got function"):
+        core.explain_recompiles(walk)
 
 
 # -- transforms --------------------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from . import tree as tree
 from .compile.jit import explain_recompiles as explain_recompiles
 from .compile.jit import jit as jit
 from .graph.graph import Spec as Spec
+from .interop.jax import to_jax as to_jax
+from .interop.torch import to_torch as to_torch
 from .kernels.threads import get_threads as get_threads
 from .kernels.threads import set_threads as set_threads
 from .ops.index import index_add as index_add

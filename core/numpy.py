@@ -52,7 +52,7 @@ else:
             globals()[_name] = _over_lists(_f)
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: _builtins.bool | None = None) -> Any:  # type: ignore[no-redef]
+def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: _builtins.bool | None = None) -> Any:  # type: ignore[no-redef]
     """An array of `obj`: a number, an array, a traced array, or nested sequences of them."""
     if isinstance(obj, _Tensor) or _has_tensor(obj):
         return _collect(obj, dtype, copy)

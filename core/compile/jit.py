@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, 
 
 import numpy as np
 
-from .. import tree
+from .. import foreign, tree
 from ..errors import EscapedTensorError
 from ..graph.graph import Spec, spec_of
 from ..graph.trace import make_graph
@@ -224,7 +224,7 @@ class Jitted(Generic[P, R]):
 
     def _slow(self, args, kwargs):
         dynamic, named, static = self._split(args, kwargs)
-        leaves, structure = tree.flatten((dynamic, named))
+        leaves, structure = foreign.flatten((dynamic, named), f"jit of {self._name}")
         key = (structure, static, tuple([self._leaf_key(x, structure, k) for k, x in enumerate(leaves)]))
         entry = self._entries.get(key)
         if entry is None:
@@ -316,7 +316,7 @@ class Jitted(Generic[P, R]):
 
     def _entry(self, args, kwargs):
         dynamic, named, static = self._split(args, kwargs)
-        leaves, structure = tree.flatten((dynamic, named))
+        leaves, structure = foreign.flatten((dynamic, named), f"jit of {self._name}")
         key = (structure, static, tuple([self._leaf_key(x, structure, k) for k, x in enumerate(leaves)]))
         with self._lock:
             return self._entries.get(key) or self._compile(key, leaves, structure, static, len(args))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..foreign import as_plain
 from ..graph.graph import Spec
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
@@ -26,7 +27,7 @@ def as_value(x: Any) -> Any:
         return x
     if has_tensor(x):  # a Python number in an array has the dtype that it has alone
         return np.stack([np.asarray(i) if isinstance(i, (bool, int, float, complex)) else as_value(i) for i in x])
-    a = np.asarray(x)
+    a = np.asarray(as_plain(x, "core"))
     if a.dtype == object:
         raise TypeError(f"expected arrays and numbers, got {type(x).__name__} {x!r}")
     return a

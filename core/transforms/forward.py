@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import tree
 from ..errors import EscapedTensorError, MissingRuleError, TreeError
+from ..foreign import flatten
 from ..graph.graph import spec_of
 from ..graph.trace import GraphTrace, Trace, bind, dead_code, describe, evaluate, traceable, user_source
 from ..ops.elementwise import convert
@@ -174,8 +175,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
     2.0
     """
     where = f"jvp of {getattr(f, '__name__', f)}"
-    leaves, structure = tree.flatten(tuple(primals))
-    t_leaves, t_structure = tree.flatten(tuple(tangents))
+    leaves, structure = flatten(tuple(primals), where)
+    t_leaves, t_structure = flatten(tuple(tangents), where)
     if structure != t_structure:
         raise TreeError(f"{where}: primals and tangents must have one structure, got {structure} and {t_structure}")
     check_inexact(leaves, where)
@@ -224,7 +225,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     3.0
     """
     where = f"linearize of {getattr(f, '__name__', f)}"
-    leaves, structure = tree.flatten(primals)
+    leaves, structure = flatten(primals, where)
     check_inexact(leaves, where)
     recorder = GraphTrace()
     with recorder:
@@ -234,7 +235,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     captured = list(recorder.captured)
 
     def f_jvp(*tangents):
-        t_leaves, t_structure = tree.flatten(tangents)
+        t_leaves, t_structure = flatten(tangents, where)
         if t_structure != structure:
             raise TreeError(f"{where}: tangents must have the structure of the primals, {structure}, got {t_structure}")
         _check_tangents(where, leaves, t_leaves)

@@ -15,6 +15,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from .. import tree
+from ..foreign import flatten
 from ..graph.graph import spec_of
 from ..graph.trace import traceable
 from ..tensor import VALUES, Tensor
@@ -123,7 +124,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     >>> float(pullback(2.0)[0])
     2.0
     """
-    leaves, structure = tree.flatten(primals)
+    leaves, structure = flatten(primals, f"vjp of {_name(f)}")
     check_inexact(leaves, f"vjp of {_name(f)}")
     # the caller may change them before pulling back
     leaves = [x.copy() if type(x) is np.ndarray else x for x in leaves]
@@ -142,7 +143,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     values, aux, pull = _vjp_flat(flat, leaves)
 
     def pullback(ct):
-        cts, ct_structure = tree.flatten(ct)
+        cts, ct_structure = flatten(ct, f"vjp of {_name(f)}")
         if ct_structure != out_structure:
             raise ValueError(
                 f"vjp of {_name(f)}: the cotangent must have the structure of the output, {out_structure}, got "
@@ -229,7 +230,7 @@ def value_and_grad(f: Callable[P, R], argnums: int | Sequence[int] = 0,
     def value_and_grad_f(*args, **kwargs):
         where = f"grad of {_name(f)}"
         nums = select_arguments(args, argnums, where)
-        leaves, structure = tree.flatten([args[n] for n in nums])
+        leaves, structure = flatten([args[n] for n in nums], where)
         check_inexact(leaves, where)
 
         def flat(*tensors):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import tree
+from ..foreign import flatten
 from ..graph.trace import traceable
 from .forward import jvp
 from .grad import P, check_inexact, grad, replaced, select_arguments, split_aux, vjp
@@ -44,7 +45,7 @@ def _split(columns, leaves, sizes, axis):
 def _partial(f, args, kwargs, argnums, has_aux, where):
     nums = select_arguments(args, argnums, where)
     chosen = tuple(args[n] for n in nums)
-    leaves, structure = tree.flatten(chosen)
+    leaves, structure = flatten(chosen, where)
     check_inexact(leaves, where)
 
     def flat(*tensors):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import tree
 from ..errors import EscapedTensorError, MissingRuleError, TracerError
+from ..foreign import as_plain
 from ..graph.graph import spec_of
 from ..graph.trace import Trace, bind, describe, traceable, user_source
 from ..ops.define import move_batch_axis
@@ -150,6 +151,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
                 continue
             if not isinstance(ax, (int, np.integer)):
                 raise TypeError(f"vmap of {name}: in_axes must be integers or None, got {ax!r}")
+            leaves[i] = x = as_plain(x, f"vmap of {name}")
             check_arrays([x], f"vmap of {name}: batched arguments must be", "in_axes=None passes anything")
             shape = np.shape(x)
             if not -len(shape) <= ax < len(shape):

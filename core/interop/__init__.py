@@ -1,0 +1,3 @@
+"""Functions of the core as functions of PyTorch and JAX, with their gradients."""
+
+__all__: list[str] = []

@@ -53,6 +53,12 @@ wheel:
 		--platform-tag $$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_platform().replace("linux", "manylinux_2_28").replace("-", "_"))') dist/*.whl
 	rm -rf core/shipped
 
+# The documentation, with warnings as errors: site/index.html. `make gallery` draws the pictures of the examples first.
+docs:
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true .venv/bin/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
+
 bench:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[bench]"
@@ -67,7 +73,7 @@ lint:
 	.venv/bin/mypy
 
 clean:
-	rm -rf .venv build dist core/shipped .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
+	rm -rf .venv build dist site docs/pictures core/shipped .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find core sponge quantum reinforce tests -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: demo test night checked wheel bench lint clean
+.PHONY: demo test night checked wheel docs bench lint clean

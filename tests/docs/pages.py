@@ -1,0 +1,105 @@
+"""The code blocks of a Markdown page, and what the page says that they print.
+
+Blocks of Python run in the order of the page as one script. The words behind `python` of a fence change that:
+
+- `notest`: the block does not run;
+- `peer=jax`: the block belongs to a second script, of another library, which runs where that is installed. Both scripts
+  must print the numbers that the page shows.
+
+A `text` block that follows directly is the output. Numbers agree within a tolerance, and `...` stands for anything.
+"""
+
+import re
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<info>.*)$")
+NUMBER = re.compile(r"[-+−]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+MARK = "#### block at line "
+
+
+@dataclass
+class Block:
+    """A block of code: its first line in the page (from 1), and the output that the page shows, if any."""
+
+    line: int
+    code: str
+    output: str | None = None
+
+
+@dataclass
+class Page:
+    """Scripts of a page, by peer; the script of Triskele has the name "triskele"."""
+
+    path: Path
+    scripts: dict[str, list[Block]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path):
+        """Read the fenced blocks of a Markdown file."""
+        page, last, lines = cls(path), None, path.read_text().splitlines()
+        i = 0
+        while i < len(lines):
+            fence = FENCE.match(lines[i])
+            if not fence:
+                last = last if not lines[i].strip() or lines[i].lstrip().startswith("===") else None
+                i += 1
+                continue
+            end = next((j for j in range(i + 1, len(lines)) if lines[j].strip() == fence["ticks"]), None)
+            if end is None:
+                raise ValueError(f"{path}:{i + 1}: the block that begins here has no end")
+            text = textwrap.dedent("\n".join(lines[i + 1 : end]))
+            language, *words = fence["info"].split() or [""]
+            if language == "python" and "notest" not in words:
+                peer = next((w.removeprefix("peer=") for w in words if w.startswith("peer=")), "triskele")
+                last = Block(i + 2, text)
+                page.scripts.setdefault(peer, []).append(last)
+            elif language == "text" and last is not None:
+                last.output, last = text, None
+            else:
+                last = None
+            i = end + 1
+        return page
+
+    def script(self, peer):
+        """The script of a peer as text: each block stands on the lines that it has in the page."""
+        text = []
+        for block in self.scripts[peer]:
+            text += [""] * (block.line - 2 - len(text))
+            text.append(f'print("{MARK}{block.line}", flush=True)')
+            text += block.code.splitlines()
+        return "\n".join(text) + "\n"
+
+
+def split_output(printed):
+    """What each block printed, by its line."""
+    parts = re.split(rf"^{MARK}(\d+)\n", printed, flags=re.M)
+    return {int(line): text for line, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def assert_output(shown, printed, tolerance=0.05):
+    """Check that `printed` reads as `shown`: the same words and layout of lines, numbers within a relative tolerance.
+
+    Numbers shown with few digits may differ by one unit of the last digit, and what is below 1e-9 is zero. `...`
+    matches any text.
+    """
+    pattern, numbers = "", []
+    for part in re.split(rf"(\.\.\.|{NUMBER.pattern}|\s+)", shown.strip()):
+        if part == "...":
+            pattern += r"[\s\S]*?"
+        elif NUMBER.fullmatch(part):
+            pattern += rf"({NUMBER.pattern}|nan|inf)"
+            numbers.append(part)
+        elif part.isspace():
+            pattern += r"\s+"
+        else:
+            pattern += re.escape(part)
+    match = re.fullmatch(pattern, printed.strip())
+    assert match, f"the page shows\n{shown}\nand the code prints\n{printed}"
+    for one, other in zip(numbers, match.groups(), strict=True):
+        expected, found = (float(n.replace(",", "").replace("−", "-")) for n in (one, other))
+        digits = re.search(r"\.(\d*)", one)
+        unit = 10.0 ** -len(digits[1]) if digits and "e" not in one.lower() else 0.0
+        assert abs(expected - found) <= max(tolerance * abs(expected), 1.001 * unit, 1e-9), (
+            f"the page shows {one} where the code prints {other}, in\n{printed}")

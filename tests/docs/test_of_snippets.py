@@ -1,0 +1,91 @@
+"""The reader of code blocks finds what it should, and notices what is wrong."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs.pages import Page, assert_output, split_output
+
+PAGE = '''\
+# A page
+
+```python
+x = 2.0
+print("x is", x)
+```
+
+```text
+x is 2.0
+```
+
+=== "Triskele"
+
+    ```python
+    print(f"{x / 3:.4f}")
+    ```
+
+=== "JAX"
+
+    ```python peer=jax
+    print(1)
+    ```
+
+```python notest
+raise SystemExit
+```
+
+```text
+belongs to no block that runs
+```
+'''
+
+
+@pytest.fixture
+def page(tmp_path):
+    (tmp_path / "page.md").write_text(PAGE)
+    return Page.read(tmp_path / "page.md")
+
+
+def test_blocks_are_found_with_their_peers_and_outputs(page):
+    assert {peer: len(blocks) for peer, blocks in page.scripts.items()} == {"triskele": 2, "jax": 1}
+    first, second = page.scripts["triskele"]
+    assert (first.output, second.output) == ("x is 2.0", None)
+
+
+def test_blocks_share_names_and_keep_their_lines(page, tmp_path):
+    script = tmp_path / "page.py"
+    script.write_text(page.script("triskele"))
+    printed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+    assert split_output(printed) == {4: "x is 2.0\n", 15: "0.6667\n"}
+    assert script.read_text().splitlines()[14] == 'print(f"{x / 3:.4f}")'
+
+
+def test_a_block_without_end_is_reported(tmp_path):
+    (tmp_path / "page.md").write_text("```python\nprint(1)\n")
+    with pytest.raises(ValueError, match=r"page.md:1: the block that begins here has no end"):
+        Page.read(tmp_path / "page.md")
+
+
+@pytest.mark.parametrize("shown, printed", [
+    ("loss 0.0101", "loss 0.0102"),
+    ("E = -7.882353 hartree", "E = -7.882355 hartree"),
+    ("1,024 steps in ... s", "1,024 steps in 3.2 s"),
+    ("a   b\nc", "a b\nc"),
+    ("100 of 100", "100 of 99"),
+])
+def test_output_agrees(shown, printed):
+    assert_output(shown, printed)
+
+
+@pytest.mark.parametrize("shown, printed", [
+    ("loss 0.0101", "loss 0.0201"),
+    ("loss 0.0101", "loss nan"),
+    ("E = 7.88", "E = -7.88"),
+    ("two words", "two words more"),
+    ("100 of 100", "100 of 80"),
+    ("1 2 3", "1 2"),
+])
+def test_output_differs(shown, printed):
+    with pytest.raises(AssertionError):
+        assert_output(shown, printed)

@@ -47,11 +47,11 @@ def main(epochs, output):
     unseen, answers = moons(400, 0.12, rng)
 
     began = time.perf_counter()
-    trained = quantum.Classifier(uploading_circuit(4)).fit(x, y, epochs=epochs, seed=2)
+    trained = quantum.Classifier(uploading_circuit(4), epochs=epochs, seed=2).fit(x, y)
     took = time.perf_counter() - began
     print(f"circuit: {len(trained.circuit.parameters)} angles, {epochs} epochs in {took:.1f} s, accuracy "
-          f"{trained.accuracy(x, y):.3f} in training, "
-          f"{trained.accuracy(unseen, answers):.3f} on unseen points")
+          f"{trained.score(x, y):.3f} in training, "
+          f"{trained.score(unseen, answers):.3f} on unseen points")
 
     kernel = quantum.FidelityKernel(kernel_circuit())
     weights = np.linalg.solve(kernel(x) + 0.1 * np.eye(len(x)), 2.0 * y - 1.0)
@@ -67,7 +67,7 @@ def main(epochs, output):
     grid = np.stack(np.meshgrid(*side), -1).reshape(-1, 2)
     figure, axes = plt.subplots(1, 3, figsize=(13, 3.9), layout="constrained")
     score = kernel(grid, x) @ weights
-    for ax, title, values in ((axes[0], "trained circuit", trained.probabilities(grid)[:, 1]),
+    for ax, title, values in ((axes[0], "trained circuit", trained.predict_proba(grid)[:, 1]),
                               (axes[1], "quantum kernel", 0.5 + 0.5 * score)):
         surface = values.reshape(50, 60)
         picture = ax.contourf(*side, np.clip(surface, 0, 1), levels=np.linspace(0, 1, 21), cmap="RdBu_r", alpha=0.8)
@@ -75,7 +75,7 @@ def main(epochs, output):
         ax.scatter(*x.T, c=y, cmap="RdBu_r", edgecolors="k", linewidths=0.6, s=22)
         ax.set(title=title, xlabel="$x_0$", ylabel="$x_1$")
     figure.colorbar(picture, ax=axes[:2], label="probability of the red moon", ticks=[0, 0.5, 1])
-    axes[2].plot(np.arange(1, len(trained.history) + 1), trained.history)
+    axes[2].plot(np.arange(1, len(trained.history_) + 1), trained.history_)
     axes[2].set(title="training", xlabel="epoch", ylabel="cross entropy", ylim=(0, None))
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")

@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.core.extend import check, progress_bar
+from triskele.core.extend import check, optional, progress_bar
 from triskele.core.random import Fold
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
 from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
-from .start import check_data, random_angles
+from .estimator import Estimator
+from .start import random_angles
 
 __all__ = ["Classifier"]
 
 
-@dataclass(frozen=True)
-class Classifier:
+class Classifier(Estimator):
     """A circuit with encoder and ansatz, whose expectation values go through a linear layer and a softmax.
+
+    It is an estimator as scikit-learn defines them: it can be cloned, put into a pipeline, cross-validated and tuned by
+    a grid search. scikit-learn itself is not needed.
 
     Parameters
     ----------
-    circuit : Circuit
-        Circuit with data and trainable parameters: ``encoder + ansatz``, repeated for data re-uploading.
-    classes : int
-        Labels are 0 to classes - 1.
+    circuit : Circuit or callable
+        Circuit with data and trainable parameters: ``encoder + ansatz``, repeated for data re-uploading. A function
+        ``circuit(features) -> Circuit`` makes one for data with that many columns.
+    epochs : int
+        Number of passes over the data.
+    batch : int
+        Number of samples in a step.
+    optimizer : optional
+        An optimizer of `core.optim`. Defaults to ``Adam(0.05)``.
     observables : sequence of PauliSum, optional
         Observables to measure. Defaults to Z of every qubit.
-    weights : dict, optional
-        `"theta"` (P,), `"weight"` (observables, classes) and `"bias"` (classes,), which `fit` sets.
-    history : (epochs,) float64 array
-        Mean cross entropy of each epoch of `fit`.
+    seed : int
+        Seed of the initial angles and of the order of the data.
+    warm_start : bool
+        If True, `fit` continues from the weights of the last one.
+
+    Attributes
+    ----------
+    classes_ : (classes,) array
+        Labels in sorted order.
+    weights_ : dict
+        `"theta"` (P,), `"weight"` (observables, classes) and `"bias"` (classes,).
+    history_ : (epochs,) float64 array
+        Mean cross entropy of each epoch.
+    n_features_in_ : int
+        Number of columns of the data.
 
     Raises
     ------
@@ -52,54 +69,41 @@ class Classifier:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele import quantum
     >>> circuit = quantum.Circuit(1).ry("x", 0).as_encoder() + quantum.Circuit(1).ry("a", 0)
     >>> x = np.linspace(-1, 1, 40)[:, None]
-    >>> trained = quantum.Classifier(circuit).fit(x, x[:, 0] > 0.2, epochs=30, progress=False)
-    >>> trained.accuracy(x, x[:, 0] > 0.2) > 0.9
+    >>> y = np.where(x[:, 0] > 0.2, "right", "left")
+    >>> quantum.Classifier(circuit, epochs=30).fit(x, y, progress=False).score(x, y) > 0.9
     True
     """
 
-    circuit: Circuit
-    classes: int = 2
-    observables: Sequence[PauliSum] | None = None
-    weights: dict[str, np.ndarray] | None = None
-    history: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
-    _energy: Expectation = dataclasses.field(init=False, repr=False, compare=False)
+    classes_: np.ndarray
+    weights_: dict[str, np.ndarray]
+    history_: np.ndarray
+    n_features_in_: int
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.circuit, Circuit):
-            raise CircuitError(f"Classifier: a Circuit is needed, got {type(self.circuit).__name__}")
-        for what, names, hint in (("data", self.circuit.data, "make the encoder with as_encoder()"),
-                                  ("trainable", self.circuit.parameters, "add an ansatz")):
-            if not names:
-                raise ParameterError(f"Classifier: the circuit has no {what} parameters ({hint})")
-        check.integer(self.classes, "Classifier: classes", 2, error=ParameterError)
-        observables = self.observables
-        if observables is None:
-            observables = tuple(PauliSum(f"Z{q}") for q in range(self.circuit.num_qubits))
-        object.__setattr__(self, "observables", observables)
-        object.__setattr__(self, "circuit", self.circuit.copy())
-        object.__setattr__(self, "_energy", Expectation(self.circuit, list(observables)))
+    def __init__(self, circuit: Circuit | Callable[[int], Circuit], *, epochs: int = 50, batch: int = 32,
+                 optimizer: Any = None, observables: Sequence[PauliSum] | None = None, seed: int = 0,
+                 warm_start: bool = False):
+        self.circuit, self.epochs, self.batch, self.optimizer = circuit, epochs, batch, optimizer
+        self.observables, self.seed, self.warm_start = observables, seed, warm_start
+        if isinstance(circuit, Circuit):
+            _check_circuit(circuit)
+        elif not callable(circuit):
+            raise CircuitError(f"Classifier: a Circuit is needed, or a function that makes one, got "
+                               f"{type(circuit).__name__}")
 
-    def fit(self, x: Any, y: Any, *, epochs: int = 50, batch: int = 32, optimizer: Any = None, seed: int = 0,
-            progress: bool = True,
+    def fit(self, x: Any, y: Any, *, progress: bool = True,
             callback: Callable[[int, Classifier], Any] | None = None) -> Classifier:
-        """Train on labelled data by minimising the cross entropy.
+        """Train on labelled data by minimizing the cross entropy.
 
         Parameters
         ----------
         x : (N, D) array
             One column for each data parameter of the circuit.
         y : (N,) array of labels
-        epochs : int
-            Number of passes over the data.
-        batch : int
-            Number of samples in a step.
-        optimizer : optional
-            An optimiser of `core.optim`. Defaults to ``Adam(0.05)``.
-        seed : int
-            Seed of the initial angles and of the order of the data.
+            Integers, booleans or texts.
         progress : bool
             Show a progress bar.
         callback : callable, optional
@@ -108,60 +112,84 @@ class Classifier:
         Returns
         -------
         Classifier
-            A trained copy; the object itself is unchanged. Fitting a trained classifier continues from its weights.
+            The object itself.
 
         Raises
         ------
         ParameterError
-            If the data and labels do not match the circuit or each other.
+            If the data and labels do not match the circuit or each other, or an option is invalid.
         """
-        x, y = check_data("Classifier.fit", x, self.circuit.data), np.asarray(y)
-        if y.shape != (len(x),) or not np.all(np.isin(y, np.arange(self.classes))):
-            raise ParameterError(f"Classifier.fit: labels must be {len(x)} integers from 0 to {self.classes - 1}, got "
-                                 f"shape {y.shape} with values {np.unique(y)[:5]}")
-        if not len(x):
-            raise ParameterError("Classifier.fit: there are no data")
-        if epochs < 1 or batch < 1:
-            raise ParameterError(f"Classifier.fit: epochs and batch must be at least 1, got {epochs} and {batch}")
-        rule = optim.Adam(0.05) if optimizer is None else optimizer
+        x = self._checked_data("fit", x, None)
+        labels = _labels(y, len(x))
+        for name in ("epochs", "batch"):
+            check.integer(getattr(self, name), f"Classifier: {name}", 1, error=ParameterError)
+        rule = optim.Adam(0.05) if self.optimizer is None else self.optimizer
         if not hasattr(rule, "init") or not hasattr(rule, "step"):
             raise ParameterError(
-                f"Classifier.fit: optimizer must be one of core.optim with init and step, got {optimizer!r}"
+                f"Classifier: optimizer must be one of core.optim with init and step, got {self.optimizer!r}"
             )
-        weights = self.weights or self._fresh(seed)
+        classes, numbers = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise ParameterError("Classifier.fit: labels must be of at least two classes, got one class, "
+                                 f"{classes[0]!r}")
+        energy = self._expectation(x.shape[1])
+        resumed = self.warm_start and hasattr(self, "weights_")
+        if resumed and not np.array_equal(self.classes_, classes):
+            raise ParameterError(f"Classifier.fit: with warm_start, labels must be those of the last fit, "
+                                 f"{self.classes_}, got {classes}")
+        weights = self.weights_ if resumed else _fresh(energy, len(classes), self.seed)
+        history = list(self.history_) if resumed else []
+        self._energy, self.classes_, self.n_features_in_ = energy, classes, x.shape[1]
         state = rule.init(weights)
         both = core.value_and_grad(self._loss)
-        y, history, keys = y.astype(np.int64), list(self.history), random.split(random.key(seed), epochs)
-        trained = self
-        with progress_bar("training", "epoch", epochs, show=progress) as bar:
-            for epoch in range(epochs):
+        keys = random.split(random.key(self.seed), self.epochs)
+        with progress_bar("training", "epoch", self.epochs, show=progress) as bar:
+            for epoch in range(self.epochs):
                 order, total = random.permutation(keys[epoch], len(x)), 0.0
-                for at in range(0, len(x), batch):
-                    chosen = order[at : at + batch]
-                    loss, slopes = both(weights, x[chosen], y[chosen])
+                for at in range(0, len(x), self.batch):
+                    chosen = order[at : at + self.batch]
+                    loss, slopes = both(weights, x[chosen], numbers[chosen])
                     weights, state = rule.step(weights, slopes, state)
                     total += float(loss) * len(chosen)
                 history.append(total / len(x))
-                trained = dataclasses.replace(self, weights=weights, history=np.array(history))
+                self.weights_, self.history_ = weights, np.array(history)
                 bar.set_postfix_str(f"cross entropy {history[-1]:.4f}", refresh=False)
                 bar.update()
-                if callback is not None and callback(epoch, trained) is True:
+                if callback is not None and callback(epoch, self) is True:
                     break
-        return trained
+        return self
 
-    def probabilities(self, x: Any) -> np.ndarray:
-        """Probabilities of the classes, (N, classes), for data of shape (N, D)."""
-        if self.weights is None:
-            raise ParameterError("Classifier: not trained yet (use the classifier that fit() returns)")
-        return np.asarray(nn.softmax(self._logits(self.weights, check_data("Classifier", x, self.circuit.data))))
+    def predict_proba(self, x: Any) -> np.ndarray:
+        """Probabilities of the classes, (N, classes) in the order of `classes_`, for data of shape (N, D)."""
+        self._check_fitted("weights_")
+        x = self._checked_data("predict", x, self.n_features_in_)
+        return np.asarray(nn.softmax(self._logits(self.weights_, x)))
 
     def predict(self, x: Any) -> np.ndarray:
         """The most probable label of each of N data, (N,)."""
-        return np.argmax(self.probabilities(x), axis=1)
+        likely = np.argmax(self.predict_proba(x), axis=1)
+        return self.classes_[likely]
 
-    def accuracy(self, x: Any, y: Any) -> float:
+    def score(self, x: Any, y: Any) -> float:
         """Fraction of data whose label is predicted."""
-        return float(np.mean(self.predict(x) == np.asarray(y)))
+        found = self.predict(x)
+        return float(np.mean(found == _labels(y, len(found), "score")))
+
+    def __sklearn_tags__(self) -> Any:
+        utils = optional.need("sklearn.utils", "Classifier in scikit-learn", "ml")
+        return utils.Tags(estimator_type="classifier", target_tags=utils.TargetTags(required=True),
+                          classifier_tags=utils.ClassifierTags(), input_tags=utils.InputTags())
+
+    def _expectation(self, features: int) -> Expectation:
+        circuit = self.circuit if isinstance(self.circuit, Circuit) else self.circuit(features)
+        _check_circuit(circuit)
+        if len(circuit.data) != features:
+            raise ParameterError(f"Classifier.fit: data must have shape (N, {len(circuit.data)}) with a column for "
+                                 f"each data parameter of the circuit, got {features} columns")
+        observables = self.observables
+        if observables is None:
+            observables = [PauliSum(f"Z{q}") for q in range(circuit.num_qubits)]
+        return Expectation(circuit.copy(), list(observables))
 
     def _logits(self, weights: dict[str, Any], x: np.ndarray) -> Any:
         return self._energy(weights["theta"], x) @ weights["weight"] + weights["bias"]
@@ -169,9 +197,36 @@ class Classifier:
     def _loss(self, weights: dict[str, Any], x: np.ndarray, y: np.ndarray) -> Any:
         return nn.cross_entropy(self._logits(weights, x), y)
 
-    def _fresh(self, seed: int) -> dict[str, np.ndarray]:
-        m, key = self._energy.size, random.fold_in(random.key(seed), Fold.CLASSIFIER)
-        weight = random.normal(key, (m, self.classes), dtype=np.float64) / np.sqrt(m)
-        return {"theta": random_angles(len(self.circuit.parameters), seed), "weight": weight,
-                "bias": np.zeros(self.classes)}
 
+def _check_circuit(circuit: Any) -> None:
+    """Raise an error unless `circuit` takes data and can be trained."""
+    if not isinstance(circuit, Circuit):
+        raise CircuitError(f"Classifier: a Circuit is needed, got {type(circuit).__name__}")
+    for what, names, hint in (("data", circuit.data, "make the encoder with as_encoder()"),
+                              ("trainable", circuit.parameters, "add an ansatz")):
+        if not names:
+            raise ParameterError(f"Classifier: the circuit has no {what} parameters ({hint})")
+
+
+def _labels(y: Any, number: int, where: str = "fit") -> np.ndarray:
+    """Labels as an array of `number` integers, booleans or texts."""
+    if y is None:
+        raise ParameterError(f"Classifier.{where}: requires y to be passed, but the target y is None")
+    y = np.asarray(y)
+    if y.shape != (number,):
+        raise ParameterError(f"Classifier.{where}: labels must be an array of {number}, one for each sample, got shape "
+                             f"{y.shape}")
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise ParameterError(f"Classifier.{where}: labels must be finite, got {y[~np.isfinite(y)][0]} (NaN or "
+                             "infinity)")
+    if y.dtype.kind not in "fbiuUSO" or (y.dtype.kind == "f" and np.any(y != np.round(y))):
+        raise ParameterError(f"Classifier.{where}: Unknown label type: labels must be integers, booleans or texts, got "
+                             f"{y.dtype} with values such as {y[0]!r}")
+    return y
+
+
+def _fresh(energy: Expectation, classes: int, seed: int) -> dict[str, np.ndarray]:
+    """Initial weights."""
+    m, key = energy.size, random.fold_in(random.key(seed), Fold.CLASSIFIER)
+    weight = random.normal(key, (m, classes), dtype=np.float64) / np.sqrt(m)
+    return {"theta": random_angles(len(energy.parameters), seed), "weight": weight, "bias": np.zeros(classes)}

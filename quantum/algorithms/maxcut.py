@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
@@ -15,13 +14,14 @@ from ..operators.pauli import PauliSum
 __all__ = ["maxcut"]
 
 
-def maxcut(graph: Iterable[Any] | np.ndarray) -> PauliSum:
+def maxcut(graph: Any) -> PauliSum:
     """The cost whose minimum is the largest cut of a graph: ``sum w (Z_i Z_j - 1) / 2``, minus the weight of the cut.
 
     Parameters
     ----------
-    graph : list of (i, j) or (i, j, weight), or (n, n) symmetric array of weights
-        Nodes are numbered from 0 and become qubits. An edge given twice counts twice.
+    graph : list of (i, j) or (i, j, weight), (n, n) symmetric array of weights, or networkx.Graph
+        Nodes are numbered from 0 and become qubits. An edge given twice counts twice. In a graph of networkx, nodes may
+        have any names: qubit k is the node ``list(graph)[k]``; the edge attribute ``"weight"`` defaults to 1.
 
     Returns
     -------
@@ -48,6 +48,9 @@ def maxcut(graph: Iterable[Any] | np.ndarray) -> PauliSum:
             raise OperatorError(f"maxcut: an array is a matrix of weights: square, symmetric and zero on its diagonal, "
                                 f"got shape {graph.shape} (edges are a list)")
         edges = [(int(i), int(j), graph[i, j]) for i, j in zip(*np.nonzero(np.triu(graph)), strict=True)]
+    elif hasattr(graph, "nodes") and hasattr(graph, "edges"):
+        qubit = {node: k for k, node in enumerate(graph)}
+        edges = [(qubit[a], qubit[b], weight) for a, b, weight in graph.edges(data="weight", default=1.0)]
     else:
         try:
             edges = [tuple(edge) for edge in graph]

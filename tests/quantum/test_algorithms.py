@@ -108,39 +108,43 @@ def test_kernel_of_data_that_do_not_fit(x):
 
 def test_classifier_learns_two_moons():
     (x, y), (unseen, answers) = moons(120, 0), moons(200, 1)
-    fresh = quantum.Classifier(uploading())
-    trained = fresh.fit(x, y, epochs=40, seed=1, progress=False)
-    assert trained.accuracy(unseen, answers) > 0.92
-    assert trained.history[-1] < 0.5 * trained.history[0] and len(trained.history) == 40
-    assert fresh.weights is None, "the classifier itself stays as it is"
-    probabilities = trained.probabilities(unseen)
+    trained = quantum.Classifier(uploading(), epochs=40, seed=1)
+    assert trained.fit(x, y, progress=False) is trained
+    assert trained.score(unseen, answers) > 0.92
+    assert trained.history_[-1] < 0.5 * trained.history_[0] and len(trained.history_) == 40
+    probabilities = trained.predict_proba(unseen)
     np.testing.assert_allclose(probabilities.sum(1), 1.0, atol=1e-12)
     np.testing.assert_array_equal(trained.predict(unseen), probabilities.argmax(1))
 
 
 def test_classifier_of_three_classes_and_other_observables():
     x = np.linspace(-1, 1, 45)[:, None]
-    y = np.digitize(x[:, 0], [-0.35, 0.35])
+    y = np.array(["left", "middle", "right"])[np.digitize(x[:, 0], [-0.35, 0.35])]
     circuit = quantum.Circuit(1).ry({"x": 1.5}, 0).as_encoder() + quantum.Circuit(1).rz("a", 0).ry("b", 0)
-    trained = quantum.Classifier(circuit, classes=3, observables=[quantum.PauliSum("Z0"), quantum.PauliSum("X0")])
-    trained = trained.fit(x, y, epochs=60, batch=15, optimizer=optim.Adam(0.1), progress=False)
-    assert trained.accuracy(x, y) > 0.9
-    assert trained.weights["weight"].shape == (2, 3)
+    classifier = quantum.Classifier(circuit, epochs=60, batch=15, optimizer=optim.Adam(0.1),
+                                    observables=[quantum.PauliSum("Z0"), quantum.PauliSum("X0")])
+    assert classifier.fit(x, y, progress=False).score(x, y) > 0.9
+    assert classifier.weights_["weight"].shape == (2, 3)
+    assert classifier.predict([[1.0]]).tolist() == ["right"]
 
 
 def test_gradient_of_the_training_loss():
     x, y = moons(6, 3)
-    classifier = quantum.Classifier(uploading(1))
-    core.check_grads(lambda w: classifier._loss(w, x, y), (classifier._fresh(0),), order=1)
+    classifier = quantum.Classifier(uploading(1), epochs=1).fit(x, y, progress=False)
+    core.check_grads(lambda w: classifier._loss(w, x, y), (classifier.weights_,), order=1)
 
 
 def test_training_is_deterministic_and_goes_on():
     x, y = moons(40, 0)
-    first = [quantum.Classifier(uploading(1)).fit(x, y, epochs=3, seed=s, progress=False) for s in (5, 5, 6)]
-    np.testing.assert_array_equal(first[0].weights["theta"], first[1].weights["theta"])
-    assert not np.array_equal(first[0].weights["theta"], first[2].weights["theta"])
-    more = first[0].fit(x, y, epochs=10, progress=False)
-    assert len(more.history) == 13 and more.history[-1] < first[0].history[-1]
+    first = [quantum.Classifier(uploading(1), epochs=3, seed=s).fit(x, y, progress=False) for s in (5, 5, 6)]
+    np.testing.assert_array_equal(first[0].weights_["theta"], first[1].weights_["theta"])
+    assert not np.array_equal(first[0].weights_["theta"], first[2].weights_["theta"])
+    before = first[0].history_
+    more = first[0].set_params(warm_start=True, epochs=10).fit(x, y, progress=False).history_
+    assert len(more) == 13 and more[-1] < before[-1]
+    np.testing.assert_array_equal(more[:3], before)
+    with pytest.raises(ParameterError, match="labels must be those of the last fit"):
+        first[0].fit(x, y + 1, progress=False)
 
 
 def test_callback_sees_each_epoch_and_may_stop():
@@ -148,10 +152,10 @@ def test_callback_sees_each_epoch_and_may_stop():
     seen = []
 
     def callback(epoch, classifier):
-        seen.append((epoch, classifier.accuracy(x, y)))
+        seen.append((epoch, classifier.score(x, y)))
         return epoch == 2
 
-    assert len(quantum.Classifier(uploading(1)).fit(x, y, epochs=9, progress=False, callback=callback).history) == 3
+    assert len(quantum.Classifier(uploading(1), epochs=9).fit(x, y, progress=False, callback=callback).history_) == 3
     assert [epoch for epoch, _ in seen] == [0, 1, 2]
 
 
@@ -160,17 +164,18 @@ def test_classifier_of_circuits_that_cannot_be_trained():
         quantum.Classifier(quantum.Circuit(1).ry("a", 0))
     with pytest.raises(ParameterError, match="no trainable parameters .*add an ansatz"):
         quantum.Classifier(quantum.Circuit(1).ry("a", 0).as_encoder())
-    with pytest.raises(ParameterError, match="classes must be an integer >= 2, got 1"):
-        quantum.Classifier(uploading(), classes=1)
     with pytest.raises(CircuitError, match="a Circuit is needed"):
         quantum.Classifier("ry")
+    with pytest.raises(CircuitError, match="a Circuit is needed, got int"):
+        quantum.Classifier(lambda features: features).fit(*moons(4, 0), progress=False)
 
 
 @pytest.mark.parametrize("x, y, why", [
-    (np.zeros((4, 3)), np.zeros(4, int), r"shape \(N, 2\).*got \(4, 3\)"),
-    (np.zeros((4, 2)), np.zeros(5, int), "labels must be 4 integers"),
-    (np.zeros((4, 2)), np.array([0, 1, 2, 0]), "from 0 to 1"),
-    (np.zeros((4, 2)), np.array([-1, 1, 1, -1]), "from 0 to 1"),
+    (np.zeros((4, 3)), [0, 1, 0, 1], r"shape \(N, 2\).*got 3 columns"),
+    (np.zeros((4, 2)), np.zeros(5, int), "labels must be an array of 4"),
+    (np.zeros((4, 2)), np.zeros(4, int), "got one class, .*0"),
+    (np.zeros((4, 2)), np.array([0.5, 1.0, 0, 0]), "Unknown label type"),
+    (np.zeros((4, 2)), np.array([np.nan, 1.0, 0, 0]), "labels must be finite"),
     (np.full((4, 2), np.inf), np.zeros(4, int), "finite"),
     (np.zeros((0, 2)), np.zeros(0, int), "no data"),
     ([[1.0], [2.0, 3.0]], [0, 1], "array of real numbers"),
@@ -184,7 +189,9 @@ def test_options_that_make_no_sense_and_prediction_before_training():
     x, y = moons(10, 0)
     with pytest.raises(ParameterError, match="not trained yet"):
         quantum.Classifier(uploading(1)).predict(x)
-    with pytest.raises(ParameterError, match="epochs and batch must be at least 1"):
-        quantum.Classifier(uploading(1)).fit(x, y, epochs=0)
+    with pytest.raises(ParameterError, match="epochs must be an integer >= 1, got 0"):
+        quantum.Classifier(uploading(1), epochs=0).fit(x, y)
     with pytest.raises(ParameterError, match="optimizer must be one of core.optim"):
-        quantum.Classifier(uploading(1)).fit(x, y, optimizer="adam")
+        quantum.Classifier(uploading(1), optimizer="adam").fit(x, y)
+    with pytest.raises(ParameterError, match="no parameter 'epoch'.*epochs"):
+        quantum.Classifier(uploading(1)).set_params(epoch=3)

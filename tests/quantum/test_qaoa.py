@@ -180,3 +180,18 @@ def test_numbers_that_make_no_sense():
         quantum.RecursiveQAOA(cost, optimizer="gradient")
     with pytest.raises(OperatorError, match="must be a PauliSum, got list"):
         quantum.QAOA(ring(4))
+
+
+def test_graphs_of_networkx():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph([("b", "a"), ("b", 3), ((1, 2), "a", {"weight": 2.5})])
+    nodes = list(graph)
+    diagonal = quantum.maxcut(graph).matrix(4).diagonal().real
+    for cut in range(16):
+        part = {node for k, node in enumerate(nodes) if cut >> k & 1}
+        assert -diagonal[cut] == pytest.approx(networkx.cut_size(graph, part, weight="weight"))
+    twice = networkx.MultiGraph([(0, 1), (0, 1, {"weight": 3.0})])
+    assert quantum.maxcut(twice) == quantum.maxcut([(0, 1, 4.0)])
+    for wrong in (networkx.Graph(), networkx.Graph([(0, 0)]), networkx.Graph([(0, 1, {"weight": "a"})])):
+        with pytest.raises(OperatorError, match="maxcut"):
+            quantum.maxcut(wrong)

@@ -276,8 +276,8 @@ def graphs(x: Array, y: NDArray[np.int64]) -> None:
     cost = quantum.maxcut([(0, 1, 2.0), (1, 2), (2, 3), (3, 0)])
     print(quantum.QAOA(cost, layers=4).run().bits, quantum.RecursiveQAOA(cost).run().bits)
     encoder = quantum.Circuit(2).ry("x0", 0).ry("x1", 1).as_encoder()
-    trained = quantum.Classifier(encoder + quantum.hardware_efficient(2, layers=2)).fit(x, y, epochs=50)
-    print(trained.predict(x), trained.probabilities(x), trained.accuracy(x, y), quantum.FidelityKernel(encoder)(x, y))
+    trained = quantum.Classifier(encoder + quantum.hardware_efficient(2, layers=2), epochs=50).fit(x, y)
+    print(trained.predict(x), trained.predict_proba(x), trained.score(x, y), quantum.FidelityKernel(encoder)(x, y))
 
 
 # -- reinforce ---------------------------------------------------------------------------------------------------------

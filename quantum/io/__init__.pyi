@@ -6,3 +6,5 @@ from .qasm.reader import from_qasm as from_qasm
 from .qasm.writer import to_qasm as to_qasm
 from .qiskit import from_qiskit as from_qiskit
 from .qiskit import to_qiskit as to_qiskit
+from .qiskit_primitives import Estimator as Estimator
+from .qiskit_primitives import Sampler as Sampler

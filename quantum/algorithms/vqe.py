@@ -79,8 +79,7 @@ class VQE:
         See `Expectation`. In complex64 line searches end, not converged, where rounding hides the slope: about 1e-7 of
         the Hamiltonian's size in energy.
     gradient : str, optional
-        "adjoint" or "parameter_shift". Defaults to "adjoint" where it is available: for state vectors, subspaces and
-        density matrices without shots.
+        "adjoint" or "parameter_shift". Defaults to "adjoint" where it is available (see `Expectation`).
     seed : int
         Seed of random angles, shots and stochastic optimisers.
 
@@ -121,10 +120,6 @@ class VQE:
         self.ansatz = ansatz = check_ansatz("VQE", ansatz).copy()
         self.optimizer = find(optimizer, max_steps, seed)
         self.theta = start("VQE", ansatz, initial, seed)
-        if gradient is None:
-            gradient = "adjoint" if shots is None and simulator in (
-                "statevector", "density_matrix", "subspace"
-            ) else "parameter_shift"
         self.energy = Expectation(ansatz, check_hamiltonian("VQE", hamiltonian), simulator=simulator, dtype=dtype,
                                   gradient=gradient, shots=shots, seed=seed)
         self._zeros = initial is None

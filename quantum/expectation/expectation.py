@@ -40,9 +40,9 @@ class Expectation:
         channels, where the value is Tr(H rho); or any other simulator of `quantum.run`, with parameter shift.
     dtype : complex128 or complex64
         Data type of the state. Values and gradients are float64.
-    gradient : str
-        "adjoint" (exact, for state vectors and density matrices), or "parameter_shift": from values at shifted angles,
-        for any simulator, and for shots.
+    gradient : str, optional
+        "adjoint" (exact; for state vectors, subspaces and density matrices without shots), or "parameter_shift": from
+        values at shifted angles, for any simulator, and for shots. Defaults to "adjoint" where it is available.
     shots, seed : int, optional
         Number of measurements of each group of terms. The same seed and the same sequence of calls give the
         same values.
@@ -71,7 +71,7 @@ class Expectation:
 
     def __init__(self, circuit: Circuit, hamiltonians: PauliSum | str | Sequence[PauliSum | str], *,
                  simulator: str = "statevector", dtype: Any = np.complex128,
-                 gradient: str = "adjoint", shots: int | None = None, seed: int | None = None, initial: Any = None):
+                 gradient: str | None = None, shots: int | None = None, seed: int | None = None, initial: Any = None):
         if not isinstance(circuit, Circuit):
             raise CircuitError(f"Expectation: a Circuit is needed, got {type(circuit).__name__}")
         self.circuit = circuit
@@ -89,7 +89,7 @@ class Expectation:
         self.initial = None if initial is None else _state(initial, circuit.num_qubits)
         self._initials = _NO_STATE if self.initial is None else self.initial[None]
         self.parameters, self.data = circuit.parameters, circuit.data
-        kind = find_engine(simulator) if gradient == "adjoint" and shots is None else None
+        kind = find_engine(simulator) if gradient in (None, "adjoint") and shots is None else None
         self._engine: Engine = (_sampled(circuit, self.hamiltonians, simulator, dtype.type, gradient, shots,
                                          seed) if kind is None
                                 else kind(circuit, self.hamiltonians, self.single, self.initial))
@@ -250,9 +250,9 @@ class Expectation:
         return given
 
 
-def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradient: str, shots: Any,
+def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradient: str | None, shots: Any,
              seed: Any) -> Sampled:
-    if gradient not in ("adjoint", "parameter_shift"):
+    if gradient not in (None, "adjoint", "parameter_shift"):
         raise SimulatorError(f"Expectation: gradient must be 'adjoint' or 'parameter_shift', got {gradient!r}")
     if gradient == "adjoint":
         why = f"shots={shots}" if shots is not None else f"simulator={simulator!r}"

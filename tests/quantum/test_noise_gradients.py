@@ -176,7 +176,8 @@ def test_data_and_training():
         (lambda: energy(quantum.Circuit(2).bit_flip(0.1, 0), "Z5"), OperatorError, "qubits 0 to 1"),
         (lambda: energy(quantum.Circuit(2).bit_flip(0.1, 0), quantum.PauliSum([("Z0", 1j)])), OperatorError,
          "Hermitian"),
-        (lambda: quantum.Expectation(quantum.Circuit(1), "Z0", simulator="other"), SimulatorError, "parameter_shift"),
+        (lambda: quantum.Expectation(quantum.Circuit(1), "Z0", simulator="trajectories", gradient="adjoint"),
+         SimulatorError, "parameter_shift"),
         (lambda: energy(quantum.Circuit(6).append("rx", 5, ["a"],
                                                   controls=range(5)).bit_flip(0.1, 0)).hessian(np.ones(1)), SimulatorError, "at most 4 qubits, got rx on 6"),  # noqa: E501
     ],

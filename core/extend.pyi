@@ -15,6 +15,7 @@ from .errors import TracerError as TracerError
 from .files import atomic as atomic
 from .graph.graph import Const as Const
 from .graph.trace import make_graph as make_graph
+from .graph.trace import traceable as traceable
 from .interrupt import patient_interrupts as patient_interrupts
 from .kernels import fft as fft
 from .kernels import native as native

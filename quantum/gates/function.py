@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core import extend
+
 from ..errors import GateError
 from .base import Gate, register
 from .families import unitarity
@@ -24,8 +26,7 @@ def gate(function: Callable[..., Any], num_qubits: int, num_params: int, name: s
     ----------
     function : callable
         Function of `num_params` numbers that returns a (2**num_qubits, 2**num_qubits) matrix, in NumPy code that the
-        core can differentiate (`np.stack` or sums of constant matrices rather than `np.array([[...]])`). Bit k of an
-        index is the gate's qubit k.
+        core can differentiate. Bit k of an index is the gate's qubit k.
     num_qubits, num_params : int
     name : str, optional
         Defaults to the function's name.
@@ -44,8 +45,9 @@ def gate(function: Callable[..., Any], num_qubits: int, num_params: int, name: s
     --------
     >>> import numpy as np
     >>> from triskele import quantum
-    >>> x = np.array([[0, 1], [1, 0]])
-    >>> kick = quantum.gate(lambda t: np.cos(t**2) * np.eye(2) - 1j * np.sin(t**2) * x, 1, 1, "kick")
+    >>> def kick(t):
+    ...     return np.array([[np.cos(t**2), -np.sin(t**2)], [np.sin(t**2), np.cos(t**2)]])
+    >>> kick = quantum.gate(kick, 1, 1)
     >>> quantum.Circuit(1).append(kick, 0, ["a"]).parameters
     ('a',)
     """
@@ -80,7 +82,7 @@ class Adjoint:
     function: Callable[..., Any]
 
     def __call__(self, *params: Any) -> Any:
-        return np.conj(np.swapaxes(self.function(*params), 0, 1))
+        return np.conj(np.swapaxes(extend.traceable(self.function)(*params), 0, 1))
 
 
 def _rotation_about_vector(x: Any, y: Any, z: Any) -> Any:

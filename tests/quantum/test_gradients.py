@@ -128,7 +128,9 @@ def test_gates_from_functions(controls):
     """Matrices written in Python, differentiated by the core, to second order."""
     x = np.array([[0, 1], [1, 0]])
     kick = quantum.gate(lambda t: np.cos(t**2) * np.eye(2) - 1j * np.sin(t**2) * x, 1, 1, "kick")
-    circuit = quantum.Circuit(3).h(0).h(2).append(kick, 0, ["a"],
+    turn = quantum.gate(lambda t: np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]), 1, 1, "turn")
+    circuit = quantum.Circuit(1).append(turn, 0, ["b"]).inverse().remap([0], 3).h(0).h(2)
+    circuit = circuit.append(turn, 1, ["a - b"]).append(kick, 0, ["a"],
                                                   controls=controls).cx(0, 1).append(kick, 1, ["2*a - b"]).ry("b", 2)
     energy = quantum.Expectation(circuit, quantum.PauliSum("Z0 Z1 + 0.5 X2 + 0.3 Y1"))
     theta = np.array([0.7, -0.4])

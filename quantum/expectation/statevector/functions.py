@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core import extend
+
 from ...gates.base import Gate
 from . import recipes
 
@@ -35,7 +37,7 @@ def complex_matrix(gate: Gate) -> Callable[..., Any]:
     """The matrix of a gate that is a function, as a complex function of its parameters."""
     function = gate.function
     assert function is not None
-    return lambda *t: function(*t) + 0j
+    return lambda *t: extend.traceable(function)(*t) + 0j
 
 
 def push_functions(program: Any, values: np.ndarray, d_angles: np.ndarray, d_c: np.ndarray) -> None:

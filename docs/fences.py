@@ -4,5 +4,8 @@ import re
 
 
 def on_page_markdown(markdown, **_):
-    """Reduce each opening fence of Python to the name of the language."""
-    return re.sub(r"^( *```+python)(?: +(?:notest|peer=\w+))+ *$", r"\1", markdown, flags=re.M)
+    """Leave the language and a title of each opening fence of Python."""
+    def clean(fence):
+        return re.sub(r" +(?:notest|peer=\w+)\b", "", fence[0])
+
+    return re.sub(r"^ *```+python .*$", clean, markdown, flags=re.M)

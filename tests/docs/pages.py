@@ -6,7 +6,8 @@ Blocks of Python run in the order of the page as one script. The words behind `p
 - `peer=jax`: the block belongs to a second script, of another library, which runs where that is installed. Both scripts
   must print the numbers that the page shows.
 
-A `text` block that follows directly is the output. Numbers agree within a tolerance, and `...` stands for anything.
+A `text` block that follows directly is the output, of the blocks of all peers where several stand above it. Numbers agree
+within a tolerance, and `...` stands for anything.
 """
 
 import re
@@ -38,12 +39,13 @@ class Page:
     @classmethod
     def read(cls, path):
         """Read the fenced blocks of a Markdown file."""
-        page, last, lines = cls(path), None, path.read_text().splitlines()
+        page, open_blocks, lines = cls(path), {}, path.read_text().splitlines()  # blocks without output, by peer
         i = 0
         while i < len(lines):
             fence = FENCE.match(lines[i])
             if not fence:
-                last = last if not lines[i].strip() or lines[i].lstrip().startswith("===") else None
+                if lines[i].strip() and not lines[i].lstrip().startswith("==="):
+                    open_blocks = {}
                 i += 1
                 continue
             end = next((j for j in range(i + 1, len(lines)) if lines[j].strip() == fence["ticks"]), None)
@@ -53,12 +55,13 @@ class Page:
             language, *words = fence["info"].split() or [""]
             if language == "python" and "notest" not in words:
                 peer = next((w.removeprefix("peer=") for w in words if w.startswith("peer=")), "triskele")
-                last = Block(i + 2, text)
-                page.scripts.setdefault(peer, []).append(last)
-            elif language == "text" and last is not None:
-                last.output, last = text, None
+                block = Block(i + 2, text)
+                page.scripts.setdefault(peer, []).append(block)
+                open_blocks = {peer: block} if peer in open_blocks else open_blocks | {peer: block}
             else:
-                last = None
+                for block in open_blocks.values():
+                    block.output = text if language == "text" else None
+                open_blocks = {}
             i = end + 1
         return page
 

@@ -53,6 +53,15 @@ def test_blocks_are_found_with_their_peers_and_outputs(page):
     assert (first.output, second.output) == ("x is 2.0", None)
 
 
+def test_one_output_serves_the_blocks_of_several_peers(tmp_path):
+    path, block, text = tmp_path / "page.md", "```python{}\nprint(1)\n```\n\n", "```text\n1\n```\n"
+    path.write_text(block.format(" peer=jax title='JAX'") + block.format("") + text)
+    assert {peer: b.output for peer, (b,) in Page.read(path).scripts.items()} == {"jax": "1", "triskele": "1"}
+    path.write_text(block.format("") + block.format(" peer=jax") + block.format("") + text)
+    scripts = Page.read(path).scripts
+    assert [b.output for b in scripts["triskele"]] == [None, "1"] and [b.output for b in scripts["jax"]] == [None]
+
+
 def test_blocks_share_names_and_keep_their_lines(page, tmp_path):
     script = tmp_path / "page.py"
     script.write_text(page.script("triskele"))

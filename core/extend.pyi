@@ -13,6 +13,7 @@ from .compressed import gunzip as gunzip
 from .errors import FileFormatError as FileFormatError
 from .errors import TracerError as TracerError
 from .files import atomic as atomic
+from .foreign import dataframe as dataframe
 from .graph.graph import Const as Const
 from .graph.trace import make_graph as make_graph
 from .graph.trace import traceable as traceable

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from . import tree
+from . import optional, tree
 from .tensor import VALUES
 
-__all__ = ["as_plain", "flatten"]
+__all__ = ["as_plain", "dataframe", "flatten"]
 
 _HOST = (1, 3, 11)  # DLPack's device types in the processor's memory: CPU, pinned for CUDA, pinned for ROCm
 
@@ -75,3 +75,29 @@ def flatten(values: Any, where: str) -> tuple[list[Any], tree.Structure]:
     """
     leaves, structure = tree.flatten(values)
     return [as_plain(x, where) for x in leaves], structure
+
+
+def dataframe(columns: Any, name: str, index: Any = None) -> Any:
+    """Return columns of one length as a pandas DataFrame.
+
+    Parameters
+    ----------
+    columns : dict of str to array
+    name : str
+        Name of the index.
+    index : sequence, optional
+        Defaults to 0, 1, 2 ...
+
+    Raises
+    ------
+    ImportError
+        If pandas is not installed.
+
+    Examples
+    --------
+    >>> dataframe({"energy": [1.0, 0.5]}, "step").index.name
+    'step'
+    """
+    pandas = optional.need("pandas", "to_dataframe", "ml")
+    length = len(next(iter(columns.values())))
+    return pandas.DataFrame(columns, pandas.Index(range(length) if index is None else index, name=name))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import progress_bar
+from triskele.core.extend import dataframe, progress_bar
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
@@ -54,6 +54,10 @@ class AdaptResult:
     evaluations: int
     converged: bool
     message: str
+
+    def to_dataframe(self) -> Any:
+        """Return the history as a pandas DataFrame: ``energy`` and ``slope`` by number of operators."""
+        return dataframe({"energy": self.history, "slope": self.slopes}, "operators")
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import check, dataframe
 
 from ..circuit import Circuit
 from ..errors import CircuitError, OperatorError
@@ -55,6 +55,10 @@ class QAOAResult:
     converged: bool
     message: str
     ansatz: Circuit
+
+    def to_dataframe(self) -> Any:
+        """Return the history as a pandas DataFrame: ``energy`` by ``step``."""
+        return dataframe({"energy": self.history}, "step")
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"

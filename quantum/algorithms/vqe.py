@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import dataframe
+
 from ..circuit import Circuit
 from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
@@ -47,6 +49,10 @@ class VQEResult:
     converged: bool
     message: str
     ansatz: Circuit
+
+    def to_dataframe(self) -> Any:
+        """Return the history as a pandas DataFrame: ``energy`` by ``step``."""
+        return dataframe({"energy": self.history}, "step")
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"

@@ -127,6 +127,10 @@ class Logits:
     def __call__(self, x):
         return self.net(x)[0]
 
+    def with_values(self, x):
+        """Logits and values, as the network gives them."""
+        return self.net(x)
+
 
 @dataclass(frozen=True)
 class Features:

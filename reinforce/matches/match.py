@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check, progress_bar
+from triskele.core.extend import check, dataframe, progress_bar
 
 from ..errors import GameError, IllegalActionError
 from ..game import CHANCE
@@ -74,6 +74,11 @@ class MatchResult:
         """(players,) standard error of `score`; not a number for one game."""
         n = len(self.returns)
         return self.points.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(self.names), np.nan)
+
+    def to_dataframe(self) -> Any:
+        """Return the table as a pandas DataFrame with a row for each player."""
+        return dataframe({"wins": self.wins, "draws": self.draws, "losses": self.losses, "score": self.score,
+                          "error": self.error, "return": self.returns.mean(axis=0)}, "player", self.names)
 
     def __str__(self) -> str:
         n, different = len(self.returns), len(set(zip(self.moves, self.first.tolist(), strict=True)))

@@ -11,7 +11,8 @@ from triskele.core.extend import check, device
 
 from ..errors import EvaluatorError, GameError
 from ..fingerprint import fingerprint, plain, required
-from .network import BatchFunction
+from ..policy import Policy
+from .network import BatchFunction, PolicyPriors
 
 __all__ = ["Compiled", "RandomRollout", "as_evaluator"]
 
@@ -84,10 +85,12 @@ def as_evaluator(evaluator: Any) -> Any:
         raise EvaluatorError(f"MCTS: evaluator must be an object, got the class {evaluator.__name__} (call it)")
     if hasattr(evaluator, "gives_priors"):
         return evaluator
+    if isinstance(evaluator, Policy):
+        return PolicyPriors(evaluator)
     if callable(evaluator) and not hasattr(evaluator, "py_func") and _takes_one(evaluator):
         return BatchFunction(evaluator)
     try:
         return Compiled(evaluator)
     except GameError as error:
-        raise EvaluatorError(f"MCTS: evaluator must be RandomRollout(...), Network(...) or a function, got "
+        raise EvaluatorError(f"MCTS: evaluator must be RandomRollout(...), Network(...), a Policy or a function, got "
                              f"{evaluator!r:.80}") from error

@@ -14,9 +14,10 @@ from triskele.core.extend import Jitted
 
 from ..errors import EvaluatorError
 from ..game import Game
+from ..policy import Categorical, Policy
 from ..program import Batch
 
-__all__ = ["BatchFunction", "Network", "masked_softmax"]
+__all__ = ["BatchFunction", "Network", "PolicyPriors", "masked_softmax"]
 
 
 def masked_softmax(logits: Any, mask: Any) -> Any:
@@ -88,6 +89,48 @@ def _call(net, observations):
     return net(observations)
 
 
+class PolicyPriors(Network):
+    """A trained policy as a network for searches.
+
+    The policy's probabilities are the priors. Values are those of its network, if it has a method
+    ``with_values(observations) -> (logits, values)`` as that of `AlphaZero` has; otherwise a position that is not over
+    counts as 0.
+
+    Parameters
+    ----------
+    policy : Policy
+        Policy of a discrete action space, as `PPO` and `AlphaZero` learn it.
+
+    Raises
+    ------
+    EvaluatorError
+        If the policy has no probabilities of discrete actions, or is one of other observations or actions than the
+        game's.
+    """
+
+    def __init__(self, policy: Policy):
+        if not isinstance(policy.head, Categorical):
+            raise EvaluatorError("MCTS: a policy as evaluator must have probabilities of discrete actions, got one with "
+                                 f"the head {type(policy.head).__name__}")
+        super().__init__(_of_policy, (policy.head.network, policy.normaliser))
+        self._policy = policy
+
+    def batch(self, game: Game, rows: int) -> Batch:
+        """See `Network`."""
+        ours, theirs = (tuple(self._policy.observation_shape), self._policy.num_actions), \
+                       (tuple(game.observation_shape), game.num_actions)
+        if ours != theirs:
+            raise EvaluatorError(f"MCTS: the policy is for observations {ours[0]} and {ours[1]} actions, got "
+                                 f"{game.name} with observations {theirs[0]} and {theirs[1]} actions")
+        return super().batch(game, rows)
+
+
+def _of_policy(params, observations):
+    network, normaliser = params
+    x = observations if normaliser is None else normaliser(observations)
+    return network.with_values(x) if hasattr(network, "with_values") else (network(x), None)
+
+
 def _checked(where, out, masks, players, actions):
     batch = masks.shape[0]
     if not isinstance(out, tuple) or len(out) != 2:
@@ -95,6 +138,8 @@ def _checked(where, out, masks, players, actions):
     logits, values = out
     if np.shape(logits) != (batch, actions):
         raise EvaluatorError(f"{where}: logits must have shape {(batch, actions)}, got {np.shape(logits)}")
+    if values is None:
+        values = np.zeros((batch, players), np.float32)
     if np.shape(values) == (batch,):
         values = values[:, None]
     if np.shape(values) != (batch, 1) and np.shape(values) != (batch, players):

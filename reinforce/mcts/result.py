@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.extend import dataframe
+
 from ..game import Game, State
 from .tree import NODES, PROVEN, TERMINAL, Tree
 
@@ -110,6 +112,15 @@ class SearchResult:
     def line(self) -> Any:
         lines = [t.line(int(a)) for t, a in zip(self.trees, np.atleast_1d(self.action), strict=True)]
         return lines[0] if self.single else lines
+
+    def to_dataframe(self) -> Any:
+        """Return a pandas DataFrame with a row for each action; of a batch, for each action of each position."""
+        columns = {"visits": self.visits, "value": self.values, "prior": self.priors, "policy": self.policy}
+        table = dataframe({name: np.ravel(x) for name, x in columns.items()}, "action",
+                          np.tile(np.arange(self._game.num_actions), len(self._moves)))
+        if not self.single:
+            table.insert(0, "position", np.repeat(np.arange(len(self._moves)), self._game.num_actions))
+        return table
 
     def __repr__(self) -> str:
         return f"<SearchResult: action {self.action}, value {self.root_value}, {self.simulations} simulations>"

@@ -16,6 +16,7 @@ from ..adapters.python_game import PythonGame
 from ..errors import SearchError
 from ..fingerprint import plain, required
 from ..game import Game, State, as_records, look
+from ..policy import Policy
 from .engines.batched import batched_engine
 from .engines.compiled import CompiledEngine
 from .engines.engine import Engine
@@ -27,6 +28,7 @@ from .memory import Memory
 from .network import BatchFunction, Network
 from .policies.gumbel import Gumbel
 from .policies.muzero_puct import MuZeroPUCT
+from .policies.puct import PUCT
 from .policies.scored import as_policy
 from .policies.uct import UCT
 from .result import SearchResult
@@ -66,7 +68,10 @@ class MCTS:
         Largest size of trees and their positions, in bytes; a search ends when it is reached.
     policy : UCT, PUCT, Gumbel, MuZeroPUCT or function
         A function ``score(mean, visits, prior, parent_visits)`` makes the search take the action of the highest score.
-    evaluator : RandomRollout, Network, or function
+        Defaults to UCT, or to PUCT if the evaluator is a Policy.
+    evaluator : RandomRollout, Network, Policy, or function
+        Of a policy, such as ``agent.policy``, the search uses the probabilities as priors, and the values where its
+        network has them (`AlphaZero`'s); otherwise positions that are not over count as 0. Functions are
         ``evaluate(state, values)`` or ``evaluate(state, values, priors)``, see `evaluators.Compiled`; or a Python
         function ``evaluate(observations) -> (logits, values)`` of a batch, see `network.BatchFunction`.
     parallel_leaves : int
@@ -161,7 +166,9 @@ class MCTS:
             raise SearchError(f"MCTS: solver is for games of one or two players, {game.name} has {game.num_players}")
         self._game, self._simulations = game, simulations
         self.seconds, self.memory = seconds, memory
-        self._policy, self._evaluator = as_policy(UCT() if policy is None else policy), as_evaluator(
+        if policy is None:
+            policy = PUCT() if isinstance(evaluator, Policy) else UCT()
+        self._policy, self._evaluator = as_policy(policy), as_evaluator(
             RandomRollout() if evaluator is None else evaluator
         )
         self._backup, self._solver, self.seed, self._threads, self.temperature = (

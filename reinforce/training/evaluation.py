@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import dataframe
+
 __all__ = ["Evaluation", "evaluate"]
 
 
@@ -38,6 +40,10 @@ class Evaluation:
     def std(self) -> float:
         """Standard deviation of the returns."""
         return float(self.returns.std())
+
+    def to_dataframe(self) -> Any:
+        """Return a pandas DataFrame with return and length of each episode."""
+        return dataframe({"return": self.returns, "length": self.lengths}, "episode")
 
     def __repr__(self) -> str:
         return (f"<Evaluation: return {self.mean:.4g} ± {self.std:.3g} over {len(self.returns)} episodes of "

@@ -12,7 +12,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import optim
-from triskele.core.extend import check, optional, progress_bar
+from triskele.core.extend import check, dataframe, optional, progress_bar
 
 from ..errors import CheckpointError
 from .dataset import Batches, Dataset
@@ -74,6 +74,10 @@ class History:
     energy_rmse: list[float] = dataclasses.field(default_factory=list)
     force_rmse: list[float] = dataclasses.field(default_factory=list)
     rate: list[float] = dataclasses.field(default_factory=list)
+
+    def to_dataframe(self) -> Any:
+        """Return the history as a pandas DataFrame with a row for each epoch, counted from 1."""
+        return dataframe(dataclasses.asdict(self), "epoch", range(1, len(self.loss) + 1))
 
     def plot(self, path: str | os.PathLike | None = None) -> Any:
         """Draw the curves; returns the figure of Matplotlib, and writes it to `path`."""

@@ -6,8 +6,8 @@ Blocks of Python run in the order of the page as one script. The words behind `p
 - `peer=jax`: the block belongs to a second script, of another library, which runs where that is installed. Both scripts
   must print the numbers that the page shows.
 
-A `text` block that follows directly is the output, of the blocks of all peers where several stand above it. Numbers agree
-within a tolerance, and `...` stands for anything.
+A `text` block that follows directly is the output, of the blocks of all peers where several stand above it. Numbers
+agree within a tolerance, and `...` stands for anything.
 """
 
 import re

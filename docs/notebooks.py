@@ -1,0 +1,62 @@
+"""The tutorials as Jupyter notebooks, made from their pages, so that nothing is written twice.
+
+The site offers each for download. `python docs/notebooks.py FOLDER` writes all of them into a folder.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+TUTORIALS = Path(__file__).with_name("pages") / "tutorials"
+BLOCK = re.compile(r"^```python *\n(?P<code>.*?)^```\n(?:\n*^```text\n(?P<output>.*?)^```\n)?", re.M | re.S)
+IMAGE = re.compile(r"!\[[^\]]*\]\([^)]+\)\n*")  # which the notebook draws itself
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]+\)")  # to other pages, which a notebook lies far from
+
+
+def notebook(markdown):
+    """Return the notebook of a page: a cell for each block of Python with the output that the page shows, and for the
+    text between two blocks.
+    """
+    cells, at = [], 0
+    for block in BLOCK.finditer(markdown):
+        cells += [_text(markdown[at : block.start()]), _code(block["code"], block["output"])]
+        at = block.end()
+    cells = [cell for cell in [*cells, _text(markdown[at:])] if cell["source"]]
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return {"cells": cells, "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}}, "nbformat": 4,
+            "nbformat_minor": 5}
+
+
+def _text(markdown):
+    return {"cell_type": "markdown", "metadata": {}, "source": LINK.sub(r"\1", IMAGE.sub("", markdown)).strip()}
+
+
+def _code(code, output):
+    outputs = [] if output is None else [{"output_type": "stream", "name": "stdout", "text": output}]
+    return {"cell_type": "code", "metadata": {}, "execution_count": None, "source": code.rstrip(), "outputs": outputs}
+
+
+def write(open_file):
+    """Write every tutorial's notebook into ``open_file(name)``; yields their pages."""
+    for page in sorted(TUTORIALS.glob("*.md")):
+        with open_file(f"{page.stem}.ipynb") as file:
+            json.dump(notebook(page.read_text()), file, indent=1)
+        yield page
+
+
+if __name__ == "<run_path>":  # by mkdocs-gen-files
+    import mkdocs_gen_files
+
+    for page in write(lambda name: mkdocs_gen_files.open(f"tutorials/{name}", "w")):
+        title, _, rest = page.read_text().partition("\n")
+        with mkdocs_gen_files.open(f"tutorials/{page.name}", "w") as file:
+            file.write(f"{title}\n\n[Download this page as a notebook]({page.stem}.ipynb){{ .md-button }}\n{rest}")
+
+if __name__ == "__main__":
+    folder = Path(*sys.argv[1:])
+    folder.mkdir(parents=True, exist_ok=True)
+    for page in write(lambda name: (folder / name).open("w")):
+        print(folder / f"{page.stem}.ipynb")

@@ -1,0 +1,40 @@
+"""The notebooks of the tutorials run through Jupyter from an empty folder, and print what their pages say."""
+
+import os
+import runpy
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tests.docs.pages import assert_output
+
+ROOT = Path(__file__).parents[2]
+TUTORIALS = sorted((ROOT / "docs" / "pages" / "tutorials").glob("*.md"))
+NOTEBOOKS = runpy.run_path(str(ROOT / "docs" / "notebooks.py"), run_name="notebooks")
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_notebooks_run_and_print_what_the_page_says(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT / ".src"), os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("TRISKELE_QUIET", "1")
+    made = nbformat.from_dict(NOTEBOOKS["notebook"](page.read_text()))
+    nbformat.validate(made)
+    done = nbformat.from_dict(made)
+    (tmp_path / "empty").mkdir()
+    NotebookClient(done, timeout=300, resources={"metadata": {"path": str(tmp_path / "empty")}}).execute()
+    shown = [(cell.outputs[0].text, ran.outputs) for cell, ran in zip(made.cells, done.cells, strict=True)
+             if cell.cell_type == "code" and cell.outputs]
+    assert shown
+    for text, outputs in shown:
+        assert_output(text, "".join(o.text for o in outputs if o.output_type == "stream" and o.name == "stdout"))
+
+
+def test_a_page_becomes_cells():
+    page = ("# Title\n\nSee [there](../there.md).\n\n![A picture](../a.png)"
+            "\n\n```python\nx = 1\nprint(x)\n```\n\n```text\n1\n```\n\nThe end.\n")
+    text, code, end = NOTEBOOKS["notebook"](page)["cells"]
+    assert text["source"] == "# Title\n\nSee there." and end["source"] == "The end."
+    assert code["source"] == "x = 1\nprint(x)" and code["outputs"][0]["text"] == "1\n"

@@ -12,6 +12,7 @@ _FOLDER = Path(__file__).parents[1] / "data" / "systems"
 _SYSTEMS = {
     "alanine-dipeptide": ("alanine-dipeptide-vacuum.prmtop", "alanine-dipeptide-vacuum.crd"),
     "alanine-dipeptide-water": ("alanine-dipeptide.prmtop.gz", "alanine-dipeptide.crd.gz"),
+    "chignolin": ("chignolin.pdb",),
 }
 
 
@@ -21,12 +22,13 @@ def example_files(name: str) -> tuple[Path, ...]:
     Parameters
     ----------
     name : str
-        "alanine-dipeptide" (22 atoms, ff96), or "alanine-dipeptide-water" (the same in 749 TIP3P waters).
+        "alanine-dipeptide" (22 atoms, ff96), "alanine-dipeptide-water" (the same in 749 TIP3P waters), or "chignolin"
+        (10 residues of the crystal structure 5AWL, without hydrogens).
 
     Returns
     -------
     tuple of Path
-        AMBER topology and coordinates.
+        AMBER topology and coordinates, or one PDB file.
 
     Raises
     ------

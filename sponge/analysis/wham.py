@@ -129,6 +129,8 @@ def wham(
     bias : sequence of callable, optional
         Biases in place of centres and k: ``bias[w](x)`` or ``bias[w](x, y)``, in kJ/mol, of arrays.
     bins : int or (int, int)
+        Bins should be at most half as wide as a window's spread, (RT/k)^1/2: the density is taken as constant in
+        each, and wider bins smear out barriers.
     period : (low, high), or two of them or None, optional
         Range of periodic variables, such as ``(-np.pi, np.pi)``.
     limits : (low, high), or two of them, optional

@@ -14,7 +14,7 @@ from triskele.core.extend import Compiled, source_stamp
 
 from .errors import GameError
 
-__all__ = ["fingerprint", "plain", "required"]
+__all__ = ["fingerprint", "names_of", "plain", "required"]
 
 
 def plain(function: Any) -> Callable:
@@ -112,7 +112,7 @@ def _add_function(state, function, seen):
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         state.update(name.encode())
         _add(state, cell.cell_contents, f"{function.__name__}: {name!r}", seen)
-    for name in sorted(_names(code)):
+    for name in sorted(names_of(code)):
         if name in function.__globals__:
             state.update(name.encode())
             _add(state, function.__globals__[name], f"{function.__name__}: global {name!r}", seen)
@@ -127,9 +127,10 @@ def _add_code(state, code):
             state.update(repr(constant).encode())
 
 
-def _names(code):
+def names_of(code: types.CodeType) -> set[str]:
+    """Names that code looks up: globals and attributes, those of functions inside it too."""
     found = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            found |= _names(constant)
+            found |= names_of(constant)
     return found

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from triskele.core.extend import device
-
 from . import rule_kernels
 from .errors import GameError, IllegalActionError
-from .fingerprint import fingerprint, plain
+from .fingerprint import fingerprint
 from .first_use import checks
+from .rule_function import rule_function
 from .state_dtype import record_dtype
 from .wiring import wire
 
@@ -165,7 +164,7 @@ class Game:
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
         checks().check_game_once(self)
-        return Rules._make(None if f is None else device(plain(f), _nrt=True) for f in self._functions)
+        return Rules._make(None if f is None else rule_function(f, _nrt=True) for f in self._functions)
 
     @functools.cached_property
     def key(self) -> str:

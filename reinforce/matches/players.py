@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import device, template
+from triskele.core.extend import template
 
 from ..errors import GameError, IllegalActionError
 from ..fingerprint import fingerprint, plain
 from ..game import Game
 from ..policy import Policy
 from ..random import start
+from ..rule_function import rule_function
 from ..wiring import wire
 
 __all__ = ["Human", "Player", "Random", "as_player"]
@@ -133,7 +134,7 @@ def _compiled(game, policy, name):
             f"play_match: {name} is a compiled function, which needs a game with compiled rules, got {game.name}"
         )
     key = fingerprint(game.key, plain(policy))
-    kernel = wire("player", f"Moves of {name}. {key}", [choose], {"policy": device(plain(policy))}, nogil=True).choose
+    kernel = wire("player", f"Moves of {name}. {key}", [choose], {"policy": rule_function(policy)}, nogil=True).choose
 
     def act(table, indices, masks, draw, rng):
         actions = np.zeros(len(indices), np.int64)

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from triskele.core.extend import check, device
+from triskele.core.extend import check
 
 from ..errors import EvaluatorError, GameError
 from ..fingerprint import fingerprint, plain, required
 from ..policy import Policy
+from ..rule_function import rule_function
 from .network import BatchFunction, PolicyPriors
 
 __all__ = ["Compiled", "RandomRollout", "as_evaluator"]
@@ -65,7 +66,7 @@ class Compiled:
         if count not in (2, 3):
             raise EvaluatorError(f"MCTS: an evaluator is a function (state, values) or (state, values, priors), got "
                                  f"{self.python.__name__}{inspect.signature(self.python)}")
-        self.gives_priors, self.function = count == 3, device(self.python, _nrt=True)
+        self.gives_priors, self.function = count == 3, rule_function(self.python, _nrt=True)
         self.key = fingerprint(self.python, count)
 
     def __repr__(self) -> str:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import device, template
+from triskele.core.extend import template
 
 from .. import random
 from ..environment import EnvRules, LaneEnvironment
 from ..errors import EnvError
-from ..fingerprint import plain
+from ..rule_function import rule_function
 from ..spaces import Discrete
 from ..vector.env import VectorEnv, integer, make
 from ..vector.step_source import AT_WORK
@@ -183,7 +183,7 @@ def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = Fals
     EnvError
         If a check fails. The message names the rule and the step.
     """
-    rules = EnvRules._make(None if f is None else device(plain(f), boundscheck=True) for f in env.environment.rules())
+    rules = EnvRules._make(None if f is None else rule_function(f, boundscheck=True) for f in env.environment.rules())
     module = wire("env_check", f"Rules of {env.name} with bounds checked. {env.key}",
                   [reset_once, step_once, mask_once] if env.has_masks else [reset_once, step_once],
                   {"rules": rules}, [random], boundscheck=True)

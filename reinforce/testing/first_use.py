@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import device, template
+from triskele.core.extend import template
 
 from ..errors import EvaluatorError
 from ..game import CHANCE
+from ..rule_function import rule_function
 from ..shipped import is_shipped
 from ..wiring import wire
 
@@ -74,7 +75,7 @@ def check_evaluator_once(game: Any, evaluator: Any) -> None:
         return
     body = value_with_priors if evaluator.gives_priors else value
     title = f"An evaluator of {game.name} with bounds checked. {' '.join(key)}"
-    module = wire("evaluator_check", title, [body], {"evaluator": device(evaluator.python, boundscheck=True)},
+    module = wire("evaluator_check", title, [body], {"evaluator": rule_function(evaluator.python, boundscheck=True)},
                   boundscheck=True)
     call = getattr(module, body.__name__)
     states, rng, state = np.zeros(3, game.dtype), np.random.default_rng(0), game.initial_state()

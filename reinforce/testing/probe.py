@@ -11,11 +11,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from triskele.core.extend import device, load_module
+from triskele.core.extend import load_module
 
 from ..errors import GameError
 from ..fingerprint import fingerprint, plain
 from ..game import CHANCE, Game, Rules
+from ..rule_function import rule_function
 from ..uncompilable import essence
 
 __all__ = ["Probe"]
@@ -130,7 +131,7 @@ class Probe:
 
     def _load(self, rules):
         source = _source(self.game, rules)
-        return load_module(source, "check", {f"rule_{n}": device(f, boundscheck=True) for n, f in rules.items()})
+        return load_module(source, "check", {f"rule_{n}": rule_function(f, boundscheck=True) for n, f in rules.items()})
 
     def _call(self, rule, *, changes=False, doing="", **given):
         import numba.core.errors

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import ModuleType
 
-from triskele.core.extend import device, load_module
+from triskele.core.extend import load_module
 
 from ..environment import Environment, LaneEnvironment
-from ..fingerprint import plain
+from ..rule_function import rule_function
 
 __all__ = ["AT_WORK", "CONTEXT", "LANES", "MARKS", "step_kernels"]
 
@@ -194,5 +194,5 @@ def step_kernels(environment: Environment) -> ModuleType:
         action_dtype="np.int64" if num_actions else "np.float32", obs=_tuple(["n", *shape]), context=CONTEXT,
         marks=MARKS, masks=_MASKS.format(count=num_actions) if environment.has_masks else "",
     )
-    names = {f"rule_{n}": device(plain(f)) for n, f in rules._asdict().items() if f is not None}
+    names = {f"rule_{n}": rule_function(f) for n, f in rules._asdict().items() if f is not None}
     return load_module(head + body + tail, "env", {**names, "rule_dtype": environment.state_key})

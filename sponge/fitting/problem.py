@@ -85,7 +85,8 @@ class Problem:
         rest = np.concatenate([jacobian, *[g.jacobian for g in self.given if g.jacobian is not None]])
         if np.any(idle := ~np.any(np.abs(rest) > _NOTHING, axis=0)):
             raise ValueError("fit: every parameter must have an effect on the targets, but number "
-                             f"{int(np.argmax(idle))} of {', '.join(self.parameters.start)} has none")
+                             f"{int(np.argmax(idle))} of {', '.join(self.parameters.start)} has none (one that the fit "
+                             "takes to zero may change its sign if it is \"free\", see fitting.Parameters)")
 
 
 def _with_params(f, parameters):

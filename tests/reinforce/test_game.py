@@ -95,3 +95,49 @@ def test_at_chance_nobody_is_to_move():
     with pytest.raises(rl.GameError, match=r"got -1 \(chance\)"):
         state.observation()
     assert state.observation(0).shape == state.game.observation_shape
+
+
+def takes_left(state, number):  # neither Numba's nor ours: compiled with the rule that calls it
+    state.left -= number
+
+
+def test_rules_call_plain_python_functions():
+    def other(player):
+        return 1 - player
+
+    class Matches(rl.Game):
+        num_players, num_actions, max_length, observation_shape = 2, 2, 7, (1,)
+        state = [("left", np.int64), ("player", np.int64)]
+
+        @staticmethod
+        def initial(state):
+            state.left = 7
+
+        @staticmethod
+        def player(state):
+            return state.player
+
+        @staticmethod
+        def legal_actions(state, mask):
+            mask[0], mask[1] = True, state.left > 1
+
+        @staticmethod
+        def step(state, action):
+            takes_left(state, action + 1)
+            state.player = other(state.player)
+
+        @staticmethod
+        def terminal(state):
+            return state.left == 0
+
+        @staticmethod
+        def returns(state, out):
+            out[other(state.player)], out[state.player] = 1.0, -1.0
+
+        @staticmethod
+        def observe(state, player, out):
+            out[0] = state.left
+
+    game = Matches()
+    rl.check_game(game)
+    assert rl.MCTS(game, simulations=500, solver=True)(game.initial_state()).action == 0  # six are left, a lost position

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import device
-
-from ...fingerprint import fingerprint, plain
+from ...fingerprint import fingerprint
 from ...program import Batch
+from ...rule_function import rule_function
 from ...wiring import wire
 from ..context import context_of, run_chunks
 from ..loops import learned as loop
@@ -27,7 +26,7 @@ class FunctionEngine:
         model, rows, f32 = search.model, len(observations), np.float32
         shape, dtype = model.embedding
         nodes, actions = search.simulations + 1, model.num_actions
-        functions = [device(plain(f)) for f in model.functions]
+        functions = [rule_function(f) for f in model.functions]
         self.kernels = _kernels(search, fingerprint(*model.functions), *functions)
         embedding, prior, value = np.zeros((rows, *shape), dtype), np.zeros((rows, actions), f32), np.zeros(rows, f32)
         self._arrays = LearnedArrays(

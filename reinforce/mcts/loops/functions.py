@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from triskele.core.extend import device
 
+from ...rule_function import rule_function
 from .simulation import draw_outcome, select_any
 from .solver import select_open
 
@@ -77,7 +78,7 @@ def update_of(backup: Callable | None) -> Callable:
     """Return update(total, visits, value) -> total for a user's backup(mean, visits, value) -> mean."""
     if backup is None:
         return _add
-    mean_of = device(backup)
+    mean_of = rule_function(backup)
 
     @device
     def update(total, visits, value):

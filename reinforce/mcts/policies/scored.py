@@ -12,6 +12,7 @@ from triskele.core.extend import device, template
 
 from ...errors import GameError, SearchError
 from ...fingerprint import fingerprint, plain, required
+from ...rule_function import rule_function
 from .children import INFINITY
 
 __all__ = ["Scored", "as_policy"]
@@ -41,7 +42,7 @@ class Scored:
         if required(python) != 4:
             raise SearchError(f"MCTS: a policy is a function (mean, visits, prior, parent_visits) -> score, got "
                               f"{python.__name__}{inspect.signature(python)}")
-        self.score, self.function = python, _highest(device(python))
+        self.score, self.function = python, _highest(rule_function(python))
         self.key = fingerprint(python)
 
     def __repr__(self) -> str:

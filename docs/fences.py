@@ -1,11 +1,11 @@
-"""Hide from the builder the words behind `python` that tell the tests how to run a block (`notest`, `peer=jax`)."""
+"""Hide from the builder the words in fences that are for the tests (`notest`, `peer=jax`, `sampled`)."""
 
 import re
 
 
 def on_page_markdown(markdown, **_):
-    """Leave the language and a title of each opening fence of Python."""
+    """Leave the language and a title of each opening fence of Python or text."""
     def clean(fence):
-        return re.sub(r" +(?:notest|peer=\w+)\b", "", fence[0])
+        return re.sub(r" +(?:notest|sampled|peer=\w+)\b", "", fence[0])
 
-    return re.sub(r"^ *```+python .*$", clean, markdown, flags=re.M)
+    return re.sub(r"^ *```+(?:python|text) .*$", clean, markdown, flags=re.M)

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 TUTORIALS = Path(__file__).with_name("pages") / "tutorials"
-BLOCK = re.compile(r"^```python *\n(?P<code>.*?)^```\n(?:\n*^```text\n(?P<output>.*?)^```\n)?", re.M | re.S)
+BLOCK = re.compile(r"^```python *\n(?P<code>.*?)^```\n"
+                   r"(?:\n*^```text(?P<sampled> sampled)? *\n(?P<output>.*?)^```\n)?", re.M | re.S)
 IMAGE = re.compile(r"!\[[^\]]*\]\([^)]+\)\n*")  # which the notebook draws itself
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]+\)")  # to other pages, which a notebook lies far from
 
@@ -20,7 +21,7 @@ def notebook(markdown):
     """
     cells, at = [], 0
     for block in BLOCK.finditer(markdown):
-        cells += [_text(markdown[at : block.start()]), _code(block["code"], block["output"])]
+        cells += [_text(markdown[at : block.start()]), _code(block["code"], block["output"], block["sampled"])]
         at = block.end()
     cells = [cell for cell in [*cells, _text(markdown[at:])] if cell["source"]]
     for number, cell in enumerate(cells):
@@ -34,9 +35,11 @@ def _text(markdown):
     return {"cell_type": "markdown", "metadata": {}, "source": LINK.sub(r"\1", IMAGE.sub("", markdown)).strip()}
 
 
-def _code(code, output):
+def _code(code, output, sampled):
     outputs = [] if output is None else [{"output_type": "stream", "name": "stdout", "text": output}]
-    return {"cell_type": "code", "metadata": {}, "execution_count": None, "source": code.rstrip(), "outputs": outputs}
+    metadata = {"tags": ["sampled"]} if sampled else {}
+    return {"cell_type": "code", "metadata": metadata, "execution_count": None, "source": code.rstrip(),
+            "outputs": outputs}
 
 
 def write(open_file):

@@ -38,6 +38,14 @@ raise SystemExit
 ```text
 belongs to no block that runs
 ```
+
+```python
+print("drawn:", 3)
+```
+
+```text sampled
+drawn: 7
+```
 '''
 
 
@@ -48,9 +56,10 @@ def page(tmp_path):
 
 
 def test_blocks_are_found_with_their_peers_and_outputs(page):
-    assert {peer: len(blocks) for peer, blocks in page.scripts.items()} == {"triskele": 2, "jax": 1}
-    first, second = page.scripts["triskele"]
-    assert (first.output, second.output) == ("x is 2.0", None)
+    assert {peer: len(blocks) for peer, blocks in page.scripts.items()} == {"triskele": 3, "jax": 1}
+    first, second, third = page.scripts["triskele"]
+    assert (first.output, second.output, third.output) == ("x is 2.0", None, "drawn: 7")
+    assert_output(third.output, "drawn: 3", third.tolerance)
 
 
 def test_one_output_serves_the_blocks_of_several_peers(tmp_path):
@@ -66,7 +75,7 @@ def test_blocks_share_names_and_keep_their_lines(page, tmp_path):
     script = tmp_path / "page.py"
     script.write_text(page.script("triskele"))
     printed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
-    assert split_output(printed) == {4: "x is 2.0\n", 15: "0.6667\n"}
+    assert split_output(printed) == {4: "x is 2.0\n", 15: "0.6667\n", 33: "drawn: 3\n"}
     assert script.read_text().splitlines()[14] == 'print(f"{x / 3:.4f}")'
 
 

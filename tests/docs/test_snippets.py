@@ -32,4 +32,4 @@ def test_blocks_run_in_an_empty_folder(page, peer, tmp_path):
     printed = split_output(done.stdout)
     for block in page.scripts[peer]:
         if block.output is not None:
-            assert_output(block.output, printed[block.line])
+            assert_output(block.output, printed[block.line], block.tolerance)

@@ -97,8 +97,8 @@ def test_at_chance_nobody_is_to_move():
     assert state.observation(0).shape == state.game.observation_shape
 
 
-def takes_left(state, number):  # neither Numba's nor ours: compiled with the rule that calls it
-    state.left -= number
+def take(state, number):  # neither Numba's nor ours: compiled with the rule that calls it
+    state.heap -= number
 
 
 def test_rules_call_plain_python_functions():
@@ -107,37 +107,37 @@ def test_rules_call_plain_python_functions():
 
     class Matches(rl.Game):
         num_players, num_actions, max_length, observation_shape = 2, 2, 7, (1,)
-        state = [("left", np.int64), ("player", np.int64)]
+        state = [("heap", np.int64), ("turn", np.int64)]
 
         @staticmethod
         def initial(state):
-            state.left = 7
+            state.heap = 7
 
         @staticmethod
         def player(state):
-            return state.player
+            return state.turn
 
         @staticmethod
         def legal_actions(state, mask):
-            mask[0], mask[1] = True, state.left > 1
+            mask[0], mask[1] = True, state.heap > 1
 
         @staticmethod
         def step(state, action):
-            takes_left(state, action + 1)
-            state.player = other(state.player)
+            take(state, action + 1)
+            state.turn = other(state.turn)
 
         @staticmethod
         def terminal(state):
-            return state.left == 0
+            return state.heap == 0
 
         @staticmethod
         def returns(state, out):
-            out[other(state.player)], out[state.player] = 1.0, -1.0
+            out[other(state.turn)], out[state.turn] = 1.0, -1.0
 
         @staticmethod
         def observe(state, player, out):
-            out[0] = state.left
+            out[0] = state.heap
 
     game = Matches()
     rl.check_game(game)
-    assert rl.MCTS(game, simulations=500, solver=True)(game.initial_state()).action == 0  # six are left, a lost position
+    assert rl.MCTS(game, simulations=500, solver=True)(game.initial_state()).action == 0  # leaves six

@@ -56,7 +56,7 @@ if __name__ == "<run_path>":  # by mkdocs-gen-files
     for page in write(lambda name: mkdocs_gen_files.open(f"tutorials/{name}", "w")):
         title, _, rest = page.read_text().partition("\n")
         with mkdocs_gen_files.open(f"tutorials/{page.name}", "w") as file:
-            file.write(f"{title}\n\n[Download this page as a notebook]({page.stem}.ipynb){{ .md-button }}\n{rest}")
+            file.write(f"{title}\n\n[Download this page as a notebook]({page.stem}.ipynb)\n{rest}")
 
 if __name__ == "__main__":
     folder = Path(*sys.argv[1:])

@@ -46,7 +46,7 @@ checked:
 wheel:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e . build wheel
-	.venv/bin/python -m triskele.core.warmup --ship
+	.venv/bin/python -m triskele warmup --ship
 	rm -rf dist
 	.venv/bin/python -m build --wheel
 	.venv/bin/python -m wheel tags --remove --python-tag $$(.venv/bin/python -c 'import sys; print(sys.implementation.cache_tag.replace("cpython-", "cp"))') \

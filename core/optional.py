@@ -35,9 +35,10 @@ def need(module: str, where: str, extra: str) -> ModuleType:
     'json.decoder'
     >>> need("no_such_package", "draw", "plot")
     Traceback (most recent call last):
-    ImportError: draw: needs no_such_package (pip install 'triskele[plot]')
+    ImportError: draw: needs no_such_package (pip install "triskele[plot]", or in a checkout pip install -e ".[plot]")
     """
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(f"{where}: needs {module.split('.')[0]} (pip install 'triskele[{extra}]')") from error
+        raise ImportError(f"{where}: needs {module.split('.')[0]} (pip install \"triskele[{extra}]\", or in a checkout "
+                          f"pip install -e \".[{extra}]\")") from error

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from .files import PART, atomic, only_ours
 
-__all__ = ["clear_cache", "folder", "get", "has_shipped", "make_key", "put", "source_stamp"]
+__all__ = ["clear_cache", "entries", "folder", "get", "has_shipped", "make_key", "put", "source_stamp"]
 
 SHIPPED = Path(__file__).with_name("shipped")  # what a wheel brings, made by `make wheel`
 SIZE_LIMIT = 2 << 30  # bytes; the least recently used entries go first
@@ -149,7 +149,7 @@ def clear_cache() -> None:
     """Delete every stored entry of `folder()`. Functions that are already compiled keep working."""
     if not is_trusted(folder()):
         return
-    for path, _ in _entries():
+    for path, _ in entries():
         _remove(path)
 
 
@@ -208,7 +208,7 @@ def _remove(path) -> None:
         pass  # another process was first, or the folder may not be written
 
 
-def _entries():
+def entries():
     """Return the cache's own files with their status; other files in the folder are ignored."""
     try:
         shards = [e.path for e in os.scandir(folder()) if len(e.name) == 2 and e.is_dir(follow_symlinks=False)]
@@ -231,7 +231,7 @@ def _evict(limit: int) -> None:
     """Delete the least recently used entries until the store takes at most `limit` bytes."""
     now = time.time()
     total, kept = 0, []
-    for path, status in _entries():
+    for path, status in entries():
         if not path.endswith(_SUFFIX):
             if now - status.st_mtime > _STALE_TEMPORARY:
                 _remove(path)

@@ -1,4 +1,4 @@
-"""Small runs of all simulators and gradients, whose kernels `triskele.core.warmup` compiles ahead of time."""
+"""Small runs of all simulators and gradients, whose kernels ``triskele warmup`` compiles ahead of time."""
 
 from __future__ import annotations
 

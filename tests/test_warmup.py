@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from triskele.core.warmup import PACKAGES, warmup
+from triskele.command import PACKAGES
+from triskele.command.warmup import warmup
 
 ROOT = Path(__file__).parents[1]
 WORK = [f for p in PACKAGES for f in import_module(f"triskele.{p}.warmup").WORK]

@@ -44,7 +44,7 @@ def draw_mpl(circuit: Circuit, *, fold: float = 26.0, axes: Any = None) -> Any:
     Raises
     ------
     ImportError
-        If matplotlib is not installed (`pip install 'triskele[plot]'`).
+        If matplotlib is not installed.
     CircuitError
         If `fold` is not positive.
 

@@ -1,7 +1,7 @@
 """Building of systems: water boxes, missing hydrogens and atoms, virtual sites, solvent and ions.
 
 `add_hydrogens` and `solvate` use OpenMM's Modeller, and PDBFixer for missing heavy atoms; install both with
-``pip install triskele[md]``.
+``pip install "triskele[md]"``.
 """
 
 from .hydrogens import add_hydrogens

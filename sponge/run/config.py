@@ -1,36 +1,6 @@
 """Runs described by a TOML file: the same names and options as in Python, every key checked.
 
-::
-
-    [system]
-    files = ["dhfr.prmtop", "dhfr.inpcrd"]    # as for `load`, relative to the folder of this file
-    constraints = "h-bonds"                   # and forcefield, hydrogen_mass, rigid_water
-    [nonbonded]                               # options of Nonbonded
-    method = "pme"
-    cutoff = 0.9
-    [implicit_solvent]                        # in place of a box: a model, and options of GB
-    model = "obc2"
-    [integrator]
-    type = "LangevinMiddle"
-    temperature = 300
-    friction = 1.0
-    timestep = 0.002
-    [barostat]
-    type = "MonteCarloBarostat"
-    pressure = 1.0
-    [simulation]                              # arguments of Simulation
-    seed = 1
-    [minimize]                                # minimises before the run, unless that is resumed
-    [[report]]                                # once for each reporter
-    type = "DCD"
-    path = "traj.dcd"
-    every = 500
-    [checkpoint]
-    path = "run.chk"
-    every = 5000
-    [run]
-    time = "1 ns"                             # or steps: of the whole run, what was made before a resume included
-    resume = true                             # resume from the checkpoint if there is one
+``template.toml``, next to this module, documents all of them.
 """
 
 from __future__ import annotations
@@ -38,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import shutil
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -46,10 +17,11 @@ from typing import Any
 from triskele.core.extend import check, discover
 
 from .. import load, report
+from ..load.systems import example_files
 from .arguments import number_of_steps
 from .simulation import Simulation
 
-__all__ = ["ConfigError", "read_config", "run_config"]
+__all__ = ["ConfigError", "read_config", "run_config", "write_template"]
 
 _SECTIONS = ("system", "nonbonded", "implicit_solvent", "integrator", "barostat", "simulation", "minimize", "report",
              "checkpoint", "run")
@@ -129,6 +101,34 @@ def run_config(path: str | os.PathLike) -> Simulation:
     with contextlib.chdir(path.parent):
         sim.run(steps, report=reporters)
     return sim
+
+
+def write_template(path: str | os.PathLike) -> list[Path]:
+    """Write a file with all keys and what they mean, and beside it the files of a peptide in water that it runs.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    list of Path
+        What was written.
+
+    Raises
+    ------
+    FileExistsError
+        If one of the files is there already.
+    """
+    path = Path(path)
+    sources = [Path(__file__).with_name("template.toml"), *example_files("alanine-dipeptide-water")]
+    targets = [path, *(path.with_name(source.name) for source in sources[1:])]
+    for target in targets:
+        if target.exists():
+            raise FileExistsError(f"{target} exists already (choose another name, or move it away)")
+    for source, target in zip(sources, targets, strict=True):
+        shutil.copyfile(source, target)
+    return targets
 
 
 def _simulation(config):

@@ -379,7 +379,7 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'triskele\[plot\]'"):
+    with pytest.raises(ImportError, match=r'pip install "triskele\[plot\]"'):
         Circuit(1).draw("mpl")
     with pytest.raises(ImportError, match="histogram: needs matplotlib"):
         draw.histogram({"0": 1})

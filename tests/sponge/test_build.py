@@ -226,5 +226,5 @@ def test_without_openmm_the_error_names_the_extra(heavy, monkeypatch):
     for name in ("openmm", "openmm.app", "pdbfixer"):
         monkeypatch.setitem(sys.modules, name, None)
     for call in (lambda: build.add_hydrogens(heavy), lambda: build.solvate(heavy, PROTEIN, padding=1)):
-        with pytest.raises(ImportError, match=r"pip install 'triskele\[md\]'"):
+        with pytest.raises(ImportError, match=r'pip install "triskele\[md\]"'):
             call()

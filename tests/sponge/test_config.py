@@ -1,9 +1,7 @@
 """Runs from TOML files: the same as in Python; every unknown key is an error that names the nearest known ones."""
 
-import os
+import re
 import shutil
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 
 from triskele import sponge
-from triskele.sponge.__main__ import main
+from triskele.sponge.run import config
 from triskele.sponge.run.config import ConfigError, read_config, run_config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,23 +111,39 @@ def test_implicit_solvent_and_every_key_of_the_page(folder):
     assert "gb" in sim.system and sim.step == 5
 
 
-def test_command_line(folder):
-    path = write(folder, SYSTEM + INTEGRATOR + '[[report]]\ntype = "Log"\nevery = 10\n[run]\nsteps = 20')
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / ".src")}
-    done = subprocess.run([sys.executable, "-m", "triskele.sponge", "run", path], capture_output=True, text=True,
-                          env=environment)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "finished at step 20, 0.04 ps"
-    assert done.stdout.splitlines()[-2].split()[:2] == ["20", "0.040"]
+def test_the_template_documents_every_key_and_runs(tmp_path, monkeypatch):
+    """Every option of every section stands in it, and every commented option is one that the reader takes."""
+    path, *files = config.write_template(tmp_path / "md.toml")
+    assert all(f.parent == tmp_path for f in files)
+    text = path.read_text()
+    known, check_known = [], config._known
+    monkeypatch.setattr(config, "_known", lambda where, names, allowed, what: (
+        known.append((where, set(allowed))), check_known(where, names, allowed, what)))
+    read_config(path)
+    words = set(re.findall(r"[\w-]+", text))
+    assert not [(where, missing) for where, allowed in known if (missing := allowed - words)]
+    alternatives = {name for what in ("integrator", "barostat") for name in config._types(what)}
+    assert alternatives | set(config._REPORTERS) <= words
+    commented = {key for key in re.findall(r"^# (\w+) = ", text, re.M)}
+    assert not commented - set.union(*(allowed for _, allowed in known)) - {"constraint_tolerance", "model",
+        "solvent_dielectric", "solute_dielectric", "kappa", "surface_tension", "relaxation_time", "compressibility",
+        "velocities", "double"}
+    path.write_text(text.replace('time = "10 ps"', "steps = 10").replace("every = ", "every = 5 #"))
+    assert run_config(path).step == 10
+    with pytest.raises(FileExistsError, match="exists already"):
+        config.write_template(path)
 
 
-def test_command_line_tells_errors_in_one_line(folder, capsys):
-    path = write(folder, SYSTEM + INTEGRATOR + "[run]\nsteps = 20\nreport = 3")
-    assert main(["run", str(path)]) == 1
-    err = capsys.readouterr().err
-    assert err == f"error: {path}: [run] has no key 'report' (known: steps, time, resume)\n"
-    assert main(["run", str(folder / "none.toml")]) == 1
-    assert "No such file" in capsys.readouterr().err
+def test_options_of_the_template_are_taken_when_they_are_uncommented(tmp_path):
+    path, *_ = config.write_template(tmp_path / "md.toml")
+    text = path.read_text()
+    head, *sections = re.split(r"^(?=\[)", text, flags=re.M)
+    chosen = [re.sub(r"^# (?!type)(\w+ = )", r"\1", s, flags=re.M).split("# type")[0] for s in sections]
+    gb = next(i for i, s in enumerate(chosen) if s.startswith("[nonbonded]"))
+    chosen[gb] = chosen[gb].replace("# [implicit_solvent]", "[implicit_solvent]")
+    log = "".join(s for s in chosen).replace("velocities = false", "").replace("double = false", "")
+    path.write_text(log)
+    assert set(read_config(path)) == set(config._SECTIONS)
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from triskele import core, quantum, sponge
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted(path for package in ("core", "sponge", "quantum", "reinforce")
+FILES = sorted(path for package in ("core", "sponge", "quantum", "reinforce", "command")
                for path in (ROOT / package).rglob("*.py") if path.name != "__main__.py")
 
 

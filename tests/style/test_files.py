@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("core", "sponge", "quantum", "reinforce", "tests", "examples")
+FOLDERS = ("core", "sponge", "quantum", "reinforce", "command", "tests", "examples")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 LONGEST = 600
 
@@ -46,7 +46,7 @@ def test_no_module_hides_a_name_of_its_package():
     """Importing `package.name` sets `name` of the package to the module, in place of a function of that name; a module
     that can be called takes the function's place.
     """
-    faces = [path for folder in FOLDERS[:4] for path in (ROOT / folder).rglob("__init__.pyi")]
+    faces = [path for folder in FOLDERS[:5] for path in (ROOT / folder).rglob("__init__.pyi")]
     hidden = [f"{name(path.parent)}.{word}" for path in faces
               for word in re.findall(r"^from \.\S+ import \w+ as (\w+)$", path.read_text(), re.M)
               if ((path.parent / f"{word}.py").exists() or (path.parent / word).is_dir())
@@ -56,7 +56,7 @@ def test_no_module_hides_a_name_of_its_package():
 
 def test_packages_are_linked_into_the_namespace():
     """The editable install and the tests import through .src; a copy instead of a link would hide edits."""
-    for folder in ("core", "sponge", "quantum", "reinforce"):
+    for folder in (*FOLDERS[:5], "examples"):
         assert (ROOT / ".src" / "triskele" / folder).resolve() == ROOT / folder
 
 
@@ -73,5 +73,5 @@ def test_data_of_others_lie_beside_their_licence(project):
 
 def test_licences_of_shipped_data_are_in_the_wheel():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    shipped = {str(path.relative_to(ROOT)) for folder in FOLDERS[:4] for path in (ROOT / folder).rglob("LICENSE*")}
+    shipped = {str(path.relative_to(ROOT)) for folder in FOLDERS[:5] for path in (ROOT / folder).rglob("LICENSE*")}
     assert shipped | {"LICENSE"} == set(project["license-files"])

@@ -15,7 +15,7 @@ AT_MOST = {"SLF001": 368, "ARG001": 444, "ARG002": 121, "ARG004": 1, "ARG005": 4
 def test_lint_counts_do_not_grow():
     command = [sys.executable, "-m", "ruff", "check", "--select", ",".join(AT_MOST), "--output-format", "json",
                "--exit-zero"]
-    packages = ["core", "sponge", "quantum", "reinforce"]
+    packages = ["core", "sponge", "quantum", "reinforce", "command"]
     done = subprocess.run([*command, *packages], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     found = Counter(entry["code"] for entry in json.loads(done.stdout))
     grown = {code: (found[code], limit) for code, limit in AT_MOST.items() if found[code] > limit}

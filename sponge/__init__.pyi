@@ -77,3 +77,5 @@ from .sampling.sits import SITS as SITS
 from .sampling.umbrella import UmbrellaSampling as UmbrellaSampling
 from .system import System as System
 from .topology import Topology as Topology
+from .trajectories.trajectory import Trajectory as Trajectory
+from .trajectories.trajectory import load_trajectory as load_trajectory

@@ -308,6 +308,12 @@ class System(Sealed):
 
         return to_ase(self)
 
+    def to_mdanalysis(self, positions: Any = None) -> Any:
+        """The topology with positions as a ``Universe`` of MDAnalysis, see `exchange.to_mdanalysis`."""
+        from .exchange import to_mdanalysis
+
+        return to_mdanalysis(self, positions)
+
     def to_mdtraj(self, positions: Any = None) -> Any:
         """The topology and positions for MDTraj, see `exchange`."""
         from .exchange import to_mdtraj

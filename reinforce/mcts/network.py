@@ -110,8 +110,8 @@ class PolicyPriors(Network):
 
     def __init__(self, policy: Policy):
         if not isinstance(policy.head, Categorical):
-            raise EvaluatorError("MCTS: a policy as evaluator must have probabilities of discrete actions, got one with "
-                                 f"the head {type(policy.head).__name__}")
+            raise EvaluatorError("MCTS: a policy as evaluator must have probabilities of discrete actions, got one "
+                                 f"with the head {type(policy.head).__name__}")
         super().__init__(_of_policy, (policy.head.network, policy.normaliser))
         self._policy = policy
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .trajectory import as_atoms, as_boxes, as_positions, axes
+from .trajectory import as_atoms, as_boxes, as_interval, as_positions, axes, opened
 
 __all__ = ["Diffusion", "MeanSquareDisplacement", "diffusion_coefficient", "msd", "unwrap"]
 
@@ -73,7 +73,7 @@ class Diffusion:
         return ax
 
 
-def unwrap(positions: Any, boxes: Any) -> np.ndarray:
+def unwrap(positions: Any, boxes: Any = None) -> np.ndarray:
     """Undo jumps across periodic boundaries: no atom moves by more than half a box between frames.
 
     Shortest displacements are summed up, which keeps diffusion right in boxes that fluctuate; adding whole boxes to
@@ -81,14 +81,16 @@ def unwrap(positions: Any, boxes: Any) -> np.ndarray:
 
     Parameters
     ----------
-    positions : (frames, n, 3) array
-    boxes : (frames, 3, 3), (3, 3) or (3,) array, or float
+    positions : (frames, n, 3) array, nm, or trajectory
+    boxes : (frames, 3, 3), (3, 3) or (3,) array, or float, nm
+        Defaults to those of a trajectory.
 
     Returns
     -------
     (frames, n, 3) array
         The first frame is as given.
     """
+    positions, boxes, _, _ = opened(positions, boxes)
     positions = as_positions("unwrap", positions)
     boxes = as_boxes("unwrap", boxes, len(positions))
     if boxes is None:
@@ -99,7 +101,7 @@ def unwrap(positions: Any, boxes: Any) -> np.ndarray:
     return np.concatenate([positions[:1], positions[:1] + np.cumsum(steps, axis=0)])
 
 
-def msd(positions: Any, interval: float, atoms: Any = None, *, boxes: Any = None,
+def msd(positions: Any, interval: float | None = None, atoms: Any = None, *, boxes: Any = None,
         max_lag: int | None = None) -> MeanSquareDisplacement:
     r"""Mean square displacement, averaged over atoms and all time origins.
 
@@ -110,24 +112,25 @@ def msd(positions: Any, interval: float, atoms: Any = None, *, boxes: Any = None
 
     Parameters
     ----------
-    positions : (frames, n, 3) array, nm
+    positions : (frames, n, 3) array, nm, or trajectory
         Continuous (as runs write them), or wrapped with `boxes` given. For the diffusion of molecules give one
-        atom, or the centre of mass, of each.
-    interval : float
-        Time between frames, ps.
+        atom, or the centre of mass, of each. A trajectory is what `load_trajectory` gives or takes: a path, or an
+        object of MDTraj or MDAnalysis.
+    interval : float, ps, optional
+        Time between frames. Defaults to that of a trajectory.
     atoms : array of int or bool, optional
     boxes : optional
-        When given, positions are unwrapped first, see `unwrap`.
+        When given, positions are unwrapped first, see `unwrap`. Those of a trajectory are used.
     max_lag : int, optional
         Longest time in frames. Defaults to half the trajectory.
     """
     where = "msd"
+    positions, boxes, times, _ = opened(positions, boxes)
     positions = as_positions(where, positions)
     frames, n = positions.shape[:2]
     if frames < 2:
         raise ValueError(f"{where}: at least 2 frames are needed, got {frames}")
-    if not interval > 0:
-        raise ValueError(f"{where}: interval must be > 0 ps, got {interval}")
+    interval = as_interval(where, interval, times)
     max_lag = frames // 2 if max_lag is None else int(max_lag)
     if not 1 <= max_lag < frames:
         raise ValueError(f"{where}: max_lag must be 1 to {frames - 1}, got {max_lag}")
@@ -160,7 +163,7 @@ def _msd_by_fft(x, max_lag):
     return np.maximum(values, 0.0)
 
 
-def diffusion_coefficient(positions: Any, interval: float, atoms: Any = None, *, boxes: Any = None,
+def diffusion_coefficient(positions: Any, interval: float | None = None, atoms: Any = None, *, boxes: Any = None,
                           fit: tuple[float, float] | None = None, blocks: int = 5) -> Diffusion:
     r"""Self-diffusion coefficient from Einstein's relation, MSD = 6 D t.
 
@@ -178,6 +181,8 @@ def diffusion_coefficient(positions: Any, interval: float, atoms: Any = None, *,
         Number of blocks, at least 2.
     """
     where = "diffusion_coefficient"
+    positions, boxes, times, _ = opened(positions, boxes)
+    interval = as_interval(where, interval, times)
     positions = as_positions(where, positions)
     frames, n = positions.shape[:2]
     if blocks < 2 or frames // blocks < 4:

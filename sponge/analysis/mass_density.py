@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import units
+from ..trajectories.trajectory import is_trajectory, load_trajectory
 from .statistics import Mean, mean
 from .trajectory import as_boxes, axes
 
@@ -43,14 +44,16 @@ def density(masses: Any, boxes: Any) -> Density:
     ----------
     masses : (n,) array, dalton
         Masses of the atoms, such as ``system.masses``.
-    boxes : (frames, 3, 3) array, nm
-        Box vectors, one in each row.
+    boxes : (frames, 3, 3) array, nm, or trajectory
+        Box vectors, one in each row; of a trajectory, see `load_trajectory`, its boxes are used.
 
     Examples
     --------
     >>> round(float(density([18.015] * 895, [[[3, 0, 0], [0, 3, 0], [0, 0, 3]]]).value[0]), 3)  # water
     0.992
     """
+    if is_trajectory(boxes):
+        boxes = load_trajectory(boxes).boxes
     boxes = np.asarray(boxes, np.float64)
     if boxes.ndim != 3 or not len(boxes):
         raise ValueError(f"density: boxes must have shape [frames, 3, 3], got {boxes.shape}")

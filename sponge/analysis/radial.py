@@ -13,7 +13,7 @@ from .. import box as boxes_
 from ..box import minimum_image
 from ..engine.flags import N_FLAGS
 from ..engine.program import Phase, Program
-from .trajectory import as_atoms, as_boxes, as_positions, axes
+from .trajectory import as_atoms, as_boxes, as_positions, axes, opened
 
 __all__ = ["RadialDistribution", "rdf"]
 
@@ -45,7 +45,7 @@ class RadialDistribution:
         return ax
 
 
-def rdf(positions: Any, boxes: Any, first: Any = None, second: Any = None, *, r_max: float | None = None,
+def rdf(positions: Any, boxes: Any = None, first: Any = None, second: Any = None, *, r_max: float | None = None,
         bins: int = 200,
         molecules: Any = None) -> RadialDistribution:
     r"""Radial distribution function of atoms `second` around atoms `first` in a periodic box.
@@ -56,10 +56,10 @@ def rdf(positions: Any, boxes: Any, first: Any = None, second: Any = None, *, r_
 
     Parameters
     ----------
-    positions : (frames, n, 3) array, nm
-        May be wrapped or unwrapped.
+    positions : (frames, n, 3) array, nm, or trajectory
+        May be wrapped or unwrapped. A trajectory is what `load_trajectory` gives or takes.
     boxes : (frames, 3, 3), (3, 3) or (3,) array, or float, nm
-        Box vectors, one in each row.
+        Box vectors, one in each row. Defaults to those of a trajectory.
     first, second : array of int or bool, optional
         Atoms; all when left out, and `second` the same as `first`. An atom is never paired with itself.
     r_max : float, nm, optional
@@ -85,6 +85,7 @@ def rdf(positions: Any, boxes: Any, first: Any = None, second: Any = None, *, r_
     1.0
     """
     where = "rdf"
+    positions, boxes, _, _ = opened(positions, boxes)
     positions = as_positions(where, positions)
     frames, n = positions.shape[:2]
     boxes = as_boxes(where, boxes, frames)

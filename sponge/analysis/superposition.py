@@ -61,8 +61,8 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
 
     Parameters
     ----------
-    positions : (frames, n, 3) array, nm
-        Molecules must be whole.
+    positions : (frames, n, 3) array, nm, or trajectory
+        Molecules must be whole. A trajectory is what `load_trajectory` gives or takes.
     reference : (n, 3) array
     atoms : array of int or bool, optional
         Atoms that are fitted; all atoms are moved.
@@ -97,8 +97,8 @@ def rmsd(positions: Any, reference: Any, atoms: Any = None, *, fit: bool = True,
 
     Parameters
     ----------
-    positions : (frames, n, 3) array, nm
-        Molecules must be whole.
+    positions : (frames, n, 3) array, nm, or trajectory
+        Molecules must be whole. A trajectory is what `load_trajectory` gives or takes.
     reference : (n, 3) array
     atoms : array of int or bool, optional
     fit : bool
@@ -130,8 +130,8 @@ def rmsf(positions: Any, atoms: Any = None, *, fit: bool = True) -> Fluctuations
 
     Parameters
     ----------
-    positions : (frames, n, 3) array, nm
-        Molecules must be whole.
+    positions : (frames, n, 3) array, nm, or trajectory
+        Molecules must be whole. A trajectory is what `load_trajectory` gives or takes.
     atoms : array of int or bool, optional
     fit : bool
     """

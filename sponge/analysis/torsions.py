@@ -9,7 +9,7 @@ import numpy as np
 
 from ..box import displacement
 from ..topology import Topology, check_indices
-from .trajectory import as_boxes, as_positions, axes
+from .trajectory import as_boxes, as_positions, axes, opened
 
 __all__ = ["Ramachandran", "dihedrals", "phi_psi_atoms", "ramachandran"]
 
@@ -55,10 +55,11 @@ def dihedrals(positions: Any, atoms: Any, *, boxes: Any = None) -> np.ndarray:
 
     Parameters
     ----------
-    positions : (frames, n, 3) array
+    positions : (frames, n, 3) array, nm, or trajectory
+        A trajectory is what `load_trajectory` gives or takes.
     atoms : (m, 4) int
     boxes : optional
-        When given, the differences between the atoms are taken as nearest images.
+        When given, the differences between the atoms are taken as nearest images. Defaults to those of a trajectory.
 
     Returns
     -------
@@ -72,6 +73,7 @@ def dihedrals(positions: Any, atoms: Any, *, boxes: Any = None) -> np.ndarray:
     array([[90.]])
     """
     where = "dihedrals"
+    positions, boxes, _, _ = opened(positions, boxes)
     positions = as_positions(where, positions)
     frames, n = positions.shape[:2]
     atoms = np.asarray(atoms, np.int64)
@@ -113,14 +115,15 @@ def phi_psi_atoms(topology: Topology) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return np.array(phi, int).reshape(-1, 4), np.array(psi, int).reshape(-1, 4), np.array(residues, int)
 
 
-def ramachandran(positions: Any, topology: Topology, *, boxes: Any = None) -> Ramachandran:
+def ramachandran(positions: Any, topology: Topology | None = None, *, boxes: Any = None) -> Ramachandran:
     """Backbone angles phi and psi of every residue that has both.
 
     Parameters
     ----------
-    positions : (frames, n, 3) array
-    topology : Topology
-        Must have bonds.
+    positions : (frames, n, 3) array, nm, or trajectory
+        A trajectory is what `load_trajectory` gives or takes.
+    topology : Topology, optional
+        Must have bonds. Defaults to that of a trajectory.
     boxes : optional
         As for `dihedrals`.
 
@@ -129,6 +132,11 @@ def ramachandran(positions: Any, topology: Topology, *, boxes: Any = None) -> Ra
     ValueError
         If no residue has both torsions.
     """
+    positions, boxes, _, trajectory = opened(positions, boxes)
+    if topology is None:
+        if trajectory is None or trajectory.topology is None:
+            raise ValueError("ramachandran: a topology is needed, since the positions come without one")
+        topology = trajectory.topology
     positions = as_positions("ramachandran", positions)
     if positions.shape[1] != topology.n:
         raise ValueError(

@@ -10,10 +10,15 @@ from triskele.core.extend import optional
 
 from .. import box as boxes_
 from ..topology import check_indices
+from ..trajectories.trajectory import Trajectory, is_trajectory, load_trajectory
 
 
 def as_positions(where: str, positions: Any) -> np.ndarray:
-    """A trajectory as float64 [frames, n, 3]; one structure [n, 3] becomes one frame."""
+    """A trajectory, or what `load_trajectory` takes, as float64 [frames, n, 3]; one structure [n, 3] becomes one
+    frame.
+    """
+    if is_trajectory(positions):
+        positions = load_trajectory(positions).positions
     positions = np.asarray(positions, np.float64)
     if positions.ndim == 2:
         positions = positions[None]
@@ -25,6 +30,31 @@ def as_positions(where: str, positions: Any) -> np.ndarray:
             f"{where}: positions must be finite, got {positions[frame, atom]} for atom {atom} in frame {frame}"
         )
     return positions
+
+
+def opened(positions: Any, boxes: Any = None) -> tuple[Any, Any, np.ndarray | None, Trajectory | None]:
+    """Positions, boxes and times, and the trajectory that they come from, if they come from one."""
+    if not is_trajectory(positions):
+        return positions, boxes, None, None
+    trajectory = load_trajectory(positions)
+    found = trajectory.read()
+    return found.positions, found.box if boxes is None else boxes, found.time, trajectory
+
+
+def as_interval(where: str, interval: Any, times: np.ndarray | None) -> float:
+    """The time between frames, given or that of the trajectory, ps."""
+    if interval is None:
+        if times is None or len(times) < 2:
+            raise ValueError(f"{where}: interval is needed, the time between frames in ps, since the positions come "
+                             "without times")
+        steps = np.diff(times)
+        if not np.allclose(steps, steps[0], rtol=1e-3, atol=1e-6):
+            raise ValueError(f"{where}: frames must be equally spaced in time, got {steps.min():g} to {steps.max():g} "
+                             "ps between them (choose some, or give interval)")
+        return float((times[-1] - times[0]) / (len(times) - 1))
+    if not interval > 0:
+        raise ValueError(f"{where}: interval must be > 0 ps, got {interval}")
+    return interval
 
 
 def as_boxes(where: str, boxes: Any, frames: int) -> np.ndarray | None:

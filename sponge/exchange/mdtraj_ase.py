@@ -1,4 +1,4 @@
-"""Systems as MDTraj trajectories and ASE atoms."""
+"""Systems as MDTraj trajectories, universes of MDAnalysis and ASE atoms."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 
 from triskele.core.extend import optional
 
+from .. import box as boxes_
 from .. import units
+from ..elements import SYMBOLS
 from ..protocols import SystemLike
 
-__all__ = ["to_ase", "to_mdtraj"]
+__all__ = ["to_ase", "to_mdanalysis", "to_mdtraj"]
 
 
 def to_mdtraj(system: SystemLike, positions: Any = None) -> Any:
@@ -55,6 +57,47 @@ def to_mdtraj(system: SystemLike, positions: Any = None) -> Any:
     if system.box is not None:
         trajectory.unitcell_vectors = np.repeat(system.box[None].astype(np.float32), len(positions), axis=0)
     return trajectory
+
+
+def to_mdanalysis(system: SystemLike, positions: Any = None) -> Any:
+    """The topology with positions as a ``Universe`` of MDAnalysis, in memory.
+
+    Parameters
+    ----------
+    system : System
+    positions : (n, 3) or (frames, n, 3) array, nm, optional
+        Defaults to the system's own.
+
+    Returns
+    -------
+    MDAnalysis.Universe
+        In angstrom and float32, as MDAnalysis has it, with names, elements, masses, residues, chains as
+        segments, and bonds; every frame has the system's box.
+
+    Raises
+    ------
+    ImportError
+        If MDAnalysis is not installed.
+    ValueError
+        If positions are missing, or have another number of atoms.
+    """
+    mda = optional.need("MDAnalysis", "to_mdanalysis", "md")
+    t = system.topology
+    positions = _positions(system, positions, "to_mdanalysis")
+    universe = mda.Universe.empty(system.n, len(t.residue_names), len(t.chain_ids), atom_resindex=t.residue_index,
+                                  residue_segindex=t.chain_index, trajectory=True)
+    symbols = [SYMBOLS[z] if z else "" for z in t.elements]
+    numbers = [int("".join(c for c in str(r) if c in "-0123456789") or k) for k, r in enumerate(t.residue_ids, 1)]
+    for name, values in (("names", list(t.names)), ("types", symbols), ("elements", symbols), ("masses", system.masses),
+                         ("resnames", list(t.residue_names)), ("resids", numbers), ("segids", list(t.chain_ids)),
+                         ("bonds", [tuple(b) for b in t.bonds.tolist()])):
+        universe.add_TopologyAttr(name, values)
+    cell = None
+    if system.box is not None:
+        lengths, angles = boxes_.angles_and_lengths(system.box)
+        cell = np.concatenate([lengths / units.angstrom, np.degrees(angles)]).astype(np.float32)
+    universe.load_new((positions / units.angstrom).astype(np.float32), order="fac", dimensions=cell)
+    return universe
 
 
 def to_ase(system: SystemLike, positions: Any = None) -> Any:

@@ -20,7 +20,7 @@ from ..errors import FileFormatError
 from ..topology import Topology
 from .structure import AtomRecords, Structure, assemble, open_text, standard_residue
 
-__all__ = ["pdb_model", "read_pdb", "write_pdb"]
+__all__ = ["pdb_model", "read_pdb", "structure_of_lines", "write_pdb"]
 
 
 def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highest",
@@ -64,8 +64,12 @@ def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highe
     >>> structure.positions
     array([[0.1, 0.2, 0.3]])
     """
-    where = str(path)
-    lines = open_text(path).splitlines()
+    return structure_of_lines(open_text(path).splitlines(), str(path), model, altloc, components)
+
+
+def structure_of_lines(lines: list[str], where: str, model: int | None = None, altloc: str = "highest",
+                       components: dict | None = None) -> Structure:
+    """The structure of the lines of a PDB file; see `read_pdb`."""
     rows, segments, links, cell = _sort_lines(lines, model, where)
     if not rows:
         raise FileFormatError(f"{where}: must hold ATOM or HETATM records, got none in {len(lines)} lines")

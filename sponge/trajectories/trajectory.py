@@ -1,0 +1,209 @@
+"""`load_trajectory`: trajectories of files and of other programs, whose frames are read when they are used."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import FileFormatError
+from ..load.mmcif import read_mmcif
+from ..load.pdb import read_pdb
+from ..topology import Topology
+from .dcd import DCDReader
+from .foreign import MDAnalysisReader, MDTrajReader, XTCReader
+from .pdb import PDBReader
+from .reader import Reader
+
+__all__ = ["Frame", "Trajectory", "is_trajectory", "load_trajectory"]
+
+_READERS = {".dcd": DCDReader, ".xtc": XTCReader, ".pdb": PDBReader, ".ent": PDBReader}
+
+
+class Frame(NamedTuple):
+    """One frame of a trajectory.
+
+    Attributes
+    ----------
+    positions : (n, 3) float64, nm
+    box : (3, 3) float64, nm, or None
+    time : float, ps, or None
+        None where the source has no times.
+    """
+
+    positions: np.ndarray
+    box: np.ndarray | None
+    time: Any
+
+
+class Trajectory:
+    """A sequence of frames, each read when it is used.
+
+    ``len(trajectory)`` is the number of frames, ``trajectory[k]`` a `Frame`, ``trajectory[a:b:c]`` a trajectory of
+    fewer frames that reads nothing yet; iteration gives the frames one by one. Make one with `load_trajectory`.
+
+    Parameters
+    ----------
+    reader : Reader
+    topology : Topology, optional
+        Defaults to that of the source.
+    chosen : range, optional
+        Frames of the source. All by default.
+
+    Attributes
+    ----------
+    topology : Topology or None
+    n : int
+        Number of atoms.
+    """
+
+    def __init__(self, reader: Reader, topology: Topology | None = None, chosen: range | None = None):
+        self._reader = reader
+        self._chosen = range(reader.frames) if chosen is None else chosen
+        self.n = reader.n
+        self.topology = reader.topology if topology is None else topology
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return (Frame(*self._reader.read(k)) for k in self._chosen)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return Trajectory(self._reader, self.topology, self._chosen[key])
+        try:
+            return Frame(*self._reader.read(self._chosen[operator.index(key)]))
+        except TypeError:
+            raise TypeError(f"trajectory: a frame is chosen by an integer, frames by a slice, got {key!r}") from None
+        except IndexError:
+            raise IndexError(f"trajectory: there are {len(self)} frames, got frame {key}") from None
+
+    def __repr__(self) -> str:
+        return f"Trajectory({len(self)} frames, {self.n} atoms)"
+
+    def read(self) -> Frame:
+        """Read all frames at once.
+
+        Returns
+        -------
+        Frame
+            Of arrays: positions (frames, n, 3), boxes (frames, 3, 3) or None if a frame has none, times (frames,) or
+            None if the source has none.
+        """
+        positions, boxes, times = np.empty((len(self), self.n, 3)), [], []
+        for k, frame in enumerate(self):
+            positions[k] = frame.positions
+            boxes.append(frame.box)
+            times.append(frame.time)
+        return Frame(positions, None if not boxes or any(b is None for b in boxes) else np.stack(boxes),
+                     None if any(t is None for t in times) else np.array(times, np.float64))
+
+    @property
+    def positions(self) -> np.ndarray:
+        """Positions of all frames, (frames, n, 3) float64, nm; read anew each time, see `read`."""
+        return self.read().positions
+
+    @property
+    def boxes(self) -> np.ndarray | None:
+        """Boxes of all frames, (frames, 3, 3) float64, nm; None if a frame has none."""
+        return self.read().box
+
+    @property
+    def times(self) -> np.ndarray | None:
+        """Times of all frames, (frames,) float64, ps; None if the source has none."""
+        return self.read().time
+
+
+def is_trajectory(source: Any) -> bool:
+    """Return True if `load_trajectory` takes `source`, as far as its type tells."""
+    return isinstance(source, (str, os.PathLike, Trajectory)) or _program(source) is not None
+
+
+def _program(source):
+    """The reader of an object of MDTraj or MDAnalysis; None for anything else."""
+    for cls in type(source).__mro__:
+        if cls.__module__.startswith("mdtraj.") and cls.__name__ == "Trajectory":
+            return MDTrajReader
+        if cls.__module__.startswith("MDAnalysis.") and cls.__name__ in ("Universe", "AtomGroup"):
+            return MDAnalysisReader
+    return None
+
+
+def load_trajectory(path: Any, top: Any = None) -> Trajectory:
+    """Open a trajectory without reading its frames.
+
+    Parameters
+    ----------
+    path : path, mdtraj.Trajectory, MDAnalysis.Universe or MDAnalysis.AtomGroup
+        A DCD, XTC or PDB file; XTC is read through MDTraj or MDAnalysis. MDAnalysis has angstrom, files and MDTraj have
+        their own units: all become nm and ps.
+    top : System, Structure, Topology or path of a PDB or mmCIF file, optional
+        The topology, where the file has none or another one.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    FileFormatError
+        If the file is damaged, empty or of another format, or the numbers of atoms differ.
+
+    Notes
+    -----
+    DCD files have no times where the program that wrote them knew none; PDB files never have any. Where a DCD file ends
+    inside a frame, as one does that is being written, the frames before count.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"))
+    >>> sim = sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 0.002), seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "run.dcd")
+    ...     sim.run(steps=30, report=sponge.DCD(file, every=10))
+    ...     trajectory = sponge.load_trajectory(file, top=system)
+    ...     print(trajectory, trajectory.times.round(3), trajectory[-1].positions.shape)
+    Trajectory(3 frames, 22 atoms) [0.02 0.04 0.06] (22, 3)
+    """
+    if isinstance(path, Trajectory):
+        return path if top is None else Trajectory(path._reader, _topology(top, path.n), path._chosen)
+    program = _program(path)
+    if program is not None:
+        reader = program(path)
+    elif isinstance(path, (str, os.PathLike)):
+        name = Path(path).name.removesuffix(".gz")
+        found = _READERS.get(Path(name).suffix.lower())
+        if found is None or (found is not PDBReader and name != Path(path).name):
+            raise FileFormatError(f"{path}: a trajectory must be a file of the type {', '.join(_READERS)} "
+                                  "(others can be opened with MDTraj or MDAnalysis, whose objects are accepted)")
+        reader = found(path)
+        if not reader.frames:
+            raise FileFormatError(f"{path}: must hold at least one frame, got none")
+    else:
+        raise TypeError(f"load_trajectory: expected a path, or an object of MDTraj or MDAnalysis, got "
+                        f"{type(path).__name__}")
+    return Trajectory(reader, None if top is None else _topology(top, reader.n))
+
+
+def _topology(top: Any, n: int) -> Topology:
+    """The topology of `top`, if it has `n` atoms."""
+    if isinstance(top, (str, os.PathLike)):
+        name = str(top).removesuffix(".gz").lower()
+        if not name.endswith((".pdb", ".ent", ".cif", ".mmcif", ".pdbx")):
+            raise FileFormatError(f"{top}: top must be a PDB or mmCIF file, a System, a Structure or a Topology (for "
+                                  "others, top=sponge.load(...))")
+        top = read_pdb(top) if name.endswith((".pdb", ".ent")) else read_mmcif(top)
+    topology = top if isinstance(top, Topology) else getattr(top, "topology", None)
+    if not isinstance(topology, Topology):
+        raise TypeError(f"load_trajectory: top must be a System, a Structure, a Topology or a path, got "
+                        f"{type(top).__name__}")
+    if topology.n != n:
+        raise FileFormatError(f"load_trajectory: top must have the {n} atoms of the trajectory, got {topology.n}")
+    return topology

@@ -112,12 +112,10 @@ class MDAnalysisReader(Reader):
         names = getattr(atoms, "names", None)
         if names is None:
             return None
-        elements = getattr(atoms, "elements", None)
-        if elements is None:
-            elements = getattr(atoms, "types", np.full(self.n, ""))
+        elements = atoms.elements if hasattr(atoms, "elements") else getattr(atoms, "types", np.full(self.n, ""))
         residues = atoms.residues
         place = {index: k for k, index in enumerate(residues.resindices)}
-        chains = list(dict.fromkeys(residues.segindices))
+        chains = sorted(set(residues.segindices))  # the order of residues.segments
         number = {index: k for k, index in enumerate(chains)}
         segments = getattr(residues.segments, "segids", np.arange(len(chains)).astype(str))
         rows = zip(getattr(residues, "resnames", np.full(len(residues), "UNK")),

@@ -35,7 +35,7 @@ class Part(NamedTuple):
     options : tuple of str
         Options of the script.
     numbers : tuple of (str, str)
-        Labels, and patterns of the output whose first group is the number.
+        Labels, and patterns of the output whose groups are the numbers.
     """
 
     package: str
@@ -69,7 +69,7 @@ class Result(NamedTuple):
     def numbers(self) -> list[tuple[str, str]]:
         """Labels and numbers found in the output."""
         found = ((label, re.search(pattern, self.output)) for label, pattern in self.part.numbers)
-        return [(label, match[1]) for label, match in found if match]
+        return [(label, ", ".join(match.groups())) for label, match in found if match]
 
 
 PARTS = (
@@ -77,10 +77,10 @@ PARTS = (
          "Fits the Lotka-Volterra equations to the fur trade's counts of hares and lynxes, with gradients through the "
          "whole integration; the Hessian gives the standard errors.", 5, 10,
          numbers=(("growth of hares, alpha", r"alpha +([\d.]+)"), ("growth of lynxes, delta", r"delta +([\d.]+)"),
-                  ("evaluations of value and gradient", r"(\d+) evaluations"))),
+                  ("values with gradients", r"(\d+) evaluations"))),
     Part("sponge", "solvated_peptide", "A peptide in water",
          "Minimizes alanine dipeptide in a box of water, lets the box find its density at 300 K and 1 bar, and records "
-         "the backbone torsions.", 25, 20,
+         "the backbone torsions.", 20, 20,
          numbers=(("temperature / K", r"temperature ([\d.]+) K"),
                   ("density / g/cm³, TIP3P: 0.98", r"density ([\d.]+) g"))),
     Part("quantum", "vqe_lih", "The ground state of lithium hydride",
@@ -91,8 +91,8 @@ PARTS = (
     Part("reinforce", "alphazero_connect_four", "Connect four, learned from the rules alone",
          "Trains AlphaZero by games against itself, and lets it play 100 games against a plain tree search that may "
          "look five times as far.", 120, 20,
-         numbers=(("of its score against plain search", r"AlphaZero, .* (\d+\.\d %)"),
-                  ("wins, draws, losses", r"AlphaZero, 200 simulations +(\d+ +\d+ +\d+)"))),
+         numbers=(("score against plain search", r"AlphaZero, .* (\d+\.\d %)"),
+                  ("wins, draws, losses", r"AlphaZero, 200 simulations +(\d+) +(\d+) +(\d+)"))),
 )
 
 

@@ -12,7 +12,7 @@ EXAMPLES = {path.name: path for path in sorted((ROOT / "examples").rglob("*.py")
 SHORTER = {  # arguments of examples that take as long as they are asked to
     "alanine_vacuum.py": "--ns 1",
     "alanine_water.py": "--ns 0.002 --learn 0.0102 --folder run",
-    "alphazero_connect_four.py": "--minutes 0.2",
+    "alphazero_connect_four.py": "--games 300",
     "fit_lennard_jones.py": "--rounds 1 --steps 8000",
     "fit_water_charge.py": "--rounds 1",
     "gumbel_muzero.py": "--steps 5000",

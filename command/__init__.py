@@ -54,12 +54,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0, 1 if the work failed, 2 for an error of the user, 130 after Ctrl-C. An error is reported
         in one line on stderr.
     """
-    parser = _Parser(prog="triskele", description=triskele.__doc__.partition("\n")[0])
+    parser = _Parser(prog="triskele", description=str(triskele.__doc__).partition("\n")[0])
     parser.add_argument("--version", action="version", version=f"triskele {triskele.__version__}")
     subparsers = parser.add_subparsers(metavar="command", required=True)
     for name in SUBCOMMANDS:
         module = import_module(f"{__name__}.{name}")
-        summary = module.__doc__.partition("\n")[0]
+        summary = str(module.__doc__).partition("\n")[0]
         subparser = subparsers.add_parser(name, help=summary[0].lower() + summary[1:].rstrip("."),
                                           description=module.__doc__,
                                           formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -153,7 +153,7 @@ def run_part(part: Part, folder: Path) -> Result:
     began, lines = time.perf_counter(), []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8",
                           env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}) as process:
-        for line in process.stdout:
+        for line in process.stdout or ():
             print(line, end="", flush=True)
             lines.append(line)
     if process.returncode:

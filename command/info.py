@@ -91,7 +91,7 @@ def optional_packages() -> dict[str, dict[str, str | None]]:
     """
     found: dict[str, dict[str, str | None]] = {}
     for extra, requirement in _requirements():
-        name = re.match(r"[\w.-]+", requirement)[0]
+        name = re.split(r"[^\w.-]", requirement)[0]
         if extra not in ("all", "bench", "test") and name != "triskele":
             found.setdefault(extra, {})[name] = _installed(name)
     return found

@@ -13,6 +13,7 @@ import numpy as np
 from triskele.core.extend import device
 
 from .errors import BoxError
+from .quantities import number_in
 
 __all__ = ["angles_and_lengths", "as_box", "displacement", "from_lengths_angles", "largest_cutoff", "minimum_image",
            "volume"]
@@ -38,7 +39,7 @@ def as_box(box: Any, where: str = "box") -> np.ndarray:
     >>> as_box([3.0, 4.0, 5.0])[2]
     array([0., 0., 5.])
     """
-    box = np.array(box, np.float64)
+    box = np.array(number_in("nm", box, where), np.float64)
     if box.shape == ():
         box = np.diag(np.repeat(box, 3))
     elif box.shape == (3,):

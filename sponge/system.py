@@ -396,7 +396,7 @@ _PARTS: dict[str, Callable[[Any, Any], Any]] = {
         None if values is None else as_vectors(values, system.topology, "system: positions")
     ),
     "velocities": lambda system, values: (
-        None if values is None else as_vectors(values, system.topology, "system: velocities")
+        None if values is None else as_vectors(values, system.topology, "system: velocities", "nm/ps")
     ),
     "constraints": _instance("constraints", Constraints),
     "virtual_sites": _list_of("virtual_sites", VirtualSite),

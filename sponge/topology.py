@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .quantities import number_in
+
 __all__ = ["Topology", "as_indices", "as_vectors", "graph_distances"]
 
 _MOST = np.iinfo(np.int32).max
@@ -157,9 +159,9 @@ def graph_distances(bonds: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, 
     return found[0], found[1], found[2]
 
 
-def as_vectors(values: Any, topology: Topology, where: str) -> np.ndarray:
+def as_vectors(values: Any, topology: Topology, where: str, unit: str = "nm") -> np.ndarray:
     """Return a float64 copy of one vector for each atom, (n, 3); raise ValueError, after `where`, if that is not so."""
-    values = np.array(values, np.float64)
+    values = np.array(number_in(unit, values, where), np.float64)
     if values.shape != (topology.n, 3):
         raise ValueError(f"{where} must have shape {(topology.n, 3)}, got {values.shape}")
     finite = np.isfinite(values).all(1)

@@ -14,9 +14,11 @@ Examples
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+
+from .quantities import number_in
 
 # CODATA 2018 exact constants (SI redefinition of 2019) and the vacuum permittivity of CODATA 2018.
 _AVOGADRO = 6.02214076e23
@@ -42,14 +44,15 @@ atm = 1.01325 * bar
 _TIMES = {"fs": fs, "ps": ps, "ns": ns, "us": us, "µs": us}
 
 
-def parse_time(text: str | float) -> float:
-    """A time such as ``"1 ns"`` in ps; numbers are taken as ps.
+def parse_time(text: Any) -> float:
+    """A time such as ``"1 ns"``, or a quantity of `openmm.unit`, in ps; numbers are taken as ps.
 
     Raises
     ------
     ValueError
         If the text is not a number followed by fs, ps, ns or us.
     """
+    text = number_in("ps", text, "time")
     if isinstance(text, (int, float)):
         return float(text)
     number = text.strip().rstrip("fpnuµs").strip()
@@ -91,6 +94,7 @@ def ladder(lowest: float, highest: float, n: int, spacing: Literal["geometric", 
     >>> units.ladder(300, 600, 3, "linear")
     array([300., 450., 600.])
     """
+    lowest, highest = (number_in("K", t, "ladder: temperatures") for t in (lowest, highest))
     if not (0 < lowest <= highest < np.inf):
         raise ValueError(f"ladder: temperatures must be positive, finite and ascending, got {lowest} to {highest} K")
     least = 1 if lowest == highest else 2

@@ -12,6 +12,7 @@ from triskele.core.extend import check
 
 from .. import units
 from ..errors import BoxError
+from ..quantities import number_in
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -37,6 +38,8 @@ class Barostat:
         if self.coupling not in AXES:
             raise ValueError(f"{name}: coupling must be one of {', '.join(AXES)}, got {self.coupling!r}")
         axes = AXES[self.coupling]
+        for option, unit in (("pressure", "bar"), ("temperature", "K")):
+            object.__setattr__(self, option, number_in(unit, getattr(self, option), f"{name}: {option}"))
         values = np.asarray(self.pressure)
         if values.dtype.kind not in "iuf" or values.shape not in ((), (len(axes),)) or not np.all(np.isfinite(values)):
             raise ValueError(f"{name}: pressure must be one number in bar, or {len(axes)}, got {self.pressure!r}")

@@ -17,6 +17,7 @@ from .. import units
 from ..constraints.solver import solver_of
 from ..engine.flags import ENERGY, FORCES_STALE, STEP
 from ..engine.program import Phase
+from ..quantities import number_in
 from .barostat import AXES, Barostat, Snapshot, check_engine, step_key
 from .molecules import Molecules
 
@@ -70,7 +71,9 @@ class StochasticCellRescaling(Barostat):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("relaxation_time", "compressibility"):
+        for name, unit in (("relaxation_time", "ps"), ("compressibility", "1/bar")):
+            value = number_in(unit, getattr(self, name), f"StochasticCellRescaling: {name}")
+            object.__setattr__(self, name, value)
             check.positive(getattr(self, name), f"StochasticCellRescaling: {name}")
 
     def plan(self, engine: Any, integrator: Any, step: list[Phase]) -> list[Phase]:

@@ -12,6 +12,7 @@ from .. import box as boxes
 from ..forcefield.assign import assign_templates
 from ..forcefield.create import as_forcefield
 from ..load.structure import Structure
+from ..quantities import number_in
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 from .virtual_sites import add_virtual_sites
 from .water_box import water_molecule
@@ -76,6 +77,8 @@ def solvate(
     ...     full.topology, full.positions, full.box, field, constraints="h-bonds"
     ... )
     """
+    padding = number_in("nm", padding, "solvate: padding")
+    ionic_strength = number_in("mol/l", ionic_strength, "solvate: ionic_strength")
     if padding is not None and size is not None:
         raise ValueError("solvate: either padding or size must be given, got both")
     if padding is None and size is None and structure.box is None:

@@ -12,6 +12,7 @@ from triskele.core.extend import Task, check, kernel
 from .. import units
 from ..engine.flags import FORCES_STALE
 from ..engine.program import Phase
+from ..quantities import number_in
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Integrator"]
 
 _POSITIVE = ("timestep", "temperature", "friction", "relaxation_time", "constraint_tolerance")
+_UNITS = {"timestep": "ps", "temperature": "K", "friction": "1/ps", "relaxation_time": "ps"}
 _LOOSEST = 0.01  # tolerance at which constraints still are some
 
 
@@ -45,6 +47,9 @@ class Integrator:
             value = getattr(self, f.name)
             if f.name not in _POSITIVE or (value is None and f.default is None):
                 continue
+            if f.name in _UNITS:
+                value = number_in(_UNITS[f.name], value, f"{type(self).__name__}: {f.name}")
+                object.__setattr__(self, f.name, value)
             check.positive(value, f"{type(self).__name__}: {f.name}")
             if f.name == "constraint_tolerance" and value > _LOOSEST:
                 raise ValueError(f"{type(self).__name__}: constraint_tolerance must be at most {_LOOSEST}, a part of "

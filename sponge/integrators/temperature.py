@@ -14,6 +14,7 @@ from .. import units
 from ..constraints.partition import partition
 from ..constraints.solver import solver_of
 from ..engine.program import Phase
+from ..quantities import number_in
 from .kernels import momentum, remove_momentum
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None 
     seed : int, optional
         ``engine.seed`` when left out.
     """
+    temperature = number_in("K", temperature, "velocities: temperature")
     check.number(temperature, "velocities: temperature", 0)
     key = random.fold_in(random.key(engine.seed if seed is None else seed), Fold.VELOCITIES)
     speed = np.sqrt(units.GAS_CONSTANT * temperature * engine.inverse_masses)

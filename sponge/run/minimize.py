@@ -19,6 +19,7 @@ from ..constraints.solver import Solver
 from ..engine.engine import Engine, Runner
 from ..engine.flags import ENERGY, FORCES_STALE, REBUILD, STATUS, STEP
 from ..errors import BrokenSimulationError, ConstraintError
+from ..quantities import number_in
 
 __all__ = ["Minimum", "minimize"]
 
@@ -88,6 +89,7 @@ def minimize(engine: Engine, tolerance: float = 10.0, max_steps: int = 0, method
     """
     if method not in _METHODS:
         raise ValueError(f"minimize: method must be one of {', '.join(_METHODS)}, got {method!r}")
+    tolerance = number_in("kJ/mol/nm", tolerance, "minimize: tolerance")
     check.positive(tolerance, "minimize: tolerance")
     surface = _Surface(engine)
     energy, force = surface.start()

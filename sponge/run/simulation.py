@@ -201,7 +201,7 @@ class Simulation(Fixed):
 
     @velocities.setter
     def velocities(self, values: Any) -> None:
-        self._engine.velocities[:] = as_vectors(values, self.system.topology, "Simulation: velocities")
+        self._engine.velocities[:] = as_vectors(values, self.system.topology, "Simulation: velocities", "nm/ps")
         self._touched()
 
     @property

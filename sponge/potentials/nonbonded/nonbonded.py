@@ -16,6 +16,7 @@ from ...pme import parameters as ewald_parameters
 from ...pme.mesh import grid_size
 from ...potential import Potential
 from ...protocols import SystemLike
+from ...quantities import number_in
 from ...units import COULOMB
 from ..at_values import at_values
 from . import energy as nonbonded_energy
@@ -134,6 +135,8 @@ class Nonbonded(Potential):
             new = options
         else:
             new = {name: getattr(self, name) for name in _OPTIONS} | options
+        for name in ("cutoff", "switch"):
+            new[name] = number_in("nm", new[name], f"nonbonded: {name}")
         method, cutoff, switch = new["method"], new["cutoff"], new["switch"]
         if method not in METHODS:
             raise ValueError(f"nonbonded: method must be one of {', '.join(METHODS)}, got {method!r}")

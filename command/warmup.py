@@ -116,5 +116,6 @@ def ship(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None) -> None
                 "TRISKELE_CACHE_DIR": folder, "TRISKELE_CPU": target.cpu,
                 "NUMBA_CPU_NAME": target.cpu, "NUMBA_CPU_FEATURES": target.features,
             })
-        shutil.rmtree(Path(folder, "generated"), ignore_errors=True)  # sources, which each user's processes write themselves
+        # sources, which each user's processes write themselves
+        shutil.rmtree(Path(folder, "generated"), ignore_errors=True)
         shutil.copytree(folder, store.SHIPPED)

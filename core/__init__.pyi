@@ -5,6 +5,7 @@ from . import numpy as numpy
 from . import ops as ops
 from . import optim as optim
 from . import random as random
+from . import report as report
 from . import scipy as scipy
 from . import tree as tree
 from .compile.jit import explain_recompiles as explain_recompiles

@@ -11,8 +11,11 @@ from .compile.graph_function import as_argument as as_argument
 from .compile.jit import Jitted as Jitted
 from .compile.source_modules import load_module as load_module
 from .compressed import gunzip as gunzip
+from .errors import CheckpointError as CheckpointError
 from .errors import FileFormatError as FileFormatError
+from .errors import ReporterError as ReporterError
 from .errors import TracerError as TracerError
+from .errors import TriskeleError as TriskeleError
 from .files import atomic as atomic
 from .foreign import dataframe as dataframe
 from .graph.graph import Const as Const
@@ -32,7 +35,15 @@ from .kernels.njit import template as template
 from .kernels.slots import give_slot as give_slot
 from .kernels.slots import take_slot as take_slot
 from .kernels.task import Task as Task
+from .progress import print_line as print_line
 from .progress import progress_bar as progress_bar
+from .report import CSV as CSV
+from .report import Log as Log
+from .report import Report as Report
+from .report import Reports as Reports
+from .report import TensorBoard as TensorBoard
+from .report import Work as Work
+from .report import as_reporters as as_reporters
 from .transforms.custom_op import custom_op as custom_op
 from .transforms.custom_op import spec as spec
 from .transforms.elementwise import Elementwise as Elementwise

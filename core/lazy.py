@@ -33,8 +33,8 @@ def attach(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
     homes: dict[str, tuple[str, str]] = {}
     for node in ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
-            home = ".".join(package.split(".")[: len(package.split(".")) + 1 - node.level]
-                            + ([node.module] if node.module else []))
+            above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            home = ".".join(above + ([node.module] if node.module else []))
             homes.update({alias.asname or alias.name: (home, alias.name) for alias in node.names})
 
     def get(attribute: str) -> Any:

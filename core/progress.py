@@ -1,18 +1,29 @@
-"""Progress bars in one style."""
+"""Progress bars in one style, shown where a person can see them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+import sys
+from contextlib import suppress
+from typing import Any
 
-if TYPE_CHECKING:
-    from tqdm import tqdm
+__all__ = ["is_watched", "print_line", "progress_bar"]
 
-__all__ = ["progress_bar"]
+DELAY = 0.5  # seconds before an automatic bar appears: shorter work passes in silence
+
+
+def is_watched() -> bool:
+    """Return True if a person can see standard error: on a terminal or in a notebook, unless ``TRISKELE_QUIET=1``."""
+    if os.environ.get("TRISKELE_QUIET", "0") not in ("", "0"):
+        return False
+    with suppress(AttributeError, ValueError):  # no stream, one of the user's making, or a closed one
+        return "ipykernel" in sys.modules or sys.stderr.isatty()
+    return False
 
 
 def progress_bar(title: str | None, unit: str, total: int | None = None, *, done: int = 0,
-                 show: bool | None = True) -> tqdm[Any]:
-    """Return a progress bar of tqdm on stderr.
+                 show: bool | None = None) -> Any:
+    """Return a progress bar: tqdm's widget in notebooks, and text on standard error elsewhere.
 
     Parameters
     ----------
@@ -22,16 +33,52 @@ def progress_bar(title: str | None, unit: str, total: int | None = None, *, done
     total : int, optional
         Count at the end, if it is known.
     done : int, default 0
-        Count at the beginning: of a run that resumes, for example.
+        Count at the beginning, such as that of a run that resumes.
     show : bool, optional
-        Default True. With None, the bar is shown only on a terminal.
+        By default the bar appears on terminals and in notebooks, after half a second; there is none in pipes and
+        files, nor with ``TRISKELE_QUIET=1``. True and False decide in all cases.
 
     Returns
     -------
     tqdm
-        Use it as a context manager, or call `close`.
+        A context manager with `update`, `set_postfix_str` and `close`; one that does nothing if no bar is shown.
+
+    Examples
+    --------
+    >>> with progress_bar("training", "epoch", 10, show=False) as bar:
+    ...     bar.update()
     """
-    from tqdm import tqdm  # late: it takes 30 ms
+    if not (is_watched() if show is None else show):
+        return _NoBar()
+    from tqdm.auto import tqdm  # late: it takes 30 ms
 
     return tqdm(desc=title, unit=f" {unit}", total=total, initial=done, unit_scale=True, dynamic_ncols=True,
-                disable=None if show is None else not show)
+                delay=DELAY if show is None else 0)
+
+
+def print_line(line: str) -> None:
+    """Print a line on standard output, above the bars that are shown."""
+    if "tqdm" in sys.modules:
+        sys.modules["tqdm"].tqdm.write(line, file=sys.stdout)
+        sys.stdout.flush()
+    else:
+        print(line, flush=True)
+
+
+class _NoBar:
+    """The bar that is not shown."""
+
+    def __enter__(self) -> _NoBar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def update(self, n: float = 1) -> None:
+        pass
+
+    def set_postfix_str(self, text: str = "", refresh: bool = True) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

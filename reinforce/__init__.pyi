@@ -1,3 +1,8 @@
+from triskele.core.extend import CSV as CSV
+from triskele.core.extend import Log as Log
+from triskele.core.extend import Report as Report
+from triskele.core.extend import TensorBoard as TensorBoard
+
 from . import envs as envs
 from . import games as games
 from . import returns as returns
@@ -29,6 +34,7 @@ from .errors import EvaluatorError as EvaluatorError
 from .errors import GameError as GameError
 from .errors import IllegalActionError as IllegalActionError
 from .errors import ReinforceError as ReinforceError
+from .errors import ReporterError as ReporterError
 from .errors import SearchError as SearchError
 from .game import CHANCE as CHANCE
 from .game import Game as Game
@@ -48,19 +54,15 @@ from .mcts.policies.muzero_puct import MuZeroPUCT as MuZeroPUCT
 from .mcts.policies.puct import PUCT as PUCT
 from .mcts.policies.uct import UCT as UCT
 from .mcts.result import SearchResult as SearchResult
+from .mcts.result import SearchTree as SearchTree
 from .mcts.search import MCTS as MCTS
-from .mcts.show import load_tree as load_tree
 from .policy import Policy as Policy
-from .policy import load_policy as load_policy
 from .spaces import Box as Box
 from .spaces import Discrete as Discrete
 from .testing.env import check_env as check_env
 from .testing.game import check_game as check_game
 from .training.agent import Agent as Agent
 from .training.evaluation import Evaluation as Evaluation
-from .training.report import CSV as CSV
-from .training.report import Report as Report
-from .training.report import TensorBoard as TensorBoard
 from .vector.env import VectorEnv as VectorEnv
 from .vector.env import make as make
 from .vector.gymnasium_envs import register_gymnasium as register_gymnasium

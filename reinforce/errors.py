@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from triskele.core.extend import CheckpointError, ReporterError, TriskeleError
+
 __all__ = ["BufferError", "CheckpointError", "DistributionError", "EnvError", "EvaluatorError", "GameError",
-           "IllegalActionError", "ReinforceError", "SearchError"]
+           "IllegalActionError", "ReinforceError", "ReporterError", "SearchError"]
 
 
-class ReinforceError(Exception):
+class ReinforceError(TriskeleError):
     """Base of all errors that are particular to this package."""
 
 
@@ -32,10 +34,6 @@ class EnvError(ReinforceError, ValueError):
 
 class BufferError(ReinforceError, ValueError):
     """Data that do not fit a buffer, or a buffer that does not hold what is asked of it."""
-
-
-class CheckpointError(ReinforceError, ValueError):
-    """A checkpoint that belongs to something else, or is damaged."""
 
 
 class DistributionError(ReinforceError, RuntimeError):

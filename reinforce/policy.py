@@ -21,7 +21,7 @@ from triskele.core.nn import static
 from . import storage
 from .errors import CheckpointError, EnvError
 
-__all__ = ["Categorical", "Flat", "Gaussian", "Greedy", "Normaliser", "Policy", "SquashedGaussian", "load_policy"]
+__all__ = ["Categorical", "Flat", "Gaussian", "Greedy", "Normaliser", "Policy", "SquashedGaussian"]
 
 _FORBIDDEN = -1e8  # logit of a masked action: exp of it is 0, and products with 0 stay 0
 _LARGEST = 1 << 30  # bytes of a layer's output that a policy from a file may have for one observation
@@ -301,48 +301,50 @@ class Policy:
         return action[0] if single else action
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write it to a safetensors file, all or nothing. `load_policy` reads it."""
+        """Write it to a safetensors file, all or nothing. `Policy.load` reads it."""
         storage.write(path, "policy", self)
 
+    @staticmethod
+    def load(path: str | os.PathLike, known: Sequence[Any] = ()) -> Policy:
+        """Read what `save` has written.
 
-def load_policy(path: str | os.PathLike, known: Sequence[Any] = ()) -> Policy:
-    """Read what `Policy.save` or an agent's `save` has written.
+        A policy file holds numbers and names, no code. It may name the layers and activations of this suite, ufuncs of
+        NumPy and SciPy, and what you pass in `known`; a file that names anything else is refused, so that files from
+        untrusted sources are safe to load.
 
-    A policy file holds numbers and names, no code. Of names it may use the layers and activations of this suite, ufuncs
-    of NumPy and SciPy, and what you pass in `known`; a file that names anything else is refused, so it is safe to
-    load a file from an untrusted source.
+        Parameters
+        ----------
+        path : path-like
+        known : sequence of classes and functions, optional
+            Your own networks (dataclasses or namedtuples) and activations that the file may name.
 
-    Parameters
-    ----------
-    path : path-like
-    known : sequence of classes and functions, optional
-        Your own networks (dataclasses or namedtuples) and activations that the file may name.
+        Raises
+        ------
+        FileNotFoundError
+        CheckpointError
+            If the file is damaged, is not a policy, or names a class or function that is not allowed.
+        FloatingPointError
+            If its parameters are not finite.
 
-    Raises
-    ------
-    FileNotFoundError
-    CheckpointError
-        If the file is damaged, is not a policy, or names a class or function that is not allowed.
-    FloatingPointError
-        If its parameters are not finite.
-
-    Examples
-    --------
-    >>> policy = load_policy("policy.safetensors")  # doctest: +SKIP
-    >>> action = policy(observation)  # doctest: +SKIP
-    """
-    policy = storage.read(path, "policy", known)
-    where = f"policy {os.fspath(path)!r}"
-    if not isinstance(policy, Policy):
-        raise CheckpointError(f"{where}: must be a Policy, got {type(policy).__name__}")
-    try:
-        _try(policy)
-    except TracerError:  # a network of the caller that runs on numbers alone
-        pass
-    except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError,
-            TypeError, ValueError) as error:
-        raise CheckpointError(f"{where}: its parts do not fit each other: {type(error).__name__} {error}") from error
-    return policy
+        Examples
+        --------
+        >>> policy = Policy.load("policy.safetensors")  # doctest: +SKIP
+        >>> action = policy(observation)  # doctest: +SKIP
+        """
+        policy = storage.read(path, "policy", known)
+        where = f"policy {os.fspath(path)!r}"
+        if not isinstance(policy, Policy):
+            raise CheckpointError(f"{where}: must be a Policy, got {type(policy).__name__}")
+        try:
+            _try(policy)
+        except TracerError:  # a network of the caller that runs on numbers alone
+            pass
+        except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError,
+                RecursionError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{where}: its parts do not fit each other: {type(error).__name__} {error}"
+            ) from error
+        return policy
 
 
 def _try(policy):

@@ -21,7 +21,7 @@ from triskele.core.extend import archive
 
 from .errors import CheckpointError
 
-__all__ = ["pack", "read", "unpack", "write"]
+__all__ = ["named", "pack", "read", "same", "unpack", "write"]
 
 _VERSION = 2  # files of version 1 have a checksum of their own, which is no longer verified
 _CLASSES = {
@@ -127,6 +127,30 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {"function": _name(value)}
     raise TypeError(f"storage: a file holds numbers, arrays, trees and functions with names, got "
                     f"{type(value).__name__} {value!r:.80}")
+
+
+def same(a: Any, b: Any) -> bool:
+    """Return True if a file would hold two values alike."""
+    first: dict[str, np.ndarray] = {}
+    second: dict[str, np.ndarray] = {}
+    try:
+        return pack(a, first) == pack(b, second) and all(
+            x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(first.values(), second.values(), strict=True))
+    except TypeError:
+        return False
+
+
+def named(value: Any) -> list[Any]:
+    """The classes and functions in a tree that a file of it names."""
+    if isinstance(value, dict):
+        return [x for v in value.values() for x in named(v)]
+    if isinstance(value, (list, tuple)):
+        own = [type(value)] if hasattr(value, "_fields") else []
+        return own + [x for v in value for x in named(v)]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [getattr(value, f.name) for f in dataclasses.fields(value) if f.init]
+        return [type(value), *(x for v in fields for x in named(v))]
+    return [value] if callable(value) and not isinstance(value, np.generic) else []
 
 
 def unpack(packed: Any, arrays: dict[str, np.ndarray], known: Sequence[Any] = ()) -> Any:

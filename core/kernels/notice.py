@@ -62,7 +62,7 @@ class _Notice:
     def _open(self):
         with self._lock:
             if self._bar is None and _is_watched():
-                self._bar = progress_bar("triskele: compiling, once on this machine", "kernel")
+                self._bar = progress_bar("triskele: compiling, once on this machine", "kernel", show=True)
 
     def _close(self):
         with self._lock:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import tree
 from ..compile.jit import jit
+from ..report import Reports, Work
 from ..transforms.grad import check_inexact, value_and_grad
 
 __all__ = ["LBFGS", "Result"]
@@ -42,7 +43,8 @@ class LBFGS:
     gradient_tolerance: float = 1e-8
     value_tolerance: float = 1e-14
 
-    def minimize(self, f: Callable[..., Any], params: Any, *args: Any) -> Result:
+    def minimize(self, f: Callable[..., Any], params: Any, *args: Any, report: Reports = None,
+                 progress: bool | None = None) -> Result:
         """Minimise ``f(params, *args)``.
 
         Parameters
@@ -51,6 +53,11 @@ class LBFGS:
             Real scalar function of a tree of real arrays.
         params : tree
             Where to start.
+        report : function or list of functions, optional
+            Called after every step with a dictionary of ``step`` and ``loss``; see `core.report`. A reporter that
+            raises StopIteration ends the minimization.
+        progress : bool, optional
+            Show a progress bar. By default only on terminals and in notebooks.
 
         Returns
         -------
@@ -81,9 +88,16 @@ class LBFGS:
             value, grads = gradient(unpack(x), *args)
             return float(value), pack(grads)
 
-        r = optimize.minimize(
-            objective, pack(params), jac=True, method="L-BFGS-B",
-            options={"maxcor": self.history, "maxiter": self.max_steps, "gtol": self.gradient_tolerance,
-                     "ftol": self.value_tolerance},
-        )
-        return Result(unpack(r.x), float(r.fun), int(r.nit), int(r.nfev), bool(r.success), str(r.message))
+        def after_step(intermediate_result):
+            work({"step": work.step + 1, "loss": float(intermediate_result.fun)})
+            if work.stopped:
+                raise StopIteration
+
+        with Work("LBFGS.minimize", report, progress) as work:
+            r = optimize.minimize(
+                objective, pack(params), jac=True, method="L-BFGS-B", callback=after_step,
+                options={"maxcor": self.history, "maxiter": self.max_steps, "gtol": self.gradient_tolerance,
+                         "ftol": self.value_tolerance},
+            )
+        return Result(unpack(r.x), float(r.fun), int(r.nit), int(r.nfev), bool(r.success),
+                      work.stopped or str(r.message))

@@ -52,7 +52,7 @@ def main(output, steps):
 
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for (name, curve), style in zip(curves.items(), ("-", "--"), strict=True):
-        points = [(x["steps"], x["return"]) for x in curve if x["return"] is not None]
+        points = [(x["step"], x["return"]) for x in curve if x["return"] is not None]
         axes.plot(*zip(*points, strict=True), style, linewidth=2, label=name)
     axes.set(xlabel="steps", ylabel="mean return of the last 100 episodes", title="PPO on CartPole", xlim=(0, None),
              ylim=(0, 510))

@@ -34,8 +34,8 @@ def main(steps, output):
     curve = []
 
     def watch(numbers):
-        if not curve or numbers["steps"] >= curve[-1][0] + steps // 12:
-            curve.append((numbers["steps"], agent.evaluate(20).mean))
+        if not curve or numbers["step"] >= curve[-1][0] + steps // 12:
+            curve.append((numbers["step"], agent.evaluate(20).mean))
 
     started = time.perf_counter()
     agent.train(steps, report=watch)

@@ -19,8 +19,8 @@ def main(output):
           f"last 100 episodes {curve[-1]['return']:.1f}")
 
     path = Path(output).with_suffix(".safetensors")
-    agent.save(path)
-    policy = rl.load_policy(path)
+    agent.policy.save(path)
+    policy = rl.Policy.load(path)
     env = rl.make("CartPole-v1", num_envs=100, seed=7)
     observation, _ = env.reset()
     alive, lengths = [True] * 100, [0] * 100
@@ -36,7 +36,7 @@ def main(output):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    axes.plot([n["steps"] for n in curve], [n["return"] for n in curve])
+    axes.plot([n["step"] for n in curve], [n["return"] for n in curve])
     axes.axhline(475, color="k", lw=0.8, ls=":")
     axes.text(0, 478, "solved", va="bottom")
     axes.set(xlabel="steps in all environments", ylabel="mean return of the last 100 episodes", title="CartPole-v1",

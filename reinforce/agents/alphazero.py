@@ -10,7 +10,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.core.extend import check
+from triskele.core.extend import Reports, check
 
 from ..distribution.actors import Port
 from ..errors import GameError
@@ -281,7 +281,8 @@ class AlphaZero(Agent):
                                                **options})
 
     def evaluate(  # type: ignore[override]
-        self, games: int = 100, opponent: Any = None, *, simulations: int = 200, seed: int = 1
+        self, games: int = 100, opponent: Any = None, *, simulations: int = 200, seed: int = 0,
+        report: Reports = None, progress: bool | None = None
     ) -> MatchResult:
         """Play a match of the search with the network against another player, without affecting the training.
 
@@ -293,15 +294,18 @@ class AlphaZero(Agent):
         simulations : int
             Number of simulations of each search with the network.
         seed : int
+            Seed of the match, which differs from that of a training of the same seed.
+        report, progress
+            See `play_match`.
         """
         opponent = MCTS(self.game, 1000) if opponent is None else opponent
-        return play_match(self.game, {"AlphaZero": self.search(simulations), "opponent": opponent}, games, seed=seed,
-                          progress=False)
+        return play_match(self.game, {"AlphaZero": self.search(simulations), "opponent": opponent}, games,
+                          seed=seed + 1, report=report, progress=progress)
 
     @classmethod
-    def resume(cls, path: str | os.PathLike, game: Game, known: Sequence[Any] = ()) -> Self:  # type: ignore[override]
-        """Load an agent from a checkpoint; ``train()`` resumes it bit for bit. See `Agent.resume`."""
-        return super().resume(path, game, known)
+    def load(cls, path: str | os.PathLike, game: Game, known: Sequence[Any] = ()) -> Self:  # type: ignore[override]
+        """Load an agent that `save` has written; ``train()`` resumes it bit for bit. See `Agent.load`."""
+        return super().load(path, game, known)
 
     @property
     def _spaces(self):

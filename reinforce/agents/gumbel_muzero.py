@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
+from triskele.core.extend import Reports, check
 
 from ..buffers.trajectory import Segments, TrajectoryBuffer
 from ..errors import EnvError
@@ -17,8 +18,7 @@ from ..mcts.policies.gumbel import Gumbel
 from ..mcts.policies.muzero_puct import MuZeroPUCT
 from ..policy import Categorical, Policy
 from ..training.agent import Agent
-from ..training.evaluation import Evaluation, evaluate
-from ..vector.env import make
+from ..training.evaluation import Evaluation
 from .checks import check_layers
 from .muzero_network import MuZeroNetwork, PolicyNetwork, Support
 from .muzero_play import MuZeroActor, Planner
@@ -234,20 +234,17 @@ class GumbelMuZero(Agent):
         """
         return Planner(self, self.settings.simulations if simulations is None else simulations, deterministic, seed)
 
-    def evaluate(self, episodes: int = 100, *, seed: int = 1, deterministic: bool = True,
-                 simulations: int = 0) -> Evaluation:
+    def evaluate(self, episodes: int = 100, *, seed: int = 0, deterministic: bool = True,
+                 simulations: int = 0, report: Reports = None, progress: bool | None = None) -> Evaluation:
         """Play whole episodes in fresh environments, by the policy alone or, with `simulations`, by a search for each
         action; see `Agent`.
         """
-        if simulations == 0 or isinstance(episodes,
-                                          bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
-            return super().evaluate(episodes, seed=seed, deterministic=deterministic)
-        planner = self.planner(simulations, deterministic=deterministic, seed=seed)
-        env = make(self._given, num_envs=min(int(episodes), self.settings.num_envs), seed=seed)
-        try:
-            return evaluate(planner, env, int(episodes))
-        finally:
-            env.close()
+        check.integer(episodes, "GumbelMuZero.evaluate: episodes", 1)
+        check.integer(seed, "GumbelMuZero.evaluate: seed", 0)
+        if simulations == 0:
+            return super().evaluate(episodes, seed=seed, deterministic=deterministic, report=report, progress=progress)
+        planner = self.planner(simulations, deterministic=deterministic, seed=seed + 1)
+        return self.play(planner, int(episodes), self.settings.num_envs, seed + 1, None, report, progress)
 
 
 def length(settings: Any) -> int:

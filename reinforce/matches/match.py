@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check, dataframe, progress_bar
+from triskele.core.extend import Reports, Work, check, dataframe
 
 from ..errors import GameError, IllegalActionError
 from ..game import CHANCE
@@ -95,7 +95,8 @@ class MatchResult:
 
 
 def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int = 100, *, seed: int = 0,
-               progress: bool = True) -> MatchResult:
+               report: Reports = None,
+               progress: bool | None = None) -> MatchResult:
     """Let players play a game against each other; seats rotate from game to game.
 
     Games are played side by side, and each player is asked for its moves in all positions at once.
@@ -117,8 +118,15 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
         A multiple of the number of players gives everybody every seat equally often.
     seed : int
         Seed of chance, `Random`, compiled functions and, with seeds derived from it, searches.
-    progress : bool
-        Show a progress bar with the score.
+    report : function or list of functions, optional
+        Called when games have ended, with the number of games as ``step`` and each player's sum of returns by name. A
+        reporter that raises StopIteration ends the match with the games that are over.
+    progress : bool, optional
+        Show a progress bar with the returns. By default only on terminals and in notebooks.
+
+    Returns
+    -------
+    MatchResult
 
     Raises
     ------
@@ -154,18 +162,33 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     at_once = 1 if human else _TREES if any(hasattr(e.source, "game") for e in entrants) else _AT_ONCE
     returns, moves = np.zeros((games, len(entrants))), []
     title = f"{names[0]} against {', '.join(names[1:])}" if names[1:] else names[0]
-    with progress_bar(title, "game", games, show=progress and not human) as bar:
+    over = np.zeros(games, bool)
+    with Work("play_match", report, False if human else progress, title=title, unit="game", total=games) as work:
+        def ended(numbers):
+            over[numbers] = True
+            sums = returns.sum(axis=0).tolist()
+            work({"step": int(over.sum()), **dict(zip(names, sums, strict=True))},
+                 "returns " + " : ".join(f"{r:g}" for r in sums))
+            return work.stopped is not None
+
         for begin in range(0, games, at_once):
             numbers = np.arange(begin, min(begin + at_once, games))
-            table = _play(game, entrants, numbers, seed, returns, bar)
+            table = _play(game, entrants, numbers, seed, returns, ended)
             moves += table.moves
             if human:
                 print(f"\n{table.state(0)}\nplayers got {', '.join(f'{r:g}' for r in table.returns(0))}")
-    return MatchResult(repr(game), tuple(names), returns, moves, np.arange(games) % len(entrants))
+            if work.stopped:
+                break
+    played = np.flatnonzero(over)
+    return MatchResult(repr(game), tuple(names), returns[played], [moves[k] for k in played], played % len(entrants))
 
 
-def _play(game: Any, entrants: list[Player], numbers: np.ndarray, seed: int, returns: np.ndarray, bar: Any) -> Any:
-    """Play the games of these numbers to their ends, one move of each at a time; fills in the returns."""
+def _play(game: Any, entrants: list[Player], numbers: np.ndarray, seed: int, returns: np.ndarray,
+          ended: Callable[[np.ndarray], bool]) -> Any:
+    """Play the games of these numbers to their ends, one move of each at a time; fills in the returns.
+
+    `ended` is told which games are over, and returns True to end the others too.
+    """
     table = new_table(game, len(numbers))
     n, going = len(entrants), np.arange(len(numbers))
     seats = (np.arange(n)[None, :] + numbers[:, None]) % n  # who sits where
@@ -173,9 +196,8 @@ def _play(game: Any, entrants: list[Player], numbers: np.ndarray, seed: int, ret
         movers, over, masks, chance = table.look(going)
         for k in going[over]:
             returns[numbers[k], seats[k]] = table.returns(k)
-        if over.any():
-            bar.update(int(over.sum()))
-            bar.set_postfix_str("returns " + " : ".join(f"{r:g}" for r in returns.sum(axis=0)), refresh=False)
+        if over.any() and ended(numbers[going[over]]):
+            return table
         going, movers, masks, chance = going[~over], movers[~over], masks[~over], chance[~over]
         if not len(going):
             return table

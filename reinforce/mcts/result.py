@@ -170,10 +170,29 @@ class SearchTree:
         return draw_tree(self, depth, most)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the tree to a file, for `load_tree`."""
+        """Write the tree to a file."""
         from .show import save_tree
 
         save_tree(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike, game: Any) -> SearchTree:
+        """Read a tree that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+        game : Game
+            Game of the tree; its rules must be those of the game that was searched.
+
+        Raises
+        ------
+        SearchError
+            If the file holds something else, or the tree of another game.
+        """
+        from .show import load_tree
+
+        return load_tree(path, game)
 
     def __repr__(self) -> str:
         return f"<SearchTree: {self.game.name} after {list(self.moves)}, {len(self)} nodes>"

@@ -68,12 +68,12 @@ def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
     SearchError
         If the file holds something else, or the tree of another game.
     """
-    where = f"load_tree: {os.fspath(path)!r}"
+    where = f"SearchTree.load: {os.fspath(path)!r}"
     try:
         data = storage.read(path, _KIND)
     except (CheckpointError, FloatingPointError) as error:
-        raise SearchError(f"load_tree: {error} (must be a file written by SearchTree.save, which files of release 0.5 "
-                          f"and older are not)") from error
+        raise SearchError(f"SearchTree.load: {error} (must be a file written by SearchTree.save, which files of "
+                          f"release 0.5 and older are not)") from error
     try:
         name, key, moves = str(data["game"]), str(data["key"]), data["moves"].tolist()
         reason = _defect(data, game) if key == game.key and data["states"].dtype == game.dtype else None

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import operator
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from triskele.core.extend import check, patient_interrupts
+from triskele.core.extend import Reports, TriskeleError, Work, check, patient_interrupts
 
 from .. import storage
-from ..errors import CheckpointError, EnvError, ReinforceError
+from ..errors import CheckpointError, EnvError
 from ..policy import Policy
 from .episodes import Episodes
 from .evaluation import Evaluation, evaluate
-from .report import Bar, Report
 from .stopping import Stopped
 
 if TYPE_CHECKING:
@@ -28,9 +26,6 @@ if TYPE_CHECKING:
     from ..distribution.placements import Distribution
 
 __all__ = ["Agent"]
-
-Reports = Callable[[dict[str, float | None]], Any] | Sequence[Callable[[dict[str, float | None]], Any]]
-
 
 class Settings(SimpleNamespace):
     """The hyper-parameters of an agent. They cannot be changed: much of an agent is compiled with them."""
@@ -65,6 +60,8 @@ class Agent:
         Steps at which the current training has begun and will end; learning rates may be annealed between them.
     episodes : Episodes
         Statistics of the training's episodes.
+    stopped : str or None
+        Why a reporter ended the last training early.
     kept : tuple of str
         Attributes that make up the agent's state: trees of arrays and numbers. One called ``position`` says where the
         environments are; it is left out where these cannot be saved (see `GymnasiumVectorEnv`).
@@ -79,6 +76,7 @@ class Agent:
         self.settings = Settings(**settings)
         self._given = env
         self.interrupted: list[int] = []  # by Ctrl-C, while training
+        self.stopped: str | None = None
         self.steps = self.start = self.target = 0
         self._enter(env)
 
@@ -140,8 +138,8 @@ class Agent:
         self,
         total_steps: int | None = None,
         *,
-        report: Reports = (),
-        progress: bool = True,
+        report: Reports = None,
+        progress: bool | None = None,
         checkpoint: str | os.PathLike | None = None,
         every: int | None = None,
         distribution: Distribution | None = None,
@@ -157,14 +155,15 @@ class Agent:
         total_steps : int, optional
             Number of further steps, in all environments together. Defaults to the remainder of a training that was
             interrupted or resumed.
-        report : function or sequence of functions
-            Called after every iteration with a dictionary of numbers; one that returns True stops the training. See
-            `CSV` and `TensorBoard`; ``curve.append`` with a list keeps everything in memory.
-        progress : bool
-            If True, show a progress bar.
+        report : function or list of functions, optional
+            Called after every iteration with a dictionary of numbers: ``step``, ``return`` ... `CSV`, `TensorBoard`,
+            `Log`, ``print``, ``wandb.log`` and the ``append`` of a list serve as they are. A reporter that raises
+            StopIteration ends the training after this iteration; `stopped` keeps its reason.
+        progress : bool, optional
+            Show a progress bar. By default only on terminals and in notebooks.
         checkpoint : path-like, optional
-            File from which `resume` continues bit for bit. Written whole or not at all, and
-            once more at the end.
+            File of the training's state, written whole or not at all, every `every` steps and at the end. If the file
+            exists, the training resumes from it, bit for bit: a script that was killed continues when it is run again.
         every : int, optional
             Steps between checkpoints. Defaults to a twentieth of the training.
         distribution : OneProcess, Threads or MPI, optional
@@ -180,6 +179,8 @@ class Agent:
         ------
         ValueError
             If there is nothing to do.
+        CheckpointError
+            If the checkpoint belongs to another agent, environment or training; the message names what differs.
         FloatingPointError
             If the network or its inputs are no longer finite. The last checkpoint stays as it was.
         DistributionError
@@ -198,15 +199,16 @@ class Agent:
         if distribution is not None and not isinstance(distribution, Distribution):
             raise TypeError(f"{self.name}.train: distribution must be OneProcess(...), Threads(...) or MPI(...), got "
                             f"{distribution!r:.80}")
-        reports = [report] if callable(report) else list(report)
-        if progress:
-            reports.append(Bar())
+        if checkpoint is not None and os.path.exists(checkpoint):
+            self._resume(checkpoint)
+        work = Work(f"{self.name}.train", report, progress, title=self.name, total=self.target, done=self.steps)
 
         def loop(iterate):
             if checkpoint is not None:
                 self._check_place(checkpoint)
-            with _opened(reports, self):
-                self._run(iterate, reports, checkpoint, every, interrupted)
+            with work:
+                self._run(iterate, work, checkpoint, every, interrupted)
+            self.stopped = work.stopped
 
         with patient_interrupts() as interrupted:
             self.interrupted = interrupted if distribution is None or isinstance(
@@ -217,27 +219,27 @@ class Agent:
             raise KeyboardInterrupt
         return self
 
-    def _run(self, iterate, reports, checkpoint, every, interrupted):
+    def _run(self, iterate, work, checkpoint, every, interrupted):
         due = (self.steps // every + 1) * every
-        began, before, stop = time.perf_counter(), self.steps, False
-        while self.steps < self.target and not stop and not interrupted:
+        began, before = time.perf_counter(), self.steps
+        while self.steps < self.target and not work.stopped and not interrupted:
             try:
                 found = iterate()
             except Stopped:
                 break
             seconds = max(time.perf_counter() - began, 1e-9)
-            numbers = {"steps": self.steps, "episodes": self.episodes.finished, "return": self.episodes.mean_return,
-                       "length": self.episodes.mean_length,
-                       **found, "steps_per_second": round((self.steps - before) / seconds)}
-            for r in reports:
-                answer = r(numbers)
-                # a comparison of NumPy's numbers counts too
-                stop |= isinstance(answer, (bool, np.bool_)) and bool(answer)
+            value = self.episodes.mean_return
+            numbers = {"step": self.steps, "episodes": self.episodes.finished, "return": value,
+                       "length": self.episodes.mean_length, **found,
+                       "steps_per_second": round((self.steps - before) / seconds)}
+            work(numbers, "" if value is None else f"return {value:.1f}")
             if checkpoint is not None and self.steps >= due:
-                self.save_checkpoint(checkpoint)
+                work.sync()
+                self.save(checkpoint)
                 due = (self.steps // every + 1) * every
         if checkpoint is not None:
-            self.save_checkpoint(checkpoint)
+            work.sync()
+            self.save(checkpoint)
 
     # -- use -----------------------------------------------------------------------------------------------------------
 
@@ -245,40 +247,53 @@ class Agent:
         """The action of the policy for an observation, or those for a batch; see `Policy`."""
         return self.policy(observation, mask=mask)
 
-    def evaluate(self, episodes: int = 100, *, seed: int = 1, deterministic: bool = True) -> Evaluation:
+    def evaluate(self, episodes: int = 100, *, seed: int = 0, deterministic: bool = True,
+                 report: Reports = None, progress: bool | None = None) -> Evaluation:
         """Play whole episodes in fresh environments, without affecting the training.
 
         Parameters
         ----------
         episodes : int
         seed : int
-            Seed of the environments and of the actions.
+            Seed of the environments and of the actions, which differ from those of a training of the same seed.
         deterministic : bool
             If True, take the most probable action rather than draw one.
+        report : function or list of functions, optional
+            Called with the ``step``, ``return`` and ``length`` of each episode, where ``step`` counts episodes. A
+            reporter that raises StopIteration ends the evaluation with the episodes played so far.
+        progress : bool, optional
+            Show a progress bar. By default only on terminals and in notebooks.
 
         Returns
         -------
         Evaluation
         """
         check.integer(episodes, f"{self.name}.evaluate: episodes", 1)
-        from ..vector.env import make
-
+        check.integer(seed, f"{self.name}.evaluate: seed", 0)
         policy = self.policy
         most = self.env.num_envs if self.env.step_kernel is None else 128  # environments of Gymnasium may be large
-        env = make(self._given, num_envs=min(int(episodes), most), seed=seed)
+        rng = None if deterministic else np.random.default_rng(seed + 1)
+        return self.play(policy, int(episodes), most, seed + 1, rng, report, progress)
+
+    def play(self, policy: Any, episodes: int, most: int, seed: int, rng: np.random.Generator | None, report: Reports,
+             progress: bool | None) -> Evaluation:
+        """Evaluate a policy in fresh environments, at most `most` side by side; see `evaluate`."""
+        from ..vector.env import make
+
+        env = make(self._given, num_envs=min(episodes, most), seed=seed)
         try:
-            return evaluate(policy, env, int(episodes), None if deterministic else np.random.default_rng(seed))
+            with Work(f"{self.name}.evaluate", report, progress, unit="episode", total=episodes) as work:
+                return evaluate(policy, env, episodes, rng, work)
         finally:
             env.close()
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the policy alone, all or nothing; `load_policy` reads it without this agent's code."""
-        self.policy.save(path)
-
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
-    def save_checkpoint(self, path: str | os.PathLike) -> None:
-        """Write everything, all or nothing: networks, optimiser, environments, random streams, counters."""
+    def save(self, path: str | os.PathLike) -> None:
+        """Write everything, all or nothing: networks, optimizer, environments, random streams, counters.
+
+        `load` reads it. For the policy alone, which needs no code of this agent, use ``agent.policy.save(path)``.
+        """
         storage.write(path, "checkpoint", {
             "agent": self.name,
             "env": self._given if isinstance(self._given, str) else None,
@@ -325,8 +340,8 @@ class Agent:
             return None
 
     @classmethod
-    def resume(cls, path: str | os.PathLike, env: Any = None, known: Sequence[Any] = ()) -> Self:
-        """Load an agent from a checkpoint; ``train()`` resumes it bit for bit.
+    def load(cls, path: str | os.PathLike, env: Any = None, known: Sequence[Any] = ()) -> Self:
+        """Load an agent that `save` or the checkpoint of a training has written; ``train()`` resumes it bit for bit.
 
         Environments of Gymnasium whose state is not accessible cannot be saved: there, everything else resumes, with
         new episodes.
@@ -355,7 +370,7 @@ class Agent:
 
         Examples
         --------
-        >>> agent = PPO.resume("run.chk")  # doctest: +SKIP
+        >>> agent = PPO.load("run.chk")  # doctest: +SKIP
         >>> agent.train(checkpoint="run.chk")  # doctest: +SKIP
         """
         found = storage.read(path, "checkpoint", known)
@@ -363,23 +378,51 @@ class Agent:
         try:
             if found["agent"] != cls.__name__:
                 raise CheckpointError(
-                    f"{where}: must be of the agent {cls.__name__}, got {found['agent']} (use {found['agent']}.resume)"
+                    f"{where}: must be of the agent {cls.__name__}, got {found['agent']} (use {found['agent']}.load)"
                 )
             if env is None and found["env"] is None:
                 raise CheckpointError(
-                    f"{where}: the environment was an object, which a checkpoint does not hold (resume(path, env=...))"
+                    f"{where}: the environment was an object, which a checkpoint does not hold (load(path, env=...))"
                 )
             agent = cls(_registered(where, found["env"]) if env is None else env, **found["settings"])
             if found["spaces"] != agent._spaces:
                 raise CheckpointError(f"{where}: observations and actions must be {found['spaces']}, got "
                                       f"{agent._spaces} (another environment?)")
             agent.state = found
-        except (ReinforceError, FloatingPointError):
+        except (TriskeleError, FloatingPointError):
             raise
         except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError,
                 TypeError, ValueError) as error:
             raise CheckpointError(f"{where}: does not hold an agent: {type(error).__name__} {error}") from error
         return agent
+
+    def _resume(self, path):
+        """Take over the state of a file that was written by the same training."""
+        where = f"checkpoint {os.fspath(path)!r}"
+        found = storage.read(path, "checkpoint", storage.named([vars(self.settings), self.state]))
+        try:
+            counters, theirs = found["counters"], dict(found["settings"])
+            here = {"agent": self.name, "env": self._given if isinstance(self._given, str) else None,
+                    "spaces": self._spaces, **vars(self.settings)}
+            there = {"agent": found["agent"], "env": found["env"], "spaces": found["spaces"], **theirs}
+            differ = [f"{name} ({there.get(name)!r:.60} in the file, {here.get(name)!r:.60} here)"
+                      for name in sorted(here.keys() | there.keys())
+                      if not storage.same(there.get(name), here.get(name))]
+            if differ:
+                raise CheckpointError(f"{where}: must belong to this training, but these differ: {', '.join(differ)} "
+                                      f"(choose another path, or delete the file)")
+            if counters[0] == self.steps > 0:
+                return  # this agent wrote it
+            if counters[1:] != [self.start, self.target] or self.steps != self.start:
+                raise CheckpointError(f"{where}: must belong to a training from step {self.start} to {self.target}, "
+                                      f"got one from {counters[1]} to {counters[2]} (choose another path, or delete "
+                                      f"the file)")
+            self.state = found
+        except (TriskeleError, FloatingPointError):
+            raise
+        except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError,
+                TypeError, ValueError) as error:
+            raise CheckpointError(f"{where}: does not hold an agent: {type(error).__name__} {error}") from error
 
     @property
     def _spaces(self):
@@ -422,20 +465,6 @@ class Agent:
         return f"<{self.name} on {self._given if isinstance(self._given, str) else self.env} after {self.steps} steps>"
 
 
-@contextlib.contextmanager
-def _opened(reports: Sequence[Any], agent: Agent) -> Iterator[None]:
-    """Reports that are opened are closed, whatever happens."""
-    with contextlib.ExitStack() as stack:
-        for r in reports:
-            if isinstance(r, Report):
-                r.open(agent)
-                stack.callback(r.close)
-            elif not callable(r):
-                raise TypeError(f"{agent.name}.train: a report must be a function of a dictionary of numbers, got "
-                                f"{type(r).__name__}")
-        yield
-
-
 def _registered(where, name):
     """The name of an environment, if it is one: of ours, or of those that are registered with Gymnasium already."""
     from ..envs import registry
@@ -444,7 +473,7 @@ def _registered(where, name):
         raise CheckpointError(f"{where}: the environment must be given by its name, got {type(name).__name__}")
     if name not in registry() and ":" in name:  # Gymnasium would import what stands before the colon
         raise CheckpointError(f"{where}: the environment {name!r} would import a module (if you trust the file: "
-                              f"resume(path, env={name!r}))")
+                              f"load(path, env={name!r}))")
     return name
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import dataframe
+from triskele.core.extend import Work, dataframe
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -51,7 +51,8 @@ class Evaluation:
                 f"{self.lengths.max()} steps>")
 
 
-def evaluate(policy: Callable[..., Any], env: Any, episodes: int, rng: np.random.Generator | None = None) -> Evaluation:
+def evaluate(policy: Callable[..., Any], env: Any, episodes: int, rng: np.random.Generator | None,
+             work: Work) -> Evaluation:
     """Play `episodes` episodes, a number fixed beforehand in each environment: short ones are not preferred.
 
     Parameters
@@ -62,7 +63,9 @@ def evaluate(policy: Callable[..., Any], env: Any, episodes: int, rng: np.random
         Is reset first.
     episodes : int
     rng : numpy.random.Generator, optional
-        Draw actions from the policy's distribution. Defaults to the most probable ones.
+        Draw actions from the policy's distribution. None takes the most probable ones.
+    work : Work
+        Gets a record of each episode, and may end the evaluation.
     """
     n = env.num_envs
     share = np.full(n, episodes // n) + (np.arange(n) < episodes % n)
@@ -70,7 +73,8 @@ def evaluate(policy: Callable[..., Any], env: Any, episodes: int, rng: np.random
     returns: list[list[float]] = [[] for _ in range(n)]
     steps: list[list[int]] = [[] for _ in range(n)]
     observation, info = env.reset()
-    while share.any():
+    finished = 0
+    while share.any() and not work.stopped:
         action = policy(observation, rng=rng, mask=info.get("action_mask"))
         observation, reward, terminated, truncated, info = env.step(action)
         totals[over], lengths[over] = 0.0, 0
@@ -81,4 +85,6 @@ def evaluate(policy: Callable[..., Any], env: Any, episodes: int, rng: np.random
             returns[k].append(float(totals[k]))
             steps[k].append(int(lengths[k]))
             share[k] -= 1
+            finished += 1
+            work({"step": finished, "return": returns[k][-1], "length": steps[k][-1]})
     return Evaluation(np.array([r for rs in returns for r in rs]), np.array([s for ss in steps for s in ss]))

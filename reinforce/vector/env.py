@@ -7,7 +7,6 @@ A copy that is over restarts in the next step, which ignores its action and give
 from __future__ import annotations
 
 import inspect
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -64,8 +63,8 @@ class VectorEnv:
     environment : Environment
     num_envs : int
         Number of copies.
-    seed : int, optional
-        Copy i draws from a stream of its own, which belongs to (seed, i). None: a random seed.
+    seed : int
+        Copy i draws from a stream of its own, which belongs to (seed, i).
     max_episode_steps : int, optional
         Overrides the environment's `max_steps`; 0 for no limit.
 
@@ -103,7 +102,7 @@ class VectorEnv:
     ((3, 4), array([1., 1., 1.]))
     """
 
-    def __init__(self, environment: Environment, num_envs: int = 1, seed: int | None = None, *,
+    def __init__(self, environment: Environment, num_envs: int = 1, seed: int = 0, *,
                  max_episode_steps: int | None = None):
         if not isinstance(environment, Environment):
             raise EnvError(f"VectorEnv: environment must be an Environment, got {environment!r:.80} (rl.make takes "
@@ -121,7 +120,7 @@ class VectorEnv:
                                 np.zeros((size, 1), np.uint64),
                                 np.array([most or _NEVER]))
         self._is_reset = False
-        self._seed(secrets.randbits(63) if seed is None else seed)
+        self._seed(seed)
         self._prepare()
         if self._may_raise:
             checks().check_env_once(self)
@@ -390,7 +389,7 @@ def integer(where: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_steps: int | None = None,
+def make(env: Any, num_envs: int = 1, seed: int = 0, *, max_episode_steps: int | None = None,
          **options: Any) -> VectorEnv | GymnasiumVectorEnv:
     """Make copies of an environment.
 
@@ -400,7 +399,8 @@ def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_st
         Name of an environment in `rl.envs` or else of Gymnasium, or a function that makes an environment of Gymnasium.
         A VectorEnv passes on its environment, but not its state.
     num_envs : int
-    seed : int, optional
+    seed : int
+        Seed of the environments' random numbers.
     max_episode_steps : int, optional
         Overrides the environment's `max_steps`; 0 for no limit.
     **options

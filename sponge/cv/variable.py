@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import TriskeleError
+
 from ..codegen.handle import Handle
 from ..protocols import SystemLike
 from ..topology import as_indices
@@ -15,7 +17,7 @@ from ..topology import as_indices
 __all__ = ["CollectiveVariable", "VariableError", "as_variables"]
 
 
-class VariableError(RuntimeError):
+class VariableError(TriskeleError, RuntimeError):
     """A collective variable or its gradient is not defined, or has left the grid of a bias; the message says where and
     when.
     """

@@ -10,7 +10,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import tree
-from triskele.core.extend import check
+from triskele.core.extend import TriskeleError, check
 
 from .. import units
 from ..analysis.mbar import free_energies_of_states
@@ -24,7 +24,7 @@ _REMEMBERED = 4  # parameters at which values in all frames are kept: a fit asks
 _BATCH = 1 << 18  # squared numbers of atoms that are worked on at once
 
 
-class PoorOverlapError(ValueError):
+class PoorOverlapError(TriskeleError, ValueError):
     """Too few of the frames matter at the parameters that are asked for."""
 
 

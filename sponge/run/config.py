@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from triskele.core.extend import check, discover
+from triskele.core.extend import TriskeleError, check, discover
 
 from .. import load, report
 from ..load.systems import example_files
@@ -28,7 +28,7 @@ _SECTIONS = ("system", "nonbonded", "implicit_solvent", "integrator", "barostat"
 _REPORTERS = {name: getattr(report, name) for name in ("CSV", "DCD", "H5MD", "Log", "PDB", "XTC")}
 
 
-class ConfigError(ValueError):
+class ConfigError(TriskeleError, ValueError):
     """A configuration file has an unknown or missing key."""
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.faults.fault import Fault
+from tests.reporting import stop_at
 from triskele import core, sponge
 from triskele import reinforce as rl
 from triskele.core import store
@@ -81,10 +82,10 @@ def training(rng, folder):
         "from tests.faults.killed import agent\nagent().train(10**9, checkpoint='run.chk', every=64, progress=False)"
     )
     killed(program, folder, "run.chk", rng.uniform(0, 0.3))
-    resumed = rl.PPO.resume(folder / "run.chk")
+    resumed = rl.PPO.load(folder / "run.chk")
     start, stop = resumed.steps, resumed.steps + 128
-    resumed.train(progress=False, report=lambda x: x["steps"] >= stop)
-    whole = agent().train(10**9, progress=False, report=lambda x: x["steps"] >= stop)
+    resumed.train(progress=False, report=stop_at(stop))
+    whole = agent().train(10**9, progress=False, report=stop_at(stop))
     leaves = [core.tree.leaves((a.model, a.moments)) for a in (whole, resumed)]
     if whole.steps != resumed.steps or not all(np.array_equal(a, b) for a, b in zip(*leaves, strict=True)):
         return f"resumed at {start} steps, the networks differ"

@@ -266,7 +266,7 @@ def policies():
 
 
 def use_policy(path):
-    policy = rl.load_policy(path)
+    policy = rl.Policy.load(path)
     np.asarray(policy(np.zeros(policy.observation_shape, np.float32)))
 
 
@@ -281,7 +281,7 @@ def searched():
 
 
 def check_tree(path):
-    tree = rl.load_tree(path, rl.games.TicTacToe())
+    tree = rl.SearchTree.load(path, rl.games.TicTacToe())
     tree.draw(9, 9)
     assert len(list(tree.root.walk())) <= len(tree)
     for node in list(tree.root.walk())[:20]:
@@ -346,9 +346,9 @@ TARGETS = {
     "policy": Target(use_policy, policies, (CheckpointError, FloatingPointError), ".safetensors", nested_text),
     "policy resealed": Target(use_policy, policies, (CheckpointError, FloatingPointError), ".safetensors",
                               seal=resealed),
-    "agent checkpoint": Target(rl.PPO.resume, lambda: written(lambda path, agent: agent.save_checkpoint(path), ppo()),
+    "agent checkpoint": Target(rl.PPO.load, lambda: written(lambda path, agent: agent.save_checkpoint(path), ppo()),
                                (ReinforceError,), ".chk"),
-    "agent checkpoint resealed": Target(rl.PPO.resume,
+    "agent checkpoint resealed": Target(rl.PPO.load,
                                         lambda: written(lambda path, agent: agent.save_checkpoint(path),
                                                         ppo()), (ReinforceError, FloatingPointError), ".chk",
                                         seal=resealed),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.reporting import stop_at
 from triskele import core
 from triskele import reinforce as rl
 from triskele.reinforce import random
@@ -91,8 +92,8 @@ def test_ppo_takes_no_forbidden_action_and_learns_and_goes_on_from_a_checkpoint(
     agent = rl.PPO(Cards, **settings)
     first = agent.evaluate(40, deterministic=False).mean
     path = tmp_path / "run.chk"
-    agent.train(4096, progress=False, checkpoint=path, report=lambda numbers: numbers["steps"] >= 2048)
-    resumed = rl.PPO.resume(path, env=Cards).train(progress=False)
+    agent.train(4096, progress=False, checkpoint=path, report=stop_at(2048))
+    resumed = rl.PPO.load(path, env=Cards).train(progress=False)
     whole = rl.PPO(Cards, **settings).train(4096, progress=False)
     assert (resumed._rollout.rewards >= 0).all()
     for a, b in zip(resumed.weights, whole.weights, strict=True):

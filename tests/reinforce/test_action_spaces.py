@@ -36,8 +36,8 @@ def test_ppo_scales_bounds_that_are_not_about_0(tmp_path):
     assert agent.act(np.zeros(1)) == pytest.approx(15.0, abs=0.2), "it begins in the middle"
     agent.train(8192, progress=False)
     assert agent.act(np.full(1, 0.5)) == pytest.approx(17.0, abs=0.7)
-    agent.save(tmp_path / "policy")
-    assert rl.load_policy(tmp_path / "policy")(np.full(1, 0.5)) == agent.act(np.full(1, 0.5))
+    agent.policy.save(tmp_path / "policy")
+    assert rl.Policy.load(tmp_path / "policy")(np.full(1, 0.5)) == agent.act(np.full(1, 0.5))
 
 
 def test_symmetric_bounds_are_taken_as_they_are():

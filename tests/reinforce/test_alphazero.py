@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.reporting import stop_at
 from triskele import core
 from triskele import reinforce as rl
 from triskele.core import nn
@@ -238,8 +239,8 @@ class TestTraining:
         assert result.losses[0] <= 1
 
     def test_a_saved_policy_plays(self, trained, tmp_path):
-        trained.save(tmp_path / "policy.safetensors")
-        policy = rl.load_policy(tmp_path / "policy.safetensors")
+        trained.policy.save(tmp_path / "policy.safetensors")
+        policy = rl.Policy.load(tmp_path / "policy.safetensors")
         state = GAME.initial_state().play(4)
         assert policy(state.observation(),
                       mask=state.legal_mask) == trained.act(state.observation(), mask=state.legal_mask)
@@ -286,8 +287,8 @@ class TestCheckpoints:
         whole, lines = small(policy=policy), []
         whole.train(320, progress=False, report=lines.append)
         small(policy=policy).train(320, progress=False, checkpoint=tmp_path / "run.chk",
-                                   report=lambda n: n["steps"] >= 160)
-        agent = rl.AlphaZero.resume(tmp_path / "run.chk", GAME)
+                                   report=stop_at(160))
+        agent = rl.AlphaZero.load(tmp_path / "run.chk", GAME)
         rest = []
         agent.train(progress=False, report=rest.append)
         assert bits(agent) == bits(whole)
@@ -298,23 +299,23 @@ class TestCheckpoints:
         whole = small().train(320, progress=False)
 
         def interrupt(numbers):
-            if numbers["steps"] == 96:
+            if numbers["step"] == 96:
                 os.kill(os.getpid(), signal.SIGINT)
 
         with pytest.raises(KeyboardInterrupt):
             small().train(320, progress=False, checkpoint=tmp_path / "run.chk", report=interrupt)
-        assert bits(rl.AlphaZero.resume(tmp_path / "run.chk", GAME).train(progress=False)) == bits(whole)
+        assert bits(rl.AlphaZero.load(tmp_path / "run.chk", GAME).train(progress=False)) == bits(whole)
 
     def test_interrupted_within_an_iteration_it_gives_that_up(self, tmp_path):
         whole = small().train(320, progress=False)
 
         def interrupt(numbers):
-            if numbers["steps"] == 96:
+            if numbers["step"] == 96:
                 threading.Timer(0.002, os.kill, (os.getpid(), signal.SIGINT)).start()
 
         with pytest.raises(KeyboardInterrupt):
             small().train(320_000, progress=False, checkpoint=tmp_path / "run.chk", report=interrupt)
-        agent = rl.AlphaZero.resume(tmp_path / "run.chk", GAME)
+        agent = rl.AlphaZero.load(tmp_path / "run.chk", GAME)
         assert bits(agent.train(max(320 - agent.steps, 32), progress=False)) == bits(whole) or agent.steps > 320
 
         endless = small(moves=10**7)
@@ -325,17 +326,17 @@ class TestCheckpoints:
 
     def test_a_failure_leaves_the_last_checkpoint(self, tmp_path):
         def fail(numbers):
-            if numbers["steps"] == 192:
+            if numbers["step"] == 192:
                 raise RuntimeError("disk of the report is full")
 
         with pytest.raises(RuntimeError, match="disk of the report"):
             small().train(320, progress=False, checkpoint=tmp_path / "run.chk", every=32, report=fail)
-        assert rl.AlphaZero.resume(tmp_path / "run.chk", GAME).steps == 160
+        assert rl.AlphaZero.load(tmp_path / "run.chk", GAME).steps == 160
 
     def test_of_another_game(self, tmp_path):
         small().train(32, progress=False, checkpoint=tmp_path / "run.chk")
         with pytest.raises(rl.GameError, match=r"net must take observations \(2, 6, 7\) of ConnectFour, but raised"):
-            rl.AlphaZero.resume(tmp_path / "run.chk", rl.games.ConnectFour())
+            rl.AlphaZero.load(tmp_path / "run.chk", rl.games.ConnectFour())
 
 
 @pytest.mark.parametrize("actors", [1, 2])
@@ -397,4 +398,4 @@ class TestErrors:
         agent = small(learning_rate=1e30)
         with pytest.raises((FloatingPointError, rl.EvaluatorError)):
             agent.train(2000, progress=False, checkpoint=tmp_path / "run.chk", every=32)
-        assert np.isfinite(rl.AlphaZero.resume(tmp_path / "run.chk", GAME).weights[0]).all()
+        assert np.isfinite(rl.AlphaZero.load(tmp_path / "run.chk", GAME).weights[0]).all()

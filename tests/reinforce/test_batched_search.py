@@ -334,12 +334,12 @@ def test_trees_are_drawn_saved_and_loaded(tmp_path):
     assert re.match(r"├─ c1: \d+ visits, value \+1.000, prior 0\.\d+, end$", text[1])
     assert text[-1] == "└─ and 3 more"
     tree.save(tmp_path / "tree")
-    again = rl.load_tree(tmp_path / "tree", GAME)
+    again = rl.SearchTree.load(tmp_path / "tree", GAME)
     assert again.draw(depth=9, most=9) == tree.draw(depth=9, most=9) and again.moves == (0, 3, 1, 4)
     assert [n.state for n in again.root.walk()] == [n.state for n in tree.root.walk()]
     assert len(again.arrays.counts) == COUNTS
     with pytest.raises(rl.SearchError, match=r"holds a tree of TicTacToe .*, got ConnectFour"):
-        rl.load_tree(tmp_path / "tree", rl.games.ConnectFour())
+        rl.SearchTree.load(tmp_path / "tree", rl.games.ConnectFour())
     (tmp_path / "tree").write_bytes((tmp_path / "tree").read_bytes()[:300])
     with pytest.raises(rl.SearchError, match="must be a file written by SearchTree.save"):
-        rl.load_tree(tmp_path / "tree", GAME)
+        rl.SearchTree.load(tmp_path / "tree", GAME)

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from tests.reporting import stop_at
 from triskele import reinforce as rl
 from triskele.core import get_threads
 from triskele.reinforce import storage
@@ -136,8 +137,8 @@ class TestCheckpoints:
         whole = PPO(env, **options)
         train(whole, 8, distribution=before)
         train(PPO(env, **options), 8, distribution=before, checkpoint=tmp_path / "run.chk",
-              reports=[lambda x: x["steps"] == 192])
-        resumed = PPO.resume(tmp_path / "run.chk")
+              reports=[stop_at(192)])
+        resumed = PPO.load(tmp_path / "run.chk")
         assert resumed.steps == 192
         resumed.train(progress=False, distribution=after)
         assert_same(whole, resumed)
@@ -150,8 +151,8 @@ class TestCheckpoints:
         game, path = rl.games.TicTacToe(), tmp_path / "run.chk"
         whole = made().train(384, progress=False, distribution=TWO[0])
         for before, after in (TWO, TWO[::-1]):
-            made().train(384, progress=False, distribution=before, checkpoint=path, report=lambda x: x["steps"] == 192)
-            resumed = rl.AlphaZero.resume(path, game).train(progress=False, distribution=after)
+            made().train(384, progress=False, distribution=before, checkpoint=path, report=stop_at(192))
+            resumed = rl.AlphaZero.load(path, game).train(progress=False, distribution=after)
             kept: list[dict] = [{}, {}]
             assert storage.pack(whole.state, kept[0]) == storage.pack(resumed.state, kept[1])
             for name, array in kept[0].items():
@@ -162,9 +163,9 @@ class TestCheckpoints:
         path, agent = tmp_path / "run.chk", PPO(env, **options)
         with pytest.raises(KeyboardInterrupt):
             train(agent, 50, distribution=rl.Threads(2), checkpoint=path,
-                  reports=[lambda x: os.kill(os.getpid(), signal.SIGINT) if x["steps"] == 192 else None])
+                  reports=[lambda x: os.kill(os.getpid(), signal.SIGINT) if x["step"] == 192 else None])
         assert agent.steps == 192
-        assert_same(agent, PPO.resume(path))
+        assert_same(agent, PPO.load(path))
 
 
 class Accident:
@@ -235,7 +236,7 @@ class TestAccidents:
                           match="replaced"), pytest.raises(rl.DistributionError, match=message) as raised:
             train(agent, distribution=policy, checkpoint=path, every=64)
         assert isinstance(raised.value.__cause__, OSError)
-        resumed, whole = PPO.resume(_renamed(path, agent)), accident_prone(failing())
+        resumed, whole = PPO.load(_renamed(path, agent)), accident_prone(failing())
         assert resumed.steps == 3 * 64
         resumed.train(progress=False, distribution=policy)
         train(whole, distribution=policy)
@@ -262,7 +263,7 @@ class TestAccidents:
         with pytest.raises(rl.DistributionError,
                            match=r"actor 1 of 2 \(thread 1 on \S+\) must answer within 0.5 s, got nothing"):
             train(agent, distribution=rl.Threads(2, timeout=0.5), checkpoint=path, every=64)
-        assert PPO.resume(_renamed(path, agent)).steps == 2 * 64
+        assert PPO.load(_renamed(path, agent)).steps == 2 * 64
         assert get_threads() == before
 
     def test_environments_that_cannot_tell_their_state_are_not_replaced(self):

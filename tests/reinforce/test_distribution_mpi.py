@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.reporting import stop_at
 from triskele import reinforce as rl
 from triskele.reinforce import storage
 from triskele.reinforce.agents.ppo import PPO
@@ -44,7 +45,7 @@ def same_numbers():
         agent.train(STEPS, progress=False, distribution=distribution, report=curve.append, checkpoint=f"{name}.chk")
         storage.write(f"{name}{distribution.rank}", "agent",
                       {"state": agent.state, "curve": [x["approx_kl"] for x in curve]})
-    resumed = PPO.resume("before.chk").train(progress=False, distribution=distribution)
+    resumed = PPO.load("before.chk").train(progress=False, distribution=distribution)
     storage.write(f"resumed{distribution.rank}", "agent", {"state": resumed.state, "curve": []})
     agent.train(STEPS, progress=False)  # a training of each rank's own, afterwards
     storage.write(f"alone{distribution.rank}", "agent", {"state": agent.state, "curve": []})
@@ -96,7 +97,7 @@ def troubles():
         storage.write("failed_once", "agent", agent.state)
 
     def report(numbers):
-        if numbers["steps"] == 128:
+        if numbers["step"] == 128:
             raise LookupError("no such curve")
 
     told = {}
@@ -142,7 +143,7 @@ def endless(synchronous):
     env, options = DISCRETE
 
     def report(numbers):
-        if numbers["steps"] == 64:
+        if numbers["step"] == 64:
             Path("running").touch()
 
     try:
@@ -189,11 +190,11 @@ def lanes_of_environments(state, n=4):
 def resumed(path, agent="PPO"):
     # its class was made in a test
     storage.write(path, "checkpoint", {**storage.read(path, "checkpoint"), "agent": agent})
-    return PPO.resume(path)
+    return PPO.load(path)
 
 
 def test_numbers_are_those_of_one_process(tmp_path):
-    PPO(DISCRETE[0], **DISCRETE[1]).train(STEPS, progress=False, distribution=TWO, report=lambda x: x["steps"] == 192,
+    PPO(DISCRETE[0], **DISCRETE[1]).train(STEPS, progress=False, distribution=TWO, report=stop_at(192),
                                           checkpoint=tmp_path / "before.chk")
     code, printed = launch(tmp_path, "same_numbers()")
     assert code == 0 and printed.count("ended well") == 3, printed
@@ -205,7 +206,7 @@ def test_numbers_are_those_of_one_process(tmp_path):
         assert_same(lanes_of_environments(agent.state), lanes_of_environments(found[f"{name}0"]["state"]))
         assert found[f"{name}0"]["curve"] == [x["approx_kl"] for x in curve]
         assert_same(lanes_of_environments(agent.state),
-                    lanes_of_environments(PPO.resume(tmp_path / f"{name}.chk").state))
+                    lanes_of_environments(PPO.load(tmp_path / f"{name}.chk").state))
     for other in ("discrete1", "continuous2", "alone2"):
         assert_same(found[f"{other[:-1]}0"]["state"], found[other]["state"])
         assert other.startswith("alone") or not found[other]["curve"], "reports are the first rank's"
@@ -280,7 +281,7 @@ def test_asynchronous_actors_learn(tmp_path):
         assert found["returns"][-1] > 120 > found["returns"][2]
         assert 0 <= found["staleness"].min() and 0 < found["staleness"].mean() < 4
         steps = found["steps"]
-    agent = PPO.resume(tmp_path / "async.chk")
+    agent = PPO.load(tmp_path / "async.chk")
     assert agent.steps == steps >= 60_000 and agent.evaluate(20).mean > 150
     agent.train(1024, progress=False)
 
@@ -295,7 +296,7 @@ def test_control_c_ends_all_ranks_with_a_checkpoint(tmp_path, synchronous):
     if "Ctrl-C" not in out + err:
         pytest.skip("this mpiexec does not hand Ctrl-C on")
     assert out.count("stopped") == 3, out + err
-    assert PPO.resume(tmp_path / "run.chk").steps >= 64
+    assert PPO.load(tmp_path / "run.chk").steps >= 64
 
 
 def test_two_processes_that_do_not_see_each_other(monkeypatch):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tests.reporting import stop_at
 from triskele import core
 from triskele import reinforce as rl
 from triskele.core import nn
@@ -68,8 +69,8 @@ def test_a_resumed_training_is_the_one_that_was_not_interrupted(options, tmp_pat
         return rl.DQN("CartPole-v1", seed=3, **QUICK, **options)
 
     whole = make().train(2000, progress=False)
-    make().train(2000, progress=False, checkpoint=tmp_path / "run.chk", report=lambda numbers: numbers["steps"] >= 1000)
-    resumed = rl.DQN.resume(tmp_path / "run.chk")
+    make().train(2000, progress=False, checkpoint=tmp_path / "run.chk", report=stop_at(1000))
+    resumed = rl.DQN.load(tmp_path / "run.chk")
     assert resumed.steps == 1000
     resumed.train(progress=False)
     for name in ("network", "target_network", "moments", "_buffer.state"):
@@ -80,15 +81,15 @@ def test_a_resumed_training_is_the_one_that_was_not_interrupted(options, tmp_pat
 
 def test_the_policy_is_saved_without_the_agent(tmp_path):
     agent = rl.DQN("CartPole-v1", seed=0, duelling=True)
-    agent.save(tmp_path / "policy.safetensors")
+    agent.policy.save(tmp_path / "policy.safetensors")
     x = np.random.default_rng(0).standard_normal((16, 4)).astype(np.float32)
-    assert_array_equal(rl.load_policy(tmp_path / "policy.safetensors")(x), np.argmax(agent.network(x), axis=1))
+    assert_array_equal(rl.Policy.load(tmp_path / "policy.safetensors")(x), np.argmax(agent.network(x), axis=1))
 
 
 def test_exploration_and_what_is_reported():
     numbers = []
     rl.DQN("CartPole-v1", exploration=0.5, **QUICK).train(2000, progress=False, report=numbers.append)
-    assert [n["steps"] for n in numbers] == [500, 1000, 1500, 2000]
+    assert [n["step"] for n in numbers] == [500, 1000, 1500, 2000]
     assert_allclose([n["epsilon"] for n in numbers], [0.525, 0.05, 0.05, 0.05])
     assert numbers[-1]["updates"] == 1 + 1500 // 4 and np.isfinite(numbers[-1]["loss"])
     assert numbers[0]["length"] < 40  # a random policy falls soon

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tests.reporting import stop_at
 from triskele import core
 from triskele import reinforce as rl
 from triskele.core import nn
@@ -199,8 +200,8 @@ def test_a_resumed_training_is_the_one_that_was_not_interrupted(env, tmp_path):
         return rl.GumbelMuZero(env, seed=3, **QUICK)
 
     whole = make().train(640, progress=False)
-    make().train(640, progress=False, checkpoint=tmp_path / "run.chk", report=lambda numbers: numbers["steps"] >= 320)
-    resumed = rl.GumbelMuZero.resume(tmp_path / "run.chk")
+    make().train(640, progress=False, checkpoint=tmp_path / "run.chk", report=stop_at(320))
+    resumed = rl.GumbelMuZero.load(tmp_path / "run.chk")
     assert resumed.steps == 320 and resumed.updates > 0
     resumed.train(progress=False)
     for name in ("network", "moments", "_buffer.state"):
@@ -230,12 +231,12 @@ def test_the_same_seed_gives_the_same_numbers_with_any_number_of_threads():
 
 def test_the_policy_is_loaded_without_the_agent(tmp_path):
     agent = rl.GumbelMuZero("CartPole-v1", seed=0, **QUICK).train(300, progress=False)
-    agent.save(tmp_path / "policy.safetensors")
+    agent.policy.save(tmp_path / "policy.safetensors")
     x = np.random.default_rng(0).standard_normal((16, 4)).astype(np.float32)
     wanted = np.argmax(agent.network.predict(agent.network.represent(x))[0], axis=1)
-    assert_array_equal(rl.load_policy(tmp_path / "policy.safetensors")(x), wanted)
+    assert_array_equal(rl.Policy.load(tmp_path / "policy.safetensors")(x), wanted)
     code = (
-        f"import sys; from triskele import reinforce as rl; rl.load_policy({str(tmp_path / 'policy.safetensors')!r}); "
+        f"import sys; from triskele import reinforce as rl; rl.Policy.load({str(tmp_path / 'policy.safetensors')!r}); "
         f"print(any('training' in m or 'mcts' in m for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,

@@ -32,14 +32,6 @@ def test_a_training_does_not_begin_with_more_random_steps_than_asked_for():
     assert agent.steps == 40
 
 
-def test_a_report_may_stop_a_training_by_a_comparison_of_numpy():
-    agent = rl.PPO("CartPole-v1", num_envs=2, num_steps=16, hidden=(8,))
-    agent.train(10_000, report=lambda numbers: np.float64(numbers["steps"]) >= 64, progress=False)
-    assert agent.steps == 64
-    agent.train(64, report=lambda numbers: 1, progress=False)
-    assert agent.steps == 128, "only a truth value stops"
-
-
 class Unfinished(rl.Environment):
     state = [("x", np.float64)]
 

@@ -6,6 +6,7 @@ from collections import deque
 import numpy as np
 import pytest
 
+from tests.reporting import stop_at
 from triskele import reinforce as rl
 from triskele.reinforce import storage
 from triskele.reinforce.vector.gymnasium_envs import GymnasiumVectorEnv
@@ -51,9 +52,9 @@ def test_an_agent_goes_on_bit_for_bit(tmp_path):
     settings = {"num_envs": 2, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,), "seed": 5}
     whole = rl.PPO(short_cart_pole, **settings).train(32 * 6, progress=False)
     path = tmp_path / "run.chk"
-    rl.PPO(short_cart_pole, **settings).train(32 * 6, report=lambda x: x["steps"] == 96, checkpoint=path,
+    rl.PPO(short_cart_pole, **settings).train(32 * 6, report=stop_at(96), checkpoint=path,
                                               progress=False)
-    resumed = rl.PPO.resume(path, env=short_cart_pole).train(progress=False)
+    resumed = rl.PPO.load(path, env=short_cart_pole).train(progress=False)
     for a, b in zip(whole.weights, resumed.weights, strict=True):
         np.testing.assert_array_equal(a, b)
     assert whole.episodes.finished == resumed.episodes.finished > 20

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.reporting import stop_at
 from triskele import core
 from triskele import reinforce as rl
 from triskele.core import nn
@@ -301,7 +302,7 @@ class TestMasks:
     def test_goes_on_from_a_checkpoint_with_new_episodes(self, forbidding, tmp_path):
         agent = PPO(forbidding, num_envs=2, num_steps=8,
                     hidden=(8,)).train(64, checkpoint=tmp_path / "run.chk", progress=False)
-        resumed = PPO.resume(tmp_path / "run.chk", env=forbidding)
+        resumed = PPO.load(tmp_path / "run.chk", env=forbidding)
         np.testing.assert_array_equal(resumed.model.critic.layers[0].weight, agent.model.critic.layers[0].weight)
         assert resumed.train(32, progress=False).steps == 96
 
@@ -313,8 +314,8 @@ class TestCheckpoints:
                    "seed": 5}
         whole = PPO(env, **options).train(32 * 8, progress=False)
         path = tmp_path / "run.chk"
-        PPO(env, **options).train(32 * 8, report=lambda x: x["steps"] == 96, checkpoint=path, progress=False)
-        resumed = PPO.resume(path, env=None if isinstance(env, str) else env).train(progress=False)
+        PPO(env, **options).train(32 * 8, report=stop_at(96), checkpoint=path, progress=False)
+        resumed = PPO.load(path, env=None if isinstance(env, str) else env).train(progress=False)
         assert resumed.steps == whole.steps == 256
         for a, b in zip(core.tree.leaves((whole.model, whole.moments)),
                         core.tree.leaves((resumed.model, resumed.moments)), strict=True):
@@ -327,7 +328,7 @@ class TestCheckpoints:
         path = tmp_path / "run.chk"
         code = (f"from triskele import reinforce as rl\nagent = rl.PPO('CartPole-v1', hidden=(8,), num_steps=16)\n"
                 f"agent.train(10**9, checkpoint={str(path)!r}, every=64, progress=False, report=lambda x: "
-                f"print(x['steps'], flush=True))")
+                f"print(x['step'], flush=True))")
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE,
                                    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
         with process:
@@ -335,7 +336,7 @@ class TestCheckpoints:
                 if int(line) >= 64 * 20:
                     process.kill()
                     break
-        agent = PPO.resume(path)
+        agent = PPO.load(path)
         assert agent.steps >= 64 * 18 and agent.steps % 64 == 0
         assert agent.target == 10**9
         assert agent.evaluate(2).returns.min() > 0
@@ -343,7 +344,7 @@ class TestCheckpoints:
     def test_networks_of_ones_own_and_activations_are_kept(self, tmp_path):
         agent = small(actor=nn.MLP.init(core.random.key(0), [4, 6, 2], activation=nn.relu), activation=nn.silu)
         agent.train(64, checkpoint=tmp_path / "run.chk", progress=False)
-        resumed = PPO.resume(tmp_path / "run.chk")
+        resumed = PPO.load(tmp_path / "run.chk")
         assert resumed.model.actor.network.activation is nn.relu and resumed.model.critic.activation is nn.silu
 
     def test_a_nameless_activation_is_refused_before_the_first_step(self, tmp_path):
@@ -360,7 +361,7 @@ class TestBadInput:
         with pytest.raises(FloatingPointError,
                            match="PPO: what the networks give must stay finite, got NaN or infinity after 64 steps"):
             agent.train(1000, checkpoint=path, every=32, progress=False)
-        assert PPO.resume(path, env=Breaking).steps == 64
+        assert PPO.load(path, env=Breaking).steps == 64
         assert all(np.isfinite(x).all() for x in core.tree.leaves(agent.model))
 
     def test_nan_in_a_network(self):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tests.reporting import stop_at
 from triskele import core
 from triskele import reinforce as rl
 from triskele.reinforce import random
@@ -87,9 +88,8 @@ def test_a_resumed_training_is_the_one_that_was_not_interrupted(tmp_path):
 
     whole = make().train(500, progress=False)
     for stop in (100, 300):  # before and after the first update
-        make().train(500, progress=False, checkpoint=tmp_path / "run.chk", report=lambda numbers,
-                     stop=stop: numbers["steps"] >= stop)
-        resumed = rl.SAC.resume(tmp_path / "run.chk")
+        make().train(500, progress=False, checkpoint=tmp_path / "run.chk", report=stop_at(stop))
+        resumed = rl.SAC.load(tmp_path / "run.chk")
         assert resumed.steps == stop
         resumed.train(progress=False)
         for name in ("model", "moments", "_buffer.state"):
@@ -113,9 +113,9 @@ def test_threads_do_not_change_the_result():
 
 def test_the_policy_is_saved_without_the_agent(tmp_path):
     agent = rl.SAC("Pendulum-v1", seed=0)
-    agent.save(tmp_path / "policy.safetensors")
+    agent.policy.save(tmp_path / "policy.safetensors")
     x = np.random.default_rng(0).standard_normal((16, 3)).astype(np.float32)
-    assert_allclose(rl.load_policy(tmp_path / "policy.safetensors")(x),
+    assert_allclose(rl.Policy.load(tmp_path / "policy.safetensors")(x),
                     2 * np.tanh(agent.model.actor.network(x)[:, :1]), rtol=1e-6)
 
 

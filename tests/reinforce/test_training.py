@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.reporting import stop_at
 from triskele import core
 from triskele import reinforce as rl
 from triskele.core import nn
+from triskele.core.report import Report
 from triskele.reinforce import storage
 from triskele.reinforce.policy import Categorical, Flat, Gaussian, Greedy, Policy, SquashedGaussian
 from triskele.reinforce.training.agent import Agent
 from triskele.reinforce.training.episodes import Episodes
 from triskele.reinforce.training.normalise import ReturnScale, RunningMoments
-from triskele.reinforce.training.report import Report
 
 
 def rows_of(path):
@@ -72,12 +73,12 @@ class TestLoop:
     def test_reports_get_the_numbers_of_every_iteration(self, agent):
         curve = []
         agent.train(30, report=curve.append, progress=False)
-        assert [x["steps"] for x in curve] == [10, 20, 30]
+        assert [x["step"] for x in curve] == [10, 20, 30]
         assert {"episodes", "return", "length", "seen", "steps_per_second"} < set(curve[0])
         assert curve[0]["return"] is None, "no episode has ended yet"
 
     def test_a_report_may_stop_the_training(self, agent):
-        agent.train(1000, report=[lambda x: x["steps"] >= 30, lambda x: None], progress=False)
+        agent.train(1000, report=[stop_at(30), lambda x: None], progress=False)
         assert agent.steps == 30
         assert agent.train(progress=False).steps == 1000, "what was left"
 
@@ -99,11 +100,11 @@ class TestLoop:
         events = []
 
         class Watch(Report):
-            def open(self, agent):
+            def open(self, step):
                 events.append("open")
 
             def __call__(self, numbers):
-                events.append(numbers["steps"])
+                events.append(numbers["step"])
 
             def close(self):
                 events.append("close")
@@ -113,7 +114,7 @@ class TestLoop:
         assert events == ["open", 10, 20, "close"]
 
     def test_the_bar_shows_steps(self, agent, capsys):
-        agent.train(40)
+        agent.train(40, progress=True)
         assert "40.0/40.0" in capsys.readouterr().err
 
     def test_settings_are_checked(self):
@@ -127,8 +128,8 @@ class TestCheckpoints:
     def test_a_resumed_agent_goes_on_bit_for_bit(self, agent, tmp_path):
         path = tmp_path / "run.chk"
         whole = Counter("CartPole-v1").train(200, progress=False)
-        agent.train(200, report=lambda x: x["steps"] == 90, checkpoint=path, progress=False)
-        resumed = Counter.resume(path).train(progress=False)
+        agent.train(200, report=stop_at(90), checkpoint=path, progress=False)
+        resumed = Counter.load(path).train(progress=False)
         assert resumed.steps == 200
         assert resumed.seen == whole.seen
         assert resumed.episodes.finished == whole.episodes.finished > 0
@@ -146,7 +147,7 @@ class TestCheckpoints:
         path = tmp_path / "run.chk"
         with pytest.raises(RuntimeError, match="broke"):
             Counter("CartPole-v1", fail_at=50).train(100, checkpoint=path, every=20, progress=False)
-        assert Counter.resume(path).steps == 40
+        assert Counter.load(path).steps == 40
         assert os.listdir(tmp_path) == ["run.chk"]
 
     def test_a_full_disk_leaves_the_last_checkpoint_whole(self, agent, tmp_path, monkeypatch):
@@ -166,10 +167,10 @@ class TestCheckpoints:
     def test_control_c_waits_for_the_iteration_and_saves(self, agent, tmp_path):
         path = tmp_path / "run.chk"
         with pytest.raises(KeyboardInterrupt):
-            agent.train(1000, checkpoint=path, report=lambda x: os.kill(os.getpid(), signal.SIGINT) if x["steps"] == 50
+            agent.train(1000, checkpoint=path, report=lambda x: os.kill(os.getpid(), signal.SIGINT) if x["step"] == 50
                         else None, progress=False)
         assert agent.steps == 50
-        assert Counter.resume(path).steps == 50
+        assert Counter.load(path).steps == 50
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
     def test_a_damaged_file_is_told(self, agent, tmp_path):
@@ -179,9 +180,9 @@ class TestCheckpoints:
         for bad in (b"", good[:200], good[:-8], good[:-20] + bytes([good[-20] ^ 1]) + good[-19:], b"hello"):
             path.write_bytes(bad)
             with pytest.raises(rl.CheckpointError, match="run.chk"):
-                Counter.resume(path)
+                Counter.load(path)
         with pytest.raises(FileNotFoundError):
-            Counter.resume(tmp_path / "none.chk")
+            Counter.load(tmp_path / "none.chk")
 
     def test_of_another_agent_or_environment(self, agent, tmp_path):
         class Other(Counter):
@@ -190,11 +191,11 @@ class TestCheckpoints:
         path = tmp_path / "run.chk"
         agent.train(20, checkpoint=path, progress=False)
         with pytest.raises(rl.CheckpointError, match="must be of the agent Other, got Counter"):
-            Other.resume(path)
+            Other.load(path)
         with pytest.raises(rl.CheckpointError, match="observations and actions must be"):
-            Counter.resume(path, env=Wide)
+            Counter.load(path, env=Wide)
         with pytest.raises(rl.CheckpointError, match="must be a policy, got a checkpoint"):
-            rl.load_policy(path)
+            rl.Policy.load(path)
 
     def test_a_place_that_is_not_there_is_told_before_the_first_step(self, agent, tmp_path):
         with pytest.raises(rl.CheckpointError, match="cannot be written"):
@@ -205,8 +206,8 @@ class TestCheckpoints:
         path = tmp_path / "run.chk"
         Counter(Wide).train(20, checkpoint=path, progress=False)
         with pytest.raises(rl.CheckpointError, match="the environment was an object"):
-            Counter.resume(path)
-        assert Counter.resume(path, env=Wide).steps == 20
+            Counter.load(path)
+        assert Counter.load(path, env=Wide).steps == 20
 
 
 class Wide(rl.Environment):
@@ -233,20 +234,20 @@ class TestReports:
     def test_csv_has_a_line_for_each_iteration(self, agent, tmp_path):
         agent.train(30, report=rl.CSV(tmp_path / "curve.csv"), progress=False)
         rows = rows_of(tmp_path / "curve.csv")
-        assert [int(r["steps"]) for r in rows] == [10, 20, 30]
+        assert [int(r["step"]) for r in rows] == [10, 20, 30]
         assert float(rows[2]["seen"]) == agent.seen[0]
 
     def test_csv_of_a_resumed_run_has_no_line_twice(self, agent, tmp_path):
         table, path = tmp_path / "curve.csv", tmp_path / "run.chk"
         with pytest.raises(KeyError):  # after step 50, when 40 were saved
-            agent.train(100, report=[rl.CSV(table), lambda x: {}[0] if x["steps"] == 50 else None], checkpoint=path,
+            agent.train(100, report=[rl.CSV(table), lambda x: {}[0] if x["step"] == 50 else None], checkpoint=path,
                         every=20, progress=False)
         with open(table, "a") as file:
             file.write("60,1.5")  # a process killed while it wrote
-        Counter.resume(path).train(report=rl.CSV(table), progress=False)
+        Counter.load(path).train(report=rl.CSV(table), progress=False)
         whole = tmp_path / "whole.csv"
         Counter("CartPole-v1").train(100, report=rl.CSV(whole), progress=False)
-        same = ["steps", "episodes", "return", "length", "seen"]
+        same = ["step", "episodes", "return", "length", "seen"]
         a, b = ([[r[k] for k in same] for r in rows_of(p)] for p in (table, whole))
         assert a == b
 
@@ -254,7 +255,7 @@ class TestReports:
         path = tmp_path / "curve.csv"
         agent.train(10, progress=False)
         path.write_text("my notes\n")
-        with pytest.raises(rl.ReinforceError, match="must be the table of a training"):
+        with pytest.raises(rl.ReporterError, match="must have a column named step"):
             agent.train(10, report=rl.CSV(path), progress=False)
         assert path.read_text() == "my notes\n"
 
@@ -306,7 +307,7 @@ class TestPolicies:
     @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
     def test_a_saved_policy_gives_the_same_actions(self, policy, tmp_path, rng):
         policy.save(tmp_path / "policy.safetensors")
-        loaded = rl.load_policy(tmp_path / "policy.safetensors")
+        loaded = rl.Policy.load(tmp_path / "policy.safetensors")
         x = rng.standard_normal((5, *policy.observation_shape)).astype(np.float32)
         np.testing.assert_array_equal(loaded(x), policy(x))
         np.testing.assert_array_equal(loaded(x, rng=np.random.default_rng(1)), policy(x, rng=np.random.default_rng(1)))
@@ -314,8 +315,8 @@ class TestPolicies:
 
     def test_loads_in_a_fresh_process_without_the_training_code(self, agent, tmp_path):
         path = tmp_path / "policy.safetensors"
-        agent.save(path)
-        code = (f"import sys; from triskele import reinforce as rl; policy = rl.load_policy({str(path)!r}); "
+        agent.policy.save(path)
+        code = (f"import sys; from triskele import reinforce as rl; policy = rl.Policy.load({str(path)!r}); "
                 f"print(int(policy([0.1, 0, 0.2, 0])))\n"
                 "assert not [m for m in sys.modules if '.training' in m or '.agents' in m or '.optim' in m or 'numba' "
                 "in m]")

@@ -63,7 +63,7 @@ def test_a_policy_names_no_other_function(tmp_path, name):
     path, loaded = tmp_path / "policy", set(sys.modules)
     write_policy(path, policy_with({"function": name}), b"cos\nsystem\n(S'touch pwned'\ntR.")
     with pytest.raises(CheckpointError, match="none of the classes and functions that a file may name"):
-        rl.load_policy(path)
+        rl.Policy.load(path)
     assert not {"antigravity", "this"} & (set(sys.modules) - loaded)
 
 
@@ -79,14 +79,14 @@ def test_a_policy_names_no_other_class(tmp_path, name):
                   policy_with({"function": "numpy:tanh"}, head=name)):
         write_policy(path, value)
         with pytest.raises(CheckpointError):
-            rl.load_policy(path)
+            rl.Policy.load(path)
 
 
 def test_a_ufunc_of_the_user_s_is_none_of_numpy_s(tmp_path):
     """`numpy.frompyfunc` makes ufuncs that call anything; only the modules' own names count."""
     write_policy(tmp_path / "policy", policy_with({"function": f"{__name__}:evil"}))
     with pytest.raises(CheckpointError, match="may name"):
-        rl.load_policy(tmp_path / "policy")
+        rl.Policy.load(tmp_path / "policy")
 
 
 @pytest.mark.parametrize(
@@ -134,20 +134,20 @@ def test_a_ufunc_of_the_user_s_is_none_of_numpy_s(tmp_path):
 def test_what_is_no_policy_is_refused(tmp_path, value):
     write_policy(tmp_path / "policy", value)
     with pytest.raises(CheckpointError, match="policy'"):
-        rl.load_policy(tmp_path / "policy")
+        rl.Policy.load(tmp_path / "policy")
 
 
 def test_nesting_without_end_is_refused(tmp_path):
     text = '{"kind":"policy","version":2,"value":' + '{"list":[' * 50_000 + "]}" * 50_000 + "}"
     core.save(tmp_path / "policy", {"text": np.frombuffer(text.encode(), np.uint8), "arrays": {}})
     with pytest.raises(CheckpointError, match="policy'"):
-        rl.load_policy(tmp_path / "policy")
+        rl.Policy.load(tmp_path / "policy")
 
 
 @pytest.mark.parametrize("name", ["numpy:tanh", "scipy.special:expit", "triskele.core.nn.functional:silu"])
 def test_activations_of_the_suite_and_ufuncs_are_taken(tmp_path, name):
     write_policy(tmp_path / "policy", policy_with({"function": name}))
-    assert rl.load_policy(tmp_path / "policy")(np.zeros(4)) == 0
+    assert rl.Policy.load(tmp_path / "policy")(np.zeros(4)) == 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,8 +174,8 @@ def test_own_networks_and_functions_are_given_by_the_caller(tmp_path):
     policy.save(path)
     for known in ((), (Own,), (bent,)):
         with pytest.raises(CheckpointError, match=r"if it is yours, and you trust the file: known=\["):
-            rl.load_policy(path, known=known)
-    loaded = rl.load_policy(path, known=[Own, bent])
+            rl.Policy.load(path, known=known)
+    loaded = rl.Policy.load(path, known=[Own, bent])
     assert loaded.head.network.activation is bent
     np.testing.assert_array_equal(loaded(np.eye(4)), policy(np.eye(4)))
 
@@ -184,10 +184,10 @@ def test_a_file_of_version_1_is_read(tmp_path):
     arrays: dict[str, np.ndarray] = {}
     value = storage.pack(Policy(Categorical(nn.Linear.init(random.key(0), 3, 2)), (3,), None, 2), arrays)
     archive.write(tmp_path / "policy", "policy", 1, value, arrays)
-    assert rl.load_policy(tmp_path / "policy")(np.ones(3)) in (0, 1)
+    assert rl.Policy.load(tmp_path / "policy")(np.ones(3)) in (0, 1)
     archive.write(tmp_path / "policy", "policy", 3, value, arrays)
     with pytest.raises(CheckpointError, match="policy '.*policy': version must be 1 or 2, got 3"):
-        rl.load_policy(tmp_path / "policy")
+        rl.Policy.load(tmp_path / "policy")
 
 
 SETTINGS = {"num_envs": 2, "num_steps": 16, "minibatches": 2, "epochs": 1, "hidden": (8,), "seed": 5}
@@ -213,7 +213,7 @@ def changed(trained, place, new):
 
 def test_a_checkpoint_as_it_was_is_resumed(trained, tmp_path):
     packed_file(tmp_path / "run.chk", "checkpoint", *trained)
-    assert rl.PPO.resume(tmp_path / "run.chk").steps == 64
+    assert rl.PPO.load(tmp_path / "run.chk").steps == 64
 
 
 @pytest.mark.parametrize("env", [{"function": "os:abort"}, {"function": "numpy:tanh"}, "antigravity:Env-v0",
@@ -223,7 +223,7 @@ def test_a_checkpoint_as_it_was_is_resumed(trained, tmp_path):
 def test_a_checkpoint_chooses_no_other_environment(trained, tmp_path, env):
     packed_file(tmp_path / "run.chk", "checkpoint", changed(trained, ["env"], env), trained[1])
     with pytest.raises(rl.errors.ReinforceError):
-        rl.PPO.resume(tmp_path / "run.chk")
+        rl.PPO.load(tmp_path / "run.chk")
     assert "antigravity" not in sys.modules and "this" not in sys.modules
 
 
@@ -243,7 +243,7 @@ def test_a_checkpoint_chooses_no_other_environment(trained, tmp_path, env):
 def test_what_is_no_checkpoint_is_refused(trained, tmp_path, place, new):
     packed_file(tmp_path / "run.chk", "checkpoint", changed(trained, place, new), dict(trained[1]))
     with pytest.raises(rl.errors.ReinforceError):
-        rl.PPO.resume(tmp_path / "run.chk")
+        rl.PPO.load(tmp_path / "run.chk")
 
 
 def test_weights_of_other_shapes_are_refused(trained, tmp_path):
@@ -251,7 +251,7 @@ def test_weights_of_other_shapes_are_refused(trained, tmp_path):
         for other in (np.zeros((*array.shape, 2), array.dtype), np.zeros(array.shape, np.complex64)):
             packed_file(tmp_path / "run.chk", "checkpoint", trained[0], {**trained[1], name: other})
             with pytest.raises(rl.errors.ReinforceError):
-                rl.PPO.resume(tmp_path / "run.chk")
+                rl.PPO.load(tmp_path / "run.chk")
 
 
 def searched(game, seed, moves=2, **options):
@@ -271,7 +271,7 @@ def test_every_tree_that_is_saved_is_loaded(tmp_path, game):
         for options in ({}, {"solver": True}):
             tree = searched(game, seed, **options)
             tree.save(tmp_path / "tree")
-            assert rl.load_tree(tmp_path / "tree", game).draw(9, 9) == tree.draw(9, 9)
+            assert rl.SearchTree.load(tmp_path / "tree", game).draw(9, 9) == tree.draw(9, 9)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_a_tree_whose_links_lead_astray_is_refused(tmp_path, name, place, field,
         (data[name] if field is None else data[name][field])[place] = new
     storage.write(tmp_path / "tree", "search tree", data)
     with pytest.raises(rl.SearchError, match="load_tree: .*tree'"):
-        rl.load_tree(tmp_path / "tree", game)
+        rl.SearchTree.load(tmp_path / "tree", game)
 
 
 def test_a_tree_is_written_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -40,8 +40,7 @@ def main(output):
     print("d free energy / d shift", np.round(core.grad(free_energy)(np.zeros(2)), 6))
 
     # minimise it
-    path = [theta]
-    found = quantum.minimize(energy, theta, "adam", callback=lambda step, theta, value: path.append(theta))
+    found = quantum.minimize(energy, theta, "adam")
     print(f"lowest energy of this circuit {found.value:.6f} after {found.evaluations} evaluations")
 
     import matplotlib
@@ -54,7 +53,7 @@ def main(output):
     figure, axes = plt.subplots(figsize=(6.4, 5), layout="constrained")
     picture = axes.contourf(a, b, surface, levels=30, cmap="viridis")
     figure.colorbar(picture, label="energy")
-    axes.plot(*np.transpose(path), ".-", color="w", lw=1, ms=3, label="Adam")
+    axes.plot(*np.transpose(found.thetas), ".-", color="w", lw=1, ms=3, label="Adam")
     axes.plot(*found.theta, "*", color="w", mec="k", ms=15, label="minimum")
     axes.set(xlabel="a", ylabel="b", title="energy of a circuit with two angles", aspect="equal")
     axes.legend(loc="lower left", facecolor="0.4", labelcolor="w")

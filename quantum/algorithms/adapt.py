@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import dataframe, progress_bar
+from triskele.core.extend import Reports, dataframe
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
 from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
-from ..optimizers.minimize import find, minimize
+from ..optimizers.journal import Journal, describe
+from ..optimizers.minimize import Steps, Unreported, descend, find
 from .start import check_ansatz, check_hamiltonian
 
 __all__ = ["AdaptResult", "AdaptVQE"]
@@ -106,7 +108,7 @@ class AdaptVQE:
     >>> from triskele import quantum
     >>> h = quantum.PauliSum("Z0 + Z1 + 0.5 X0 X1")
     >>> pool = [quantum.Circuit(2).rxy("t", 0, 1), quantum.Circuit(2).ry("t", 0), quantum.Circuit(2).ry("t", 1)]
-    >>> result = quantum.AdaptVQE(h, pool, quantum.Circuit(2).x(0).x(1)).run(progress=False)
+    >>> result = quantum.AdaptVQE(h, pool, quantum.Circuit(2).x(0).x(1)).run()
     >>> result.chosen, round(result.energy, 6)
     ((0,), -2.061553)
     """
@@ -149,33 +151,51 @@ class AdaptVQE:
     def _energy(self, ansatz: Circuit) -> Expectation:
         return Expectation(ansatz, self.hamiltonian, simulator=self.simulator)
 
-    def run(self, *, progress: bool = True) -> AdaptResult:
+    def run(self, *, report: Reports = None, progress: bool | None = None,
+            checkpoint: str | os.PathLike | None = None) -> AdaptResult:
         """Grow the ansatz and optimise its angles.
 
         Parameters
         ----------
-        progress : bool
-            Show a progress bar.
+        report : function or list of functions, optional
+            Called after every step with a dictionary of ``step`` and ``energy``, ``slope`` and
+            ``elements``; see `core.report`. A
+            reporter that raises StopIteration ends the run, with its reason as the message.
+        progress : bool, optional
+            Show a progress bar. By default only on terminals and in notebooks.
+        checkpoint : path-like, optional
+            File of the values so far, written about once a second and at the end. If it exists, the run resumes from
+            it bit for bit.
 
         Returns
         -------
         AdaptResult
+
+        Raises
+        ------
+        CheckpointError
+            If the checkpoint belongs to another run; the message names what differs.
         """
         ansatz, theta, evaluations = self.reference.copy(), np.zeros(0), 0
         chosen: list[int] = []
         history: list[float] = []
         largest: list[float] = []
-        with progress_bar("ADAPT-VQE", "element", show=progress) as bar:
+        journal = Journal("AdaptVQE.run", checkpoint, {
+            **describe(self._energy(self.reference + self._all)), "tolerance": self.tolerance,
+            "max_elements": self.max_elements, "optimizer": repr(self.optimizer)})
+        with Steps("AdaptVQE.run", report, progress, journal, unit="element") as steps:
             while True:
-                energy, gradient = self._energy(ansatz + self._all).value_and_grad(
-                    np.concatenate([theta, np.zeros(len(self.pool))])
-                )
+                energy = self._energy(ansatz + self._all)
+                at = np.concatenate([theta, np.zeros(len(self.pool))])
+                found = journal(at, lambda energy=energy, at=at: np.concatenate(  # type: ignore[misc]
+                    [np.ravel(x) for x in energy.value_and_grad(at)]))
                 evaluations += 1
-                slopes = np.abs(gradient[theta.size :])
+                slopes = np.abs(found[1 + theta.size :])
                 best = int(np.argmax(slopes))
-                history.append(float(energy))
+                history.append(float(found[0]))
                 largest.append(float(slopes[best]))
-                bar.set_postfix_str(f"{energy:.8f}, slope {slopes[best]:.1e}", refresh=True)
+                steps({"energy": history[-1], "slope": largest[-1], "elements": len(chosen)},
+                      f"{history[-1]:.8f}, slope {slopes[best]:.1e}")
                 if slopes[best] <= self.tolerance:
                     converged, message = True, f"no slope is above {self.tolerance:g}"
                     break
@@ -188,12 +208,14 @@ class AdaptVQE:
                         f"the optimiser no longer lowers the energy, at a slope of {slopes[best]:.1e}",
                     )
                     break
+                if steps.stopped:
+                    converged, message = False, steps.stopped
+                    break
                 element = self.pool[best]
                 ansatz = ansatz + element.rename({element.parameters[0]: f"t{len(chosen)}"})
                 chosen.append(best)
-                found = minimize(self._energy(ansatz), np.append(theta, 0.0), self.optimizer)
-                theta, evaluations = found.theta, evaluations + found.evaluations
-                bar.update()
+                lowest = descend(self._energy(ansatz), np.append(theta, 0.0), self.optimizer, Unreported(journal))
+                theta, evaluations = lowest.theta, evaluations + lowest.evaluations
         return AdaptResult(history[-1], theta, ansatz, tuple(chosen), np.array(history), np.array(largest), evaluations,
                            converged, message)
 

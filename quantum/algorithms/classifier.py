@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,17 +10,20 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.core.extend import check, optional, progress_bar
+from triskele.core.extend import CheckpointError, Reports, Work, archive, check, optional
 from triskele.core.random import Fold
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
 from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
+from ..optimizers.journal import describe
 from .estimator import Estimator
 from .start import random_angles
 
 __all__ = ["Classifier"]
+
+_KIND = "checkpoint of a classifier"
 
 
 class Classifier(Estimator):
@@ -74,7 +78,7 @@ class Classifier(Estimator):
     >>> circuit = quantum.Circuit(1).ry("x", 0).as_encoder() + quantum.Circuit(1).ry("a", 0)
     >>> x = np.linspace(-1, 1, 40)[:, None]
     >>> y = np.where(x[:, 0] > 0.2, "right", "left")
-    >>> quantum.Classifier(circuit, epochs=30).fit(x, y, progress=False).score(x, y) > 0.9
+    >>> quantum.Classifier(circuit, epochs=30).fit(x, y).score(x, y) > 0.9
     True
     """
 
@@ -94,8 +98,8 @@ class Classifier(Estimator):
             raise CircuitError(f"Classifier: a Circuit is needed, or a function that makes one, got "
                                f"{type(circuit).__name__}")
 
-    def fit(self, x: Any, y: Any, *, progress: bool = True,
-            callback: Callable[[int, Classifier], Any] | None = None) -> Classifier:
+    def fit(self, x: Any, y: Any, *, report: Reports = None, progress: bool | None = None,
+            checkpoint: str | os.PathLike | None = None) -> Classifier:
         """Train on labelled data by minimizing the cross entropy.
 
         Parameters
@@ -104,10 +108,14 @@ class Classifier(Estimator):
             One column for each data parameter of the circuit.
         y : (N,) array of labels
             Integers, booleans or texts.
-        progress : bool
-            Show a progress bar.
-        callback : callable, optional
-            Called after each epoch as ``callback(epoch, classifier)``; training ends when it returns True.
+        report : function or list of functions, optional
+            Called after each epoch with a dictionary of ``step`` (the epoch) and ``loss`` (the mean cross entropy);
+            see `core.report`. A reporter that raises StopIteration ends the training.
+        progress : bool, optional
+            Show a progress bar. By default only on terminals and in notebooks.
+        checkpoint : path-like, optional
+            File of the training's state, written after each epoch. If it exists, the training resumes from it bit for
+            bit.
 
         Returns
         -------
@@ -118,6 +126,8 @@ class Classifier(Estimator):
         ------
         ParameterError
             If the data and labels do not match the circuit or each other, or an option is invalid.
+        CheckpointError
+            If the checkpoint belongs to another training; the message names what differs.
         """
         x = self._checked_data("fit", x, None)
         labels = _labels(y, len(x))
@@ -143,8 +153,14 @@ class Classifier(Estimator):
         state = rule.init(weights)
         both = core.value_and_grad(self._loss)
         keys = random.split(random.key(self.seed), self.epochs)
-        with progress_bar("training", "epoch", self.epochs, show=progress) as bar:
-            for epoch in range(self.epochs):
+        identity = {**describe(energy), "seed": self.seed, "epochs": self.epochs, "batch": self.batch,
+                    "optimizer": repr(rule), "data": [float(np.sum(x)), len(x), *map(str, classes.tolist())],
+                    "weights": float(sum(np.sum(w) for w in weights.values()))}
+        first, weights, state, history = self._resumed(checkpoint, identity, weights, state, history)
+        if history:
+            self.weights_, self.history_ = weights, np.array(history)
+        with Work("Classifier.fit", report, progress, unit="epoch", total=self.epochs, done=first) as work:
+            for epoch in range(first, self.epochs):
                 order, total = random.permutation(keys[epoch], len(x)), 0.0
                 for at in range(0, len(x), self.batch):
                     chosen = order[at : at + self.batch]
@@ -153,11 +169,35 @@ class Classifier(Estimator):
                     total += float(loss) * len(chosen)
                 history.append(total / len(x))
                 self.weights_, self.history_ = weights, np.array(history)
-                bar.set_postfix_str(f"cross entropy {history[-1]:.4f}", refresh=False)
-                bar.update()
-                if callback is not None and callback(epoch, self) is True:
+                work({"step": epoch + 1, "loss": history[-1]}, f"cross entropy {history[-1]:.4f}")
+                if checkpoint is not None:
+                    work.sync()
+                    leaves = {str(k): np.asarray(v) for k, v in enumerate(core.tree.leaves((weights, state)))}
+                    archive.write(checkpoint, _KIND, 1, {**identity, "epoch": epoch + 1, "history": history}, leaves)
+                if work.stopped:
                     break
         return self
+
+    def _resumed(self, path, identity, weights, state, history):
+        """Epoch, weights, state of the optimizer and history of a checkpoint, if there is one, else those given."""
+        if path is None or not os.path.exists(path):
+            return 0, weights, state, history
+        where = f"checkpoint {os.fspath(path)!r}"
+        found, arrays = archive.read(path, _KIND, (1,), CheckpointError)
+        try:
+            differ = [f"{name} ({found[name]!r:.60} in the file, {value!r:.60} here)"
+                      for name, value in identity.items() if found[name] != value]
+            if differ:
+                raise CheckpointError(f"{where}: must belong to this training, but these differ: {', '.join(differ)} "
+                                      f"(choose another path, or delete the file)")
+            old, structure = core.tree.flatten((weights, state))
+            new = [arrays[str(k)] if isinstance(leaf, np.ndarray) else type(leaf)(arrays[str(k)][()])
+                   for k, leaf in enumerate(old)]
+            return int(found["epoch"]), *core.tree.unflatten(structure, new), list(found["history"])
+        except CheckpointError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise CheckpointError(f"{where}: does not hold a training: {type(error).__name__} {error}") from error
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """Probabilities of the classes, (N, classes) in the order of `classes_`, for data of shape (N, D)."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check, dataframe
+from triskele.core.extend import Reports, check, dataframe
 
 from ..circuit import Circuit
 from ..errors import CircuitError, OperatorError
 from ..expectation.expectation import Expectation
 from ..gates.families import pauli_rotation
 from ..operators.pauli import PauliSum
-from ..optimizers.minimize import find, minimize
+from ..optimizers.journal import Journal, describe
+from ..optimizers.minimize import Steps, descend, find
 from .start import start
 
 __all__ = ["QAOA", "QAOAResult", "check_cost", "cost_values", "qaoa_ansatz"]
@@ -140,7 +141,7 @@ class QAOA:
     --------
     >>> from triskele import quantum
     >>> ring = quantum.maxcut([(0, 1), (1, 2), (2, 3), (3, 0)])
-    >>> result = quantum.QAOA(ring, layers=2).run(progress=False)
+    >>> result = quantum.QAOA(ring, layers=2).run()
     >>> round(result.energy, 4), result.cost
     (-4.0, -4.0)
     """
@@ -155,43 +156,57 @@ class QAOA:
         self.optimizer = find(optimizer, max_steps, seed)
         self.energy = Expectation(self.ansatz, cost, dtype=dtype)
 
-    def run(self, *, progress: bool = True,
-            callback: Callable[[int, np.ndarray, float], Any] | None = None) -> QAOAResult:
+    def run(self, *, report: Reports = None, progress: bool | None = None,
+            checkpoint: str | os.PathLike | None = None) -> QAOAResult:
         """Optimise the angles and draw samples.
 
         Parameters
         ----------
-        progress : bool
-            Show a progress bar for each depth.
-        callback : callable, optional
-            Called after each step as ``callback(step, theta, mean_cost)``; a depth ends when it returns True.
+        report : function or list of functions, optional
+            Called after every step with a dictionary of ``step`` and ``energy`` and ``layers``; see `core.report`. A
+            reporter that raises StopIteration ends the run, with its reason as the message.
+        progress : bool, optional
+            Show a progress bar. By default only on terminals and in notebooks.
+        checkpoint : path-like, optional
+            File of the values so far, written about once a second and at the end. If it exists, the run resumes from
+            it bit for bit.
 
         Returns
         -------
         QAOAResult
+
+        Raises
+        ------
+        CheckpointError
+            If the checkpoint belongs to another run; the message names what differs.
         """
         from ..simulators.run import run
 
         depths, evaluations = [], 0
         theta = np.zeros(0) if self.initial is None else self.initial
-        for p in range(1 if self.initial is None else self.layers, self.layers + 1):
-            energy = self.energy if p == self.layers else Expectation(
-                qaoa_ansatz(self.cost, p), self.cost, dtype=self.dtype
-            )
-            if not theta.size:
-                theta, evaluations = self._grid(energy)
-            elif theta.size < 2 * p:
-                theta = np.stack([_interpolate(theta[0::2]), _interpolate(theta[1::2])], 1).ravel()
-            found = minimize(energy, theta, self.optimizer, callback=callback,
-                             progress=f"QAOA, {p} layers" if progress else None)
-            theta, evaluations = found.theta, evaluations + found.evaluations
-            depths.append(found.value)
-        samples = run(self.ansatz, theta, dtype=self.dtype).sample(self.samples, seed=self.seed).array
+        journal = Journal("QAOA.run", checkpoint, {**describe(self.energy), "theta": theta.tolist(), "seed": self.seed,
+                                                   "layers": self.layers, "optimizer": repr(self.optimizer)})
+        with Steps("QAOA.run", report, progress, journal) as steps:
+            for p in range(1 if self.initial is None else self.layers, self.layers + 1):
+                energy = self.energy if p == self.layers else Expectation(
+                    qaoa_ansatz(self.cost, p), self.cost, dtype=self.dtype
+                )
+                if not theta.size:
+                    theta, evaluations = self._grid(energy)
+                elif theta.size < 2 * p:
+                    theta = np.stack([_interpolate(theta[0::2]), _interpolate(theta[1::2])], 1).ravel()
+                found = descend(energy, theta, self.optimizer, steps, name="energy", layers=p)
+                theta, evaluations = found.theta, evaluations + found.evaluations
+                depths.append(found.value)
+                if steps.stopped:
+                    break
+        ansatz = self.ansatz if p == self.layers else qaoa_ansatz(self.cost, p)
+        samples = run(ansatz, theta, dtype=self.dtype).sample(self.samples, seed=self.seed).array
         costs = cost_values(self.cost, samples)
         best = int(np.argmin(costs))
         return QAOAResult(samples[best], float(costs[best]), found.value, theta, np.array(depths), found.history,
                           evaluations, found.converged,
-                          found.message, self.ansatz)
+                          found.message, ansatz)
 
     def _grid(self, energy: Expectation) -> tuple[np.ndarray, int]:
         """The best of 8 x 8 points for one layer.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check, progress_bar
+from triskele.core.extend import Reports, check
 
 from ..errors import ParameterError
 from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
-from ..optimizers.minimize import find
+from ..optimizers.journal import Journal
+from ..optimizers.minimize import Steps, find
 from .qaoa import QAOA, check_cost, cost_values
 
 __all__ = ["RecursiveQAOA", "RecursiveQAOAResult"]
@@ -77,7 +79,7 @@ class RecursiveQAOA:
     --------
     >>> from triskele import quantum
     >>> ring = quantum.maxcut([(k, (k + 1) % 10) for k in range(10)])
-    >>> quantum.RecursiveQAOA(ring, cutoff=4).run(progress=False).cost
+    >>> quantum.RecursiveQAOA(ring, cutoff=4).run().cost
     -10.0
     """
 
@@ -88,31 +90,49 @@ class RecursiveQAOA:
         QAOA(cost, layers, optimizer=self.optimizer)  # are the numbers all right? it says so now
         self.cost, self.layers, self.cutoff = cost, layers, cutoff
 
-    def run(self, *, progress: bool = True) -> RecursiveQAOAResult:
+    def run(self, *, report: Reports = None, progress: bool | None = None,
+            checkpoint: str | os.PathLike | None = None) -> RecursiveQAOAResult:
         """Eliminate bits and solve for the rest.
 
         Parameters
         ----------
-        progress : bool
-            Show a progress bar.
+        report : function or list of functions, optional
+            Called after every step with a dictionary of ``step`` and ``bits`` and ``correlation``; see `core.report`. A
+            reporter that raises StopIteration ends the eliminations; the remaining bits are solved exactly, or are 0 if
+            there are more than 20.
+        progress : bool, optional
+            Show a progress bar. By default only on terminals and in notebooks.
+        checkpoint : path-like, optional
+            File of the values so far, written about once a second and at the end. If it exists, the run resumes from
+            it bit for bit.
 
         Returns
         -------
         RecursiveQAOAResult
+
+        Raises
+        ------
+        CheckpointError
+            If the checkpoint belongs to another run; the message names what differs.
         """
         n = self.cost.num_qubits
         terms: Terms = {frozenset(_qubits(string)): c.real for string, c in self.cost if string}
         fixed: list[tuple[int, frozenset[int], float]] = []  # this bit, as the product of those bits' Z, times a sign
         eliminated, evaluations = [], 0
-        with progress_bar("recursive QAOA", "bit", max(n - self.cutoff, 0), show=progress) as bar:
+        journal = Journal("RecursiveQAOA.run", checkpoint, {
+            "cost": [[string, c.real] for string, c in self.cost], "layers": self.layers, "cutoff": self.cutoff,
+            "optimizer": repr(self.optimizer)})
+        with Steps("RecursiveQAOA.run", report, progress, journal, unit="bit", total=max(n - self.cutoff, 0)) as steps:
             while len(left := sorted(frozenset().union(*terms))) > self.cutoff:
                 place = {q: k for k, q in enumerate(left)}
                 products = list(terms)
                 reduced = PauliSum([(_string(place[q] for q in s), terms[s]) for s in products])
-                found = QAOA(reduced, self.layers, optimizer=self.optimizer).run(progress=False)
-                means = Expectation(found.ansatz,
-                                    [PauliSum(_string(place[q] for q in s)) for s in products])(found.theta)
-                evaluations += found.evaluations + 1
+                strings = [PauliSum(_string(place[q] for q in s)) for s in products]
+                done, *correlations = journal(np.array(list(terms.values())),
+                                              lambda reduced=reduced, strings=strings: self._correlations(
+                                                  reduced, strings))
+                means = np.array(correlations)
+                evaluations += int(done)
                 # ties, which symmetric graphs have, must not be broken by rounding: the first of those equal to 1e-6
                 best = int(np.argmax(np.abs(means) >= np.max(np.abs(means)) - 1e-6))
                 product, sign = products[best], 1.0 if means[best] >= 0 else -1.0
@@ -120,9 +140,12 @@ class RecursiveQAOA:
                 bit = max(product)
                 fixed.append((bit, product - {bit}, sign))
                 terms = _substitute(terms, bit, product, sign)
-                bar.update()
+                steps({"bits": len(left), "correlation": float(means[best])}, f"correlation {means[best]:.3f}")
+                if steps.stopped:
+                    left = sorted(frozenset().union(*terms))
+                    break
         spins = np.ones(n)
-        if left:
+        if 0 < len(left) <= 20:
             place = {q: k for k, q in enumerate(left)}
             every = (np.arange(1 << len(left))[:, None] >> np.arange(len(left))) & 1
             rest = PauliSum([(_string(place[q] for q in s), c) for s, c in terms.items()])
@@ -131,6 +154,11 @@ class RecursiveQAOA:
             spins[bit] = sign * np.prod([spins[q] for q in others])
         bits = (spins < 0).astype(np.uint8)
         return RecursiveQAOAResult(bits, float(cost_values(self.cost, bits[None])[0]), tuple(eliminated), evaluations)
+
+    def _correlations(self, cost: PauliSum, products: list[PauliSum]) -> np.ndarray:
+        """Number of evaluations, and the mean values of products of Z in the state that QAOA finds."""
+        found = QAOA(cost, self.layers, optimizer=self.optimizer).run(progress=False)
+        return np.concatenate([[found.evaluations + 1], Expectation(found.ansatz, products)(found.theta)])
 
 
 def _substitute(terms: Terms, bit: int, product: frozenset[int], sign: float) -> Terms:

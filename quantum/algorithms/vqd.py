@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import Reports, check
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
 from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
-from ..optimizers.minimize import Minimum, find, minimize
+from ..optimizers.journal import Journal, describe
+from ..optimizers.minimize import Minimum, Steps, descend, find
 from ..simulators.run import run
 from .start import check_ansatz, check_hamiltonian, random_angles, start
 
@@ -101,7 +102,7 @@ class VQD:
     >>> from triskele import quantum
     >>> h = quantum.PauliSum("Z0 + 0.5 Z1 + 0.3 X0 X1")
     >>> ansatz = quantum.Circuit(2).ry("a", 0).ry("b", 1).cx(0, 1).ry("c", 0).ry("d", 1)
-    >>> result = quantum.VQD(h, ansatz, states=4, initial="random").run(progress=False)
+    >>> result = quantum.VQD(h, ansatz, states=4, initial="random").run()
     >>> np.round(result.energies, 4)
     array([-1.5297, -0.5831,  0.5831,  1.5297])
     """
@@ -126,34 +127,52 @@ class VQD:
         self.energy = Expectation(self.ansatz, hamiltonian)
         self.penalty = 2.0 * sum(abs(c) for string, c in hamiltonian if string) if penalty is None else float(penalty)
 
-    def run(self, *, progress: bool = True,
-            callback: Callable[[int, np.ndarray, float], Any] | None = None) -> VQDResult:
+    def run(self, *, report: Reports = None, progress: bool | None = None,
+            checkpoint: str | os.PathLike | None = None) -> VQDResult:
         """Find the states one after the other.
 
         Parameters
         ----------
-        progress : bool
-            Show a progress bar for each state.
-        callback : callable, optional
-            Called after each step as ``callback(step, theta, energy_and_penalty)``; a start ends when it returns True.
+        report : function or list of functions, optional
+            Called after every step with a dictionary of ``step`` and ``energy`` (with the
+            penalty), ``state`` and ``start``; see `core.report`. A
+            reporter that raises StopIteration ends the run, with its reason as the message.
+        progress : bool, optional
+            Show a progress bar. By default only on terminals and in notebooks.
+        checkpoint : path-like, optional
+            File of the values so far, written about once a second and at the end. If it exists, the run resumes from
+            it bit for bit.
 
         Returns
         -------
         VQDResult
+
+        Raises
+        ------
+        CheckpointError
+            If the checkpoint belongs to another run; the message names what differs.
         """
         found: list[Minimum] = []
         objective, evaluations = _Deflated(self.energy, self.penalty), 0
-        for k in range(self.states):
-            runs = []
-            for attempt in range(self.starts):
-                begin = self.theta if k == attempt == 0 else random_angles(
-                    self.theta.size, self.seed + 7919 * k + attempt + 1
-                )
-                title = f"VQD, state {k}, start {attempt + 1}" if progress else None
-                runs.append(minimize(objective, begin, self.optimizer, callback=callback, progress=title))
-            evaluations += sum(r.evaluations for r in runs)
-            found.append(min(runs, key=lambda r: r.value))
-            objective.push_away(found[-1].theta)
+        journal = Journal("VQD.run", checkpoint, {
+            **describe(self.energy), "theta": self.theta.tolist(), "seed": self.seed, "states": self.states,
+            "starts": self.starts, "penalty": self.penalty, "optimizer": repr(self.optimizer)})
+        with Steps("VQD.run", report, progress, journal) as steps:
+            for k in range(self.states):
+                runs: list[Minimum] = []
+                for attempt in range(self.starts):
+                    begin = self.theta if k == attempt == 0 else random_angles(
+                        self.theta.size, self.seed + 7919 * k + attempt + 1
+                    )
+                    runs.append(descend(objective, begin, self.optimizer, steps, name="energy", state=k,
+                                        start=attempt))
+                    if steps.stopped:
+                        break
+                evaluations += sum(r.evaluations for r in runs)
+                found.append(min(runs, key=lambda r: r.value))
+                if steps.stopped:
+                    break
+                objective.push_away(found[-1].theta)
         theta = np.array([f.theta for f in found])
         states = np.array([run(self.ansatz, t).statevector() for t in theta])
         return VQDResult(np.array([float(self.energy(t)) for t in theta]), theta, np.abs(states.conj() @ states.T) ** 2,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import dataframe
+from triskele.core.extend import Reports, dataframe
 
 from ..circuit import Circuit
 from ..expectation.expectation import Expectation
 from ..operators.pauli import PauliSum
-from ..optimizers.minimize import find, minimize
+from ..optimizers.journal import Journal, describe
+from ..optimizers.minimize import Steps, descend, find
 from .start import check_ansatz, check_hamiltonian, start
 
 __all__ = ["VQE", "VQEResult"]
@@ -104,7 +105,7 @@ class VQE:
     >>> from triskele import quantum
     >>> h = quantum.PauliSum("-1.0 Z0 Z1 - 0.5 X0 - 0.5 X1")
     >>> ansatz = quantum.Circuit(2).ry("a", 0).ry("b", 1).cx(0, 1).ry("c", 1)
-    >>> result = quantum.VQE(h, ansatz, initial="random").run(progress=False)
+    >>> result = quantum.VQE(h, ansatz, initial="random").run()
     >>> round(result.energy, 6), result.converged
     (-1.414214, True)
     """
@@ -124,29 +125,41 @@ class VQE:
         seed: int = 0,
     ):
         self.ansatz = ansatz = check_ansatz("VQE", ansatz).copy()
-        self.optimizer = find(optimizer, max_steps, seed)
+        self.optimizer, self.seed = find(optimizer, max_steps, seed), seed
         self.theta = start("VQE", ansatz, initial, seed)
         self.energy = Expectation(ansatz, check_hamiltonian("VQE", hamiltonian), simulator=simulator, dtype=dtype,
                                   gradient=gradient, shots=shots, seed=seed)
         self._zeros = initial is None
 
-    def run(self, *, progress: bool = True,
-            callback: Callable[[int, np.ndarray, float], Any] | None = None) -> VQEResult:
+    def run(self, *, report: Reports = None, progress: bool | None = None,
+            checkpoint: str | os.PathLike | None = None) -> VQEResult:
         """Optimise the angles.
 
         Parameters
         ----------
-        progress : bool
-            Show a progress bar.
-        callback : callable, optional
-            Called after each step as ``callback(step, theta, energy)``; the run ends when it returns True.
+        report : function or list of functions, optional
+            Called after every step with a dictionary of ``step`` and ``energy``; see `core.report`. A
+            reporter that raises StopIteration ends the run, with its reason as the message.
+        progress : bool, optional
+            Show a progress bar. By default only on terminals and in notebooks.
+        checkpoint : path-like, optional
+            File of the values so far, written about once a second and at the end. If it exists, the run resumes from
+            it bit for bit.
 
         Returns
         -------
         VQEResult
+
+        Raises
+        ------
+        CheckpointError
+            If the checkpoint belongs to another run; the message names what differs.
         """
-        found = minimize(self.energy, self.theta, self.optimizer, callback=callback,
-                         progress="VQE" if progress else None)
+        journal = Journal("VQE.run", checkpoint, {**describe(self.energy), "theta": self.theta.tolist(),
+                                                  "optimizer": repr(self.optimizer), "seed": self.seed})
+        total = self.optimizer.max_steps if self.optimizer.max_steps < 1000 else None
+        with Steps("VQE.run", report, progress, journal, total=total) as steps:
+            found = descend(self.energy, self.theta, self.optimizer, steps, name="energy")
         if self._zeros and found.converged and found.theta.size and not np.any(found.theta):
             warnings.warn("VQE: zero angles are a stationary point of this ansatz, so nothing was optimised "
                           "(initial=\"random\" starts elsewhere)",

@@ -43,8 +43,10 @@ class Expectation:
     gradient : str, optional
         "adjoint" (exact; for state vectors, subspaces and density matrices without shots), or "parameter_shift": from
         values at shifted angles, for any simulator, and for shots. Defaults to "adjoint" where it is available.
-    shots, seed : int, optional
-        Number of measurements of each group of terms. The same seed and the same sequence of calls give the
+    shots : int, optional
+        Number of measurements of each group of terms. Values are exact by default.
+    seed : int
+        Seed of the shots. The same seed and the same sequence of calls give the
         same values.
     initial : (2**n,) array, optional
         Initial state. Defaults to |0...0>.
@@ -71,7 +73,7 @@ class Expectation:
 
     def __init__(self, circuit: Circuit, hamiltonians: PauliSum | str | Sequence[PauliSum | str], *,
                  simulator: str = "statevector", dtype: Any = np.complex128,
-                 gradient: str | None = None, shots: int | None = None, seed: int | None = None, initial: Any = None):
+                 gradient: str | None = None, shots: int | None = None, seed: int = 0, initial: Any = None):
         if not isinstance(circuit, Circuit):
             raise CircuitError(f"Expectation: a Circuit is needed, got {type(circuit).__name__}")
         self.circuit = circuit
@@ -106,6 +108,18 @@ class Expectation:
 
     def __repr__(self) -> str:
         return f"Expectation({self.circuit!r}, {self.size} operator{'s' if self.size > 1 else ''})"
+
+    @property
+    def stream(self) -> Any:
+        """The stream of shots, whose `position` counts the values drawn; None where values are exact."""
+        return self._engine if getattr(self._engine, "shots", None) is not None else None
+
+    @property
+    def method(self) -> list[Any]:
+        """Engine, precision, shots and seed: what values depend on next to circuit and operators."""
+        engine = self._engine
+        return [type(engine).__name__, getattr(engine, "simulator", ""), "single" if self.single else "double",
+                getattr(engine, "shots", None), getattr(engine, "seed", 0)]
 
     # -- what users call --------------------------------------------------------------------------------------------
 

@@ -167,15 +167,16 @@ class Sampled(Engine):
     dtype : complex128 or complex64
     shots : int, optional
         Number of shots. Values are exact by default.
-    seed : int, optional
+    seed : int
         Every value uses a new part of the random stream; the same seed and sequence of calls give the same values.
     """
 
     def __init__(self, circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, shots: int | None,
-                 seed: int | None):
+                 seed: int):
         self.hamiltonians, self.simulator, self.dtype, self.shots = hamiltonians, simulator, dtype, shots
+        self.seed = seed
         self._key = None if shots is None else key(check_seed(seed, "Expectation"))
-        self._count = 0
+        self.position = 0
         self._slots = Slots(circuit)
 
     def _at(self, slots: np.ndarray, initial: np.ndarray | None) -> list[float]:
@@ -184,8 +185,8 @@ class Sampled(Engine):
 
         seed = None
         if self._key is not None:
-            words = fold_in(self._key, self._count)
-            seed, self._count = int(words[0]) | int(words[1]) << 32, self._count + 1
+            words = fold_in(self._key, self.position)
+            seed, self.position = int(words[0]) | int(words[1]) << 32, self.position + 1
         result = run(self._slots.circuit, slots, simulator=self.simulator, dtype=self.dtype, initial=initial,
                      shots=self.shots, seed=seed)
         found = [result.expectation(h, shots=self.shots) for h in self.hamiltonians]

@@ -1,9 +1,10 @@
-"""`minimize`: one entry point to every optimiser, with history, callback and progress bar."""
+"""`minimize`: one entry point to every optimiser, with history, reports, checkpoints and a progress bar."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,17 +12,18 @@ from typing import Any, Protocol
 import numpy as np
 
 from triskele.core import optim
-from triskele.core.extend import check, progress_bar
+from triskele.core.extend import Reports, Work, check
 
 from ..errors import OptimizerError, ParameterError
 from .first_order import FirstOrder
+from .journal import Journal, describe
 from .natural_gradient import NaturalGradient
 from .objective import Objective
 from .rotosolve import Rotosolve
 from .scipy_methods import METHODS, SciPy
 from .spsa import SPSA
 
-__all__ = ["Minimum", "Optimizer", "find", "minimize"]
+__all__ = ["Minimum", "Optimizer", "Steps", "Unreported", "descend", "find", "minimize"]
 
 _NAMED: dict[str, Callable[[], Any]] = {
     **{name: functools.partial(SciPy, name) for name in METHODS},
@@ -58,9 +60,11 @@ class Minimum:
     evaluations : int
         Number of calls of the function, with or without its gradient.
     converged : bool
-        True if the optimiser's own criterion was met; False if it ran out of steps or a callback stopped it.
+        True if the optimiser's own criterion was met; False if it ran out of steps or a reporter stopped it.
     message : str
         Reason for stopping.
+    thetas : (steps + 1, P) float64 array
+        Angles at the start and after every step.
     """
 
     theta: np.ndarray
@@ -69,15 +73,16 @@ class Minimum:
     evaluations: int
     converged: bool
     message: str
+    thetas: np.ndarray = dataclasses.field(repr=False)
 
 
 class _Stop(Exception):
-    """A callback asked for the end."""
+    """A reporter asked for the end."""
 
 
 def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = "bfgs", *, max_steps: int | None = None,
-             seed: int = 0, callback: Callable[[int, np.ndarray, float],
-                                               Any] | None = None, progress: str | None = None) -> Minimum:
+             seed: int = 0, report: Reports = None, progress: bool | None = None,
+             checkpoint: str | os.PathLike | None = None) -> Minimum:
     """Minimise a real function of an angle vector.
 
     Parameters
@@ -94,10 +99,14 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
         Overrides the optimiser's own limit.
     seed : int
         Seed of stochastic optimisers that are given by name.
-    callback : callable, optional
-        Called after each step as ``callback(step, theta, value)``; the run ends when it returns True.
-    progress : str, optional
-        Title of a progress bar. By default no bar is shown.
+    report : function or list of functions, optional
+        Called after every step with a dictionary of ``step`` and ``value``; see `core.report`. A reporter that raises
+        StopIteration ends the run, with its reason as the message.
+    progress : bool, optional
+        Show a progress bar. By default only on terminals and in notebooks.
+    checkpoint : path-like, optional
+        File of the values so far, written about once a second and at the end. If it exists, the run resumes from it
+        bit for bit.
 
     Returns
     -------
@@ -111,6 +120,8 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
         If `theta` is not a finite vector.
     FloatingPointError
         If the function returns a value that is not finite.
+    CheckpointError
+        If the checkpoint belongs to another run; the message names what differs.
 
     Examples
     --------
@@ -119,8 +130,108 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     (-2.0, True)
     """
     chosen = find(optimizer, max_steps, seed)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"minimize: callback must be a function of (step, theta, value), got {type(callback).__name__}")
+    theta = _angles(theta)
+    journal = Journal("minimize", checkpoint, {**describe(function), "optimizer": repr(chosen), "seed": seed,
+                                               "theta": theta.tolist()})
+    total = chosen.max_steps if chosen.max_steps < 1000 else None
+    with Steps("minimize", report, progress, journal, total=total) as steps:
+        return descend(function, theta, chosen, steps)
+
+
+class Steps:
+    """Optimizer steps of an algorithm, perhaps of several minimizations: their reports, bar and checkpoint.
+
+    Parameters
+    ----------
+    where : str
+        The algorithm, as errors begin; also the title of the bar.
+    report, progress
+        See `minimize`.
+    journal : Journal
+    total : int, optional
+        Number of steps, if it is known.
+    unit : str, default "step"
+    """
+
+    def __init__(self, where: str, report: Reports, progress: bool | None, journal: Journal, *,
+                 total: int | None = None, unit: str = "step"):
+        self.journal, self.count = journal, 0
+        self.work = Work(where, report, progress, title=where.split(".")[0], unit=unit, total=total, done=journal.step)
+
+    def __enter__(self) -> Steps:
+        self.work.__enter__()
+        self.journal.attach(self.work)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        try:
+            self.journal.write()
+        finally:
+            self.work.__exit__(*error)
+
+    @property
+    def stopped(self) -> str | None:
+        """The reason of a reporter that has ended the work."""
+        return self.work.stopped
+
+    def __call__(self, record: dict[str, Any], text: str) -> None:
+        """Report a step, unless the run before the checkpoint has reported it."""
+        self.count += 1
+        if self.count > self.journal.step:
+            self.work({"step": self.count, **record}, text)
+
+
+class Unreported:
+    """Steps that only the checkpoint sees, such as those inside a step of another algorithm."""
+
+    stopped = None
+
+    def __init__(self, journal: Journal):
+        self.journal = journal
+
+    def __call__(self, record: dict[str, Any], text: str) -> None:
+        """Do nothing."""
+
+
+def descend(function: Any, theta: np.ndarray, chosen: Any, steps: Steps | Unreported, **labels: Any) -> Minimum:
+    """Minimize a function as one part of an algorithm; see `minimize`.
+
+    Parameters
+    ----------
+    function : callable
+    theta : (P,) float64 array
+    chosen : Optimizer
+    steps : Steps or Unreported
+        Those of the algorithm.
+    **labels
+        Further entries of the records; `name`, if given, is the name of the value in them.
+    """
+    name = labels.pop("name", "value")
+    objective = function if isinstance(function, Objective) else Objective(function, steps.journal)
+    began = objective.evaluations
+    history = [objective(theta) if getattr(chosen, "gradient_free", True) else objective.value_and_grad(theta)[0]]
+    thetas = [theta.copy()]
+    if theta.size == 0:
+        return Minimum(theta, history[0], np.array(history), objective.evaluations - began, True,
+                       "there is nothing to optimise", np.array(thetas))
+
+    def after_step(theta: np.ndarray, value: float) -> None:
+        thetas.append(np.array(theta, np.float64))
+        history.append(float(value))
+        steps({name: history[-1], **labels}, f"{value:.8f}")
+        if steps.stopped:
+            raise _Stop
+
+    try:
+        found, converged, message = chosen.minimize(objective, theta.copy(), after_step)
+    except _Stop:
+        steps.journal.freeze()
+        found, converged, message = thetas[-1], False, str(steps.stopped)
+    return Minimum(found, objective(found), np.array(history), objective.evaluations - began, converged, message,
+                   np.array(thetas))
+
+
+def _angles(theta: Any) -> np.ndarray:
     try:
         if np.iscomplexobj(theta):
             raise TypeError
@@ -130,31 +241,7 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     if theta.ndim != 1 or not np.all(np.isfinite(theta)):
         raise ParameterError(f"minimize: theta must be a finite vector, got "
                              f"{'an array of shape ' + str(theta.shape) if theta.ndim != 1 else theta}")
-    objective = function if isinstance(function, Objective) else Objective(function)
-    began = objective.evaluations
-    history = [objective(theta) if getattr(chosen, "gradient_free", True) else objective.value_and_grad(theta)[0]]
-    if theta.size == 0:
-        return Minimum(theta, history[0], np.array(history), objective.evaluations - began, True,
-                       "there is nothing to optimise")
-    last = theta
-
-    def report(theta: np.ndarray, value: float) -> None:
-        nonlocal last
-        last = np.array(theta, np.float64)
-        history.append(float(value))
-        bar.set_postfix_str(f"{value:.8f}", refresh=False)
-        bar.update()
-        if callback is not None and callback(len(history) - 1, last.copy(), history[-1]) is True:
-            raise _Stop
-
-    total = chosen.max_steps if chosen.max_steps < 1000 else None
-    with progress_bar(progress, "step", total, show=progress is not None) as bar:
-        bar.set_postfix_str(f"{history[0]:.8f}")
-        try:
-            found, converged, message = chosen.minimize(objective, theta.copy(), report)
-        except _Stop:
-            found, converged, message = last, False, "stopped by the callback"
-    return Minimum(found, objective(found), np.array(history), objective.evaluations - began, converged, message)
+    return theta
 
 
 def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:

@@ -11,6 +11,8 @@ import numpy as np
 
 from triskele import core
 
+from .journal import Journal
+
 __all__ = ["Objective"]
 
 
@@ -24,19 +26,24 @@ class Objective:
         come from there, and else from the core. An attribute ``circuit`` serves optimisers that need to see the
         circuit.
 
+    journal : Journal, optional
+        Values that are known from a checkpoint.
+
     Attributes
     ----------
     evaluations : int
         Calls so far, with or without gradient.
     """
 
-    def __init__(self, function: Callable[[Any], Any]):
+    def __init__(self, function: Callable[[Any], Any], journal: Journal | None = None):
         if not callable(function):
             raise TypeError(f"minimize: a function of theta is needed, got {type(function).__name__}")
         self.function = function
         self.circuit = getattr(function, "circuit", None)
         self.evaluations = 0
         self._both = getattr(function, "value_and_grad", None)
+        self._journal = Journal("minimize", None, {}) if journal is None else journal
+        self._stream = getattr(function, "stream", None)
         # of the last few points: steps ask again for what a line search saw
         self._seen: dict[bytes, tuple[float, np.ndarray | None]] = {}
 
@@ -44,7 +51,9 @@ class Objective:
         """The value at `theta`."""
         if (known := self._seen.get(theta.tobytes())) is None:
             self.evaluations += 1
-            known = (self._number(self.function(theta.copy()), theta), None)
+            value = self._journal(theta, lambda: np.array([self._number(self.function(theta.copy()), theta)]),
+                                  self._stream)
+            known = (float(value[0]), None)
             self._remember(theta, known)
         return known[0]
 
@@ -55,10 +64,15 @@ class Objective:
             self.evaluations += 1
             if self._both is None:
                 self._both = core.value_and_grad(self.function)
-            value, gradient = self._both(theta.copy())
-            value, gradient = self._number(value, theta), self._gradient(gradient, theta)
+            found = self._journal(theta, lambda: self._compute(theta), self._stream)
+            value, gradient = float(found[0]), found[1:]
             self._remember(theta, (value, gradient))
         return value, gradient.copy()
+
+    def _compute(self, theta: np.ndarray) -> np.ndarray:
+        """The value, and behind it the gradient."""
+        value, gradient = self._both(theta.copy())  # type: ignore[misc]
+        return np.concatenate([[self._number(value, theta)], self._gradient(gradient, theta)])
 
     def fresh(self, theta: np.ndarray) -> float:
         """The value at `theta`, measured again even if it was just asked for: for objectives with shot noise."""

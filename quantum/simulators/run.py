@@ -17,7 +17,7 @@ __all__ = ["run"]
 
 def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str = "statevector",
         dtype: Any = np.complex128,
-        initial: Any = None, shots: int | None = None, seed: int | None = None) -> Any:
+        initial: Any = None, shots: int | None = None, seed: int = 0) -> Any:
     """Run a circuit.
 
     Parameters

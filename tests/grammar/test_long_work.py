@@ -101,8 +101,9 @@ def test_a_checkpoint_resumes_bit_for_bit(work, tmp_path):
 @WITH_CHECKPOINT
 def test_a_checkpoint_of_other_work_is_refused_by_name(work, tmp_path):
     work.run(checkpoint=tmp_path / "a.chk", report=stop_at(work.stop))
-    with pytest.raises(errors.CheckpointError, match=r"a\.chk.*seed"):
-        work.run(seed=1, checkpoint=tmp_path / "a.chk")
+    if work.seeded:
+        with pytest.raises(errors.CheckpointError, match=r"a\.chk.*seed"):
+            work.run(seed=1, checkpoint=tmp_path / "a.chk")
     (tmp_path / "a.chk").write_bytes(b"something else")
     with pytest.raises(errors.CheckpointError, match=r"a\.chk"):
         work.run(checkpoint=tmp_path / "a.chk")
@@ -134,9 +135,9 @@ class TestReporters:
         (tmp_path / "a.csv").write_text("my notes\n")
         with pytest.raises(errors.ReporterError, match="must have a column named step"):
             report.Work("test", report.CSV(tmp_path / "a.csv"), done=5).__enter__()
-        with pytest.raises(errors.ReporterError, match=r"columns must be step, a, got step, b"):
-            with report.Work("test", report.CSV(tmp_path / "b.csv")) as work:
-                work({"step": 1, "a": 1.0})
+        with report.Work("test", report.CSV(tmp_path / "b.csv")) as work:
+            work({"step": 1, "a": 1.0})
+            with pytest.raises(errors.ReporterError, match=r"columns must be step, a, got step, b"):
                 work({"step": 2, "b": 1.0})
 
     def test_tensorboard_writes_curves(self, tmp_path):

@@ -54,9 +54,78 @@ def _match(seed=0, **options):
     return rl.play_match(rl.games.TicTacToe(), [rl.Random(), rl.Random()], 20, seed=seed, **options).returns, None
 
 
+def _circuit(qubits=2, blocks=2):
+    from triskele import quantum
+
+    return quantum.hardware_efficient(qubits, layers=blocks)
+
+
+def _minimize(seed=0, **options):
+    from triskele import quantum
+
+    energy = quantum.Expectation(_circuit(), "Z0 Z1 + 0.5 X0")
+    begin = np.linspace(0.1, 1, len(energy.parameters))
+    found = quantum.minimize(energy, begin, "spsa", max_steps=20, seed=seed, **options)
+    return [found.theta, found.history], found.message
+
+
+def _vqe(seed=0, **options):
+    from triskele import quantum
+
+    found = quantum.VQE("Z0 Z1 + 0.5 X0", _circuit(), initial="random", seed=seed).run(**options)
+    return [found.theta, found.history], found.message
+
+
+def _vqd(seed=0, **options):
+    from triskele import quantum
+
+    found = quantum.VQD("Z0 + 0.5 Z1 + 0.3 X0 X1", _circuit(), states=2, starts=2, initial="random",
+                        seed=seed).run(**options)
+    return [found.theta, found.energies], found.message
+
+
+def _qaoa(seed=0, **options):
+    from triskele import quantum
+
+    found = quantum.QAOA(quantum.maxcut([(0, 1, 2.0), (1, 2), (2, 0)]), layers=2, initial="random",
+                         seed=seed).run(**options)
+    return [found.theta, found.history], found.message
+
+
+def _adapt(**options):
+    from triskele import quantum
+
+    pool = [quantum.Circuit(2).rxy("t", 0, 1), quantum.Circuit(2).ry("t", 0), quantum.Circuit(2).ry("t", 1)]
+    found = quantum.AdaptVQE("Z0 + Z1 + 0.5 X0 X1 + 0.2 X0", pool, quantum.Circuit(2).x(0).x(1)).run(**options)
+    return [found.theta, found.history], found.message
+
+
+def _recursive_qaoa(**options):
+    from triskele import quantum
+
+    found = quantum.RecursiveQAOA(quantum.maxcut([(k, (k + 1) % 6) for k in range(6)]), cutoff=2).run(**options)
+    return [found.bits, found.cost, found.evaluations], None
+
+
+def _classifier(seed=0, **options):
+    from triskele import quantum
+
+    x = np.linspace(-1, 1, 12)[:, None]
+    circuit = quantum.Circuit(1).ry("x", 0).as_encoder() + quantum.Circuit(1).ry("a", 0)
+    found = quantum.Classifier(circuit, epochs=5, seed=seed).fit(x, x[:, 0] > 0.2, **options)
+    return [found.weights_, found.history_], None
+
+
 WORKS = [
     Work("core.optim.LBFGS.minimize", _lbfgs),
     Work("reinforce.PPO.train", _ppo, 64, checkpoint=True),
     Work("reinforce.Agent.evaluate", _evaluate),
     Work("reinforce.play_match", _match, 1),
+    Work("quantum.minimize", _minimize, checkpoint=True),
+    Work("quantum.VQE.run", _vqe, checkpoint=True),
+    Work("quantum.VQD.run", _vqd, checkpoint=True),
+    Work("quantum.QAOA.run", _qaoa, checkpoint=True),
+    Work("quantum.AdaptVQE.run", _adapt, checkpoint=True, seeded=False),
+    Work("quantum.RecursiveQAOA.run", _recursive_qaoa, checkpoint=True, seeded=False),
+    Work("quantum.Classifier.fit", _classifier, checkpoint=True),
 ]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.reporting import stop_at
 from triskele import core, quantum
 from triskele.core import optim
 from triskele.quantum.errors import CircuitError, ParameterError
@@ -147,16 +148,11 @@ def test_training_is_deterministic_and_goes_on():
         first[0].fit(x, y + 1, progress=False)
 
 
-def test_callback_sees_each_epoch_and_may_stop():
+def test_a_reporter_sees_each_epoch_and_may_stop():
     x, y = moons(20, 0)
     seen = []
-
-    def callback(epoch, classifier):
-        seen.append((epoch, classifier.score(x, y)))
-        return epoch == 2
-
-    assert len(quantum.Classifier(uploading(1), epochs=9).fit(x, y, progress=False, callback=callback).history_) == 3
-    assert [epoch for epoch, _ in seen] == [0, 1, 2]
+    trained = quantum.Classifier(uploading(1), epochs=9).fit(x, y, report=[seen.append, stop_at(3)])
+    assert trained.history_.tolist() == [r["loss"] for r in seen] and [r["step"] for r in seen] == [1, 2, 3]
 
 
 def test_classifier_of_circuits_that_cannot_be_trained():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.reporting import stop_at
 from triskele import quantum
 from triskele.core import optim
 from triskele.quantum import optimizers
@@ -47,15 +48,14 @@ def test_exact_gradients_save_evaluations():
     assert minimize(bowl, START, "bfgs").evaluations < 30 < minimize(bowl, START, "nelder-mead").evaluations
 
 
-def test_steps_callback_and_stop():
+def test_steps_are_reported_and_a_reporter_may_stop():
     seen = []
-    found = minimize(bowl, START, "bfgs", callback=lambda *step: seen.append(step))
-    assert [s for s, _, _ in seen] == list(range(1, len(found.history)))
-    assert [v for _, _, v in seen] == found.history[1:].tolist()
-    np.testing.assert_array_equal(seen[-1][1], found.theta)
+    found = minimize(bowl, START, "bfgs", report=seen.append)
+    assert seen == [{"step": k + 1, "value": v} for k, v in enumerate(found.history[1:].tolist())]
+    np.testing.assert_array_equal(found.thetas[[0, -1]], [START, found.theta])
     for optimizer in ("bfgs", "cobyla", "tnc", "slsqp", "spsa", "adam"):
-        stopped = minimize(bowl, START, optimizer, callback=lambda step, theta, value: step == 3)
-        assert len(stopped.history) == 4 and not stopped.converged and "callback" in stopped.message
+        stopped = minimize(bowl, START, optimizer, report=stop_at(3))
+        assert len(stopped.history) == 4 and not stopped.converged and stopped.message == "step 3"
 
 
 def test_the_limit_of_steps_is_kept_and_told():
@@ -64,12 +64,12 @@ def test_the_limit_of_steps_is_kept_and_told():
     assert not minimize(bowl, START, "bfgs", max_steps=2).converged
 
 
-def test_an_error_in_the_callback_comes_through():
+def test_an_error_in_a_reporter_comes_through():
     def broken(*_):
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        minimize(bowl, START, callback=broken)
+        minimize(bowl, START, report=broken)
 
 
 def test_start_is_not_changed_and_nothing_to_optimise_is_fine():
@@ -94,13 +94,11 @@ def test_spsa_costs_two_values_a_step_and_follows_its_seed():
 
 def test_spsa_makes_steps_of_the_published_length():
     slope = np.array([2.0])
-    found = []
-    minimize(lambda t: slope @ t, np.zeros(1), SPSA(max_steps=10, learning_rate=0.3, perturbation=0.1),
-             callback=lambda k, theta, v: found.append(theta[0]))
+    found = minimize(lambda t: slope @ t, np.zeros(1), SPSA(max_steps=10, learning_rate=0.3, perturbation=0.1))
     k = np.arange(10)
     # a / (k + 1 + A)**alpha, A = 1, times the exact slope of a line
     expected = -np.cumsum(0.3 / (k + 2) ** 0.602 * 2.0)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.thetas[1:, 0], expected, rtol=1e-12)
 
 
 def test_spsa_stands_noise():
@@ -226,8 +224,8 @@ def test_what_is_no_function():
         minimize(lambda t: None, START, "cobyla")
     with pytest.raises(TypeError, match="a function of theta is needed, got int"):
         minimize(3, START)
-    with pytest.raises(TypeError, match="callback must be a function"):
-        minimize(bowl, START, callback=3)
+    with pytest.raises(TypeError, match="report must be a function"):
+        minimize(bowl, START, report=3)
 
 
 def test_public_names():

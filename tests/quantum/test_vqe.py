@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.reporting import stop_at
 from triskele import quantum
 from triskele.core import optim
 from triskele.quantum.errors import CircuitError, OperatorError, OptimizerError, ParameterError
@@ -80,13 +81,25 @@ def test_start_as_array_dict_and_going_on():
     assert quantum.VQE(h, ansatz, initial=by_name.theta).run(progress=False).history[0] == by_name.energy
 
 
-def test_callback_sees_the_steps_and_may_stop():
+def test_a_reporter_sees_the_steps_and_may_stop():
     seen = []
-    result = quantum.VQE(ising(), layered(), initial="random").run(
-        progress=False, callback=lambda k, theta, energy: seen.append((k, energy)) or k == 4
-    )
-    assert [k for k, _ in seen] == [1, 2, 3, 4] and not result.converged
-    assert result.energy == seen[-1][1] == result.history[-1]
+    result = quantum.VQE(ising(), layered(), initial="random").run(report=[seen.append, stop_at(4)])
+    assert [r["step"] for r in seen] == [1, 2, 3, 4] and not result.converged and result.message == "step 4"
+    assert result.energy == seen[-1]["energy"] == result.history[-1]
+
+
+@pytest.mark.parametrize("options", [{"optimizer": "rotosolve"}, {"optimizer": "cobyla"}, {"optimizer": "spsa"},
+                                     {"optimizer": "spsa", "shots": 20}, {"optimizer": "natural-gradient"}])
+def test_every_optimizer_resumes_bit_for_bit(options, tmp_path):
+    def run(**keywords):
+        return quantum.VQE(ising(), layered(), initial="random", max_steps=30, **options).run(**keywords)
+
+    whole = run()
+    run(checkpoint=tmp_path / "a.chk", report=stop_at(3))
+    resumed = run(checkpoint=tmp_path / "a.chk")
+    np.testing.assert_array_equal(resumed.history, whole.history)
+    np.testing.assert_array_equal(resumed.theta, whole.theta)
+    assert resumed.evaluations == whole.evaluations
 
 
 def test_a_circuit_that_grows_later_does_not_matter():
@@ -98,7 +111,7 @@ def test_a_circuit_that_grows_later_does_not_matter():
 
 
 def test_progress_is_a_bar_with_the_energy(capsys):
-    result = quantum.VQE(ising(), layered(), initial="random").run()
+    result = quantum.VQE(ising(), layered(), initial="random").run(progress=True)
     assert "VQE" in (shown := capsys.readouterr().err) and f"{result.energy:.5f}"[:-1] in shown
     assert "converged" in repr(result)
 

@@ -76,6 +76,7 @@ class SimulationLike(Protocol):
     files: dict[str, int]
     resumed_from: str | None
     target: int
+    stopped: str | None
     _engine: Any
     _guard: Any
     _rate: float
@@ -115,7 +116,7 @@ class SimulationLike(Protocol):
     def check_unchanged(self) -> None:
         """Raise StaleSimulationError if the system or a setting was changed."""
 
-    def save_checkpoint(self, path: Any) -> None:
+    def save(self, path: Any) -> None:
         """Write a checkpoint."""
 
     def _advance(self, steps: int) -> None: ...

@@ -48,7 +48,7 @@ def record(replicas, ps, every=EVERY):
         records[k] = sponge.Variables({"phi": PHI, "psi": PSI}, every=every)
         return records[k]
 
-    replicas.run(time=ps, report=report)
+    replicas.run(time=ps, replica_report=report)
     return records[0].steps, *(np.stack([records[k][name] for k in range(replicas.n)], 1) for name in ("phi", "psi"))
 
 

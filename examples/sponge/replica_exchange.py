@@ -32,7 +32,7 @@ def main(output, time):
 
     angles = {"phi": cv.torsion(4, 6, 8, 14), "psi": cv.torsion(6, 8, 14, 16)}
     records = {k: sponge.Variables(angles, every=EVERY) for k in rex.own}
-    rex.run(time=time, report=lambda k: records[k])
+    rex.run(time=time, replica_report=lambda k: records[k])
     phi, psi = (np.array(rex.gather({k: record[name] for k, record in records.items()})) for name in angles)
     if not rex.root:
         return

@@ -57,12 +57,12 @@ def simulate(ns, learn, cross, plain, seed, highest, folder, equilibrate=50):
     sim = sponge.Simulation(system, thermostat(), sampling=[sits], seed=seed)
     checkpoint, table = folder / f"{name}.chk", folder / f"{name}.csv"
     if checkpoint.exists():
-        sim.load_checkpoint(checkpoint)
+        sim.load(checkpoint)
         print(f"resumes at {sim.time / 1000:.3f} ns")
     elif plain:
         sits.observe()
     report = [sponge.Variables({"phi": PHI, "psi": PSI}, EVERY, table), sponge.Checkpoint(checkpoint, 5000),
-              sponge.Log(every=25_000, progress=False)]
+              sponge.Log(every=25_000)]
     first = round(learn * STEPS_PER_NS)
     half, last = first + round(ns / 2 * STEPS_PER_NS), first + round(ns * STEPS_PER_NS)
     sim.run(max(0, first - sim.step), report=report)
@@ -72,7 +72,7 @@ def simulate(ns, learn, cross, plain, seed, highest, folder, equilibrate=50):
     if sim.step == half and not plain:  # n_k from all data so far: flatter than what the short time of learning gave
         sits.log_n = sits.free_energies(sits.temperatures)[0]
     sim.run(max(0, last - sim.step), report=report)
-    sim.save_checkpoint(checkpoint)
+    sim.save(checkpoint)
     rows = np.loadtxt(table, delimiter=",", skiprows=1)
     rows = rows[rows[:, 0] > first]
     return sits, rows[:, 0].astype(int), rows[:, 2], rows[:, 3]

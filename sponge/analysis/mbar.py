@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from triskele.core.extend import check, optional
+from triskele.core.extend import check, optional, progress_bar
 
 from .statistics import statistical_inefficiency
 from .wham import log_sum, solve, warn_of_gaps
@@ -161,7 +161,7 @@ class Mbar:
 
 
 def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
-         solver: Literal["newton", "pymbar"] = "newton") -> Mbar:
+         solver: Literal["newton", "pymbar"] = "newton", progress: bool | None = None) -> Mbar:
     r"""Combine samples of several states by the multistate Bennett acceptance ratio [1]_.
 
     The reduced free energies f of the states solve
@@ -180,6 +180,8 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
         Statistical inefficiency of each state's samples: only one in that many is used.
     solver : {"newton", "pymbar"}
         Solver: Newton's method of this module, or pymbar.
+    progress : bool, optional
+        Show a progress bar of the states. By default only on terminals and in notebooks.
 
     Returns
     -------
@@ -231,7 +233,10 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
     overlap = (w @ w.T) * counts
     warn_of_gaps("mbar: states", overlap, np.flatnonzero(some), 3)
     result = Mbar(everyone - everyone[0], np.zeros(len(counts)), overlap, counts, used, reduced, w, log_d)
-    result.errors[1:] = [result._difference(u)[1] for u in reduced[1:]]
+    with progress_bar("mbar", "state", len(counts), done=1, show=progress) as bar:
+        for i, u in enumerate(reduced[1:], 1):
+            result.errors[i] = result._difference(u)[1]
+            bar.update()
     return result
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import check, progress_bar
 
 from .. import units
 from .statistics import statistical_inefficiency
@@ -105,6 +105,7 @@ def wham(
     tolerance: float = 1e-8,
     bootstrap: int = 100,
     seed: int = 0,
+    progress: bool | None = None,
 ) -> Wham:
     r"""Free energy along one or two variables from windows with known biases.
 
@@ -141,6 +142,8 @@ def wham(
         Number of sets of histograms drawn for errors; 0 for none.
     seed : int
         Seed of the bootstrap samples.
+    progress : bool, optional
+        Show a progress bar of the bootstrap. By default only on terminals and in notebooks.
 
     Returns
     -------
@@ -201,10 +204,12 @@ def wham(
     replicates = np.zeros((bootstrap, seen.sum()))
     drawn_f = np.zeros((bootstrap, len(f)))
     rng = np.random.default_rng(seed)
-    for r in range(bootstrap):
-        drawn = np.maximum(rng.gamma(weight), 1e-300 * (weight > 0))
-        drawn *= (weight.sum(1) / drawn.sum(1))[:, None]
-        drawn_f[r], replicates[r], _ = solve(drawn.sum(1), drawn.sum(0), log_c, f, tolerance)
+    with progress_bar("wham", "bootstrap sample", bootstrap, show=progress) as bar:
+        for r in range(bootstrap):
+            drawn = np.maximum(rng.gamma(weight), 1e-300 * (weight > 0))
+            drawn *= (weight.sum(1) / drawn.sum(1))[:, None]
+            drawn_f[r], replicates[r], _ = solve(drawn.sum(1), drawn.sum(0), log_c, f, tolerance)
+            bar.update()
     error = _spread(-thermal * replicates, weight) if bootstrap else np.full(seen.sum(), np.nan)
     offsets = thermal * (drawn_f - drawn_f[:, :1])
     value = -thermal * (log_p - log_p.max())

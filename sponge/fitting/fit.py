@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import Reports, Work, check
 
 from .parameters import Parameters
 from .problem import Problem
@@ -57,6 +57,8 @@ class Fit:
     history : list of Round
     converged : bool
         True if the last step was within `tolerance` or twice the errors.
+    stopped : str or None
+        Why a reporter ended the fit early.
     """
 
     system: System
@@ -65,6 +67,7 @@ class Fit:
     reached: dict[str, np.ndarray]
     history: list[Round] = field(repr=False)
     converged: bool = True
+    stopped: str | None = None
 
     def __str__(self):
         lines = [f"{'converged' if self.converged else 'not converged'} after {len(self.history)} rounds, loss "
@@ -77,7 +80,7 @@ class Fit:
 
 def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: Any, *,
         by: Reweighting | Trajectories | None = None,
-        rounds: int = 10, tolerance: float = 1e-3, progress: bool = False) -> Fit:
+        rounds: int = 10, tolerance: float = 1e-3, report: Reports = None, progress: bool | None = None) -> Fit:
     """Fit parameters of potentials to targets.
 
     With targets that are averages over simulations, rounds alternate between runs of the compiled engine and
@@ -99,8 +102,12 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
         The most rounds.
     tolerance : float
         Relative change of parameters in a round below which the fit has converged; so it has within twice their errors.
-    progress : bool
-        Print one line per round.
+    report : function or list of functions, optional
+        Called after every round with a dictionary of ``step``, ``loss``, and the parameters by name (those of arrays
+        with a number behind it); see `core.report`. A reporter that raises StopIteration ends the fit with the
+        parameters of that round; `Fit.stopped` keeps its reason.
+    progress : bool, optional
+        Show a progress bar. By default only on terminals and in notebooks.
 
     Returns
     -------
@@ -133,7 +140,7 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
     check.integer(rounds, "fit: rounds", 1)
     problem = Problem(system, targets, Parameters(system, parameters), by)
     if not problem.sampled:
-        return _least_squares(problem)
+        return _least_squares(problem, report, progress)
     if by is None:
         raise ValueError(
             "fit: by must say how averages are made: fitting.Reweighting(...) or fitting.Trajectories(...)"
@@ -142,23 +149,32 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
     if make is None:
         raise TypeError(f"fit: by must be Reweighting or Trajectories, got {type(by).__name__}")
     way, u, history, converged = make(problem, by), np.zeros(problem.parameters.size), [], False
-    for number in range(rounds):
-        way.sample(u, number)
-        new = way.minimize(u)
-        history.append(Round(problem.parameters.values(new), way.loss(new), way.effective(new)))
-        errors = way.errors(new)
-        if progress:
-            shown = ", ".join(f"{name} {np.array2string(np.asarray(v), precision=5)}" for name,
-                              v in history[-1].parameters.items())
-            print(f"round {number + 1}: loss {history[-1].loss:.4g}, {shown}")
-        step, u = np.abs(new - u), new
-        if not way.limited and np.all(step <= np.fmax(tolerance, 2 * errors)):
-            converged = True
-            break
-    return _result(problem, u, errors, way.reached(u), history, converged)
+    with Work("fit", report, progress, unit="round", total=rounds) as work:
+        for number in range(rounds):
+            way.sample(u, number)
+            new = way.minimize(u)
+            history.append(Round(problem.parameters.values(new), way.loss(new), way.effective(new)))
+            errors = way.errors(new)
+            work(_record(number + 1, history[-1]), f"loss {history[-1].loss:.4g}")
+            step, u = np.abs(new - u), new
+            if not way.limited and np.all(step <= np.fmax(tolerance, 2 * errors)):
+                converged = True
+                break
+            if work.stopped:
+                break
+    return _result(problem, u, errors, way.reached(u), history, converged, work.stopped)
 
 
-def _least_squares(problem):
+def _record(number, this):
+    """The numbers of a round, flat."""
+    record = {"step": number, "loss": float(this.loss)}
+    for name, value in this.parameters.items():
+        values = np.ravel(value)
+        record |= {name if np.ndim(value) == 0 else f"{name}/{k}": float(v) for k, v in enumerate(values)}
+    return record
+
+
+def _least_squares(problem, report, progress):
     from scipy.optimize import least_squares
 
     history = []
@@ -171,18 +187,32 @@ def _least_squares(problem):
         j = np.concatenate([p[1] for p in parts])
         problem.check_slopes(np.empty((0, j.shape[1])))
         history.append(Round(problem.parameters.values(u), 0.5 * float(sum(np.sum(p[0] ** 2) for p in parts)), np.nan))
+        if not work.stopped:
+            work(_record(len(history), history[-1]), f"loss {history[-1].loss:.4g}")
+        if work.stopped:
+            raise _Stop(u, j)
         return j
 
     u = np.zeros(problem.parameters.size)
-    found = least_squares(residuals, u, jacobian, method="trf", x_scale="jac")
-    left = 2 * found.cost / max(len(found.fun) - len(u), 1)
-    errors = np.sqrt(np.diag(np.linalg.pinv(found.jac.T @ found.jac)) * left)
-    history.append(Round(problem.parameters.values(found.x), float(found.cost), np.nan))
-    return _result(problem, found.x, errors, {}, history, bool(found.success))
+    with Work("fit", report, progress, unit="step") as work:
+        try:
+            found = least_squares(residuals, u, jacobian, method="trf", x_scale="jac")
+            u, slopes, converged = found.x, found.jac, bool(found.success)
+        except _Stop as stop:
+            u, slopes, converged = *stop.args, False
+    cost = 0.5 * float(np.sum((final := residuals(u)) ** 2))
+    left = 2 * cost / max(len(final) - len(u), 1)
+    errors = np.sqrt(np.diag(np.linalg.pinv(slopes.T @ slopes)) * left)
+    history.append(Round(problem.parameters.values(u), cost, np.nan))
+    return _result(problem, u, errors, {}, history, converged, work.stopped)
 
 
-def _result(problem, u, errors, reached, history, converged):
+class _Stop(Exception):
+    """A reporter asked for the end: with the parameters and slopes of then."""
+
+
+def _result(problem, u, errors, reached, history, converged, stopped):
     p = problem.parameters
     plain = lambda tree: {k: np.asarray(v, np.float64) if np.ndim(v) else float(v) for k,
                           v in tree.items()}
-    return Fit(problem.at(u), plain(p.values(u)), plain(p.errors(u, errors)), reached, history, converged)
+    return Fit(problem.at(u), plain(p.values(u)), plain(p.errors(u, errors)), reached, history, converged, stopped)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..constraints.choose import Constraints, constrain, water_atoms
 from ..errors import MissingParameterError
+from ..load.structure import Structure
 from ..load.whole import make_whole
 from ..system import System
 from ..topology import Topology, graph_distances
@@ -34,7 +35,7 @@ _GB_OPTIONS = ("solvent_dielectric", "solute_dielectric", "kappa", "surface_tens
 
 
 def create_system(
-    topology: Topology,
+    topology: Topology | Structure,
     positions: Any = None,
     box: Any = None,
     forcefield: Any = (),
@@ -53,8 +54,9 @@ def create_system(
 
     Parameters
     ----------
-    topology : Topology
-        Must have hydrogens, and the bonds of all residues.
+    topology : Topology or Structure
+        Must have hydrogens, and the bonds of all residues. A structure brings its positions and box, and the force
+        field may follow it: ``create_system(structure, "amber14/tip3p")``.
     positions : (n, 3) float, nm, optional
         Molecules broken at the faces of the box are made whole, and virtual sites are placed again.
     box : as for `System`, optional
@@ -90,10 +92,17 @@ def create_system(
     --------
     >>> from triskele.sponge import build
     >>> water = build.water_box("tip3p", n=27)
-    >>> system = create_system(water.topology, water.positions, water.box, "amber14/tip3p", cutoff=0.4)
+    >>> system = create_system(water, "amber14/tip3p", cutoff=0.4)
     >>> len(system.constraints)
     81
     """
+    if isinstance(topology, Structure):
+        structure = topology
+        if positions is not None and isinstance(forcefield, tuple) and not forcefield:
+            positions, forcefield = None, positions
+        topology = structure.topology
+        positions = structure.positions if positions is None else positions
+        box = structure.box if box is None else box
     field = as_forcefield(forcefield)
     topology = _each_bond_once(topology)
     if implicit_solvent:

@@ -12,7 +12,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import optim
-from triskele.core.extend import check, dataframe, optional, progress_bar
+from triskele.core.extend import Reports, Work, check, dataframe, optional, progress_bar
 
 from ..errors import CheckpointError
 from .dataset import Batches, Dataset
@@ -108,12 +108,15 @@ class Training:
     history : History
     last : Network
         Network with the weights of the last epoch.
+    stopped : str or None
+        Why a reporter ended the training early.
     """
 
     network: Network
     best: int
     history: History
     last: Network
+    stopped: str | None = None
 
 
 def fitted(network: Network, data: Dataset) -> Network:
@@ -133,7 +136,7 @@ def fitted(network: Network, data: Dataset) -> Network:
 def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset | float = 0.1, batch: int = 8,
           rate: float | Callable = 2e-3, optimizer: Any = None, energy_weight: float = 0.1, force_weight: float = 1.0,
           clip: float = 10.0, patience: int | None = None, seed: int = 0, checkpoint: str | os.PathLike | None = None,
-          progress: bool = True) -> Training:
+          report: Reports = None, progress: bool | None = None) -> Training:
     """Train a network on energies and forces.
 
     The loss is ``energy_weight`` times the mean square error of the energy per atom, in units of the standard deviation
@@ -164,8 +167,11 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
         Seed of the order of frames and of the validation set.
     checkpoint : path-like, optional
         Written after every epoch. If the file exists, training resumes from it, bit for bit.
-    progress : bool
-        Show a progress bar.
+    report : function or list of functions, optional
+        Called after every epoch with a dictionary of ``step`` (the epoch) and the numbers of `History`; see
+        `core.report`. A reporter that raises StopIteration ends the training; `Training.stopped` keeps its reason.
+    progress : bool, optional
+        Show a progress bar. By default only on terminals and in notebooks.
 
     Returns
     -------
@@ -188,7 +194,7 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     >>> f = -5e4 * (r - 0.12)[:, None, None] * np.array([[-1.0, 0, 0], [1, 0, 0]])
     >>> data = learn.Dataset([["O", "O"]] * 16, x, 2.5e4 * (r - 0.12) ** 2, f)
     >>> net = learn.PaiNN.init(core.random.key(0), ["O"], cutoff=0.3, features=8, layers=1, radial=6)
-    >>> found = learn.train(net, data, epochs=20, batch=4, progress=False)
+    >>> found = learn.train(net, data, epochs=20, batch=4)
     >>> found.history.validation[-1] < found.history.validation[0]
     True
     """
@@ -221,41 +227,42 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
 
     step, judge = core.jit(step), core.jit(lambda network, data: _loss(network, data, weights))
     now = _State(network, optimizer.init(network), network, History())
-    tag = [seed, batch, len(data), len(validation), energy_weight, force_weight, clip, float(np.sum(data.energies))]
+    tag = {"seed": seed, "batch": batch, "frames": len(data), "held-out frames": len(validation),
+           "energy_weight": energy_weight, "force_weight": force_weight, "clip": clip,
+           "sum of energies": float(np.sum(data.energies))}
     if checkpoint is not None and os.path.exists(checkpoint):
         now = _State.load(checkpoint, now, tag)
     history = now.history
-    bar = progress_bar("train", "epoch", epochs, done=len(history.loss), show=progress)
-    for epoch in range(len(history.loss), epochs):
-        if patience is not None and epoch - now.best >= patience:
-            break
-        total = 0.0
-        for data_ in batches(np.random.default_rng([seed, epoch]).permutation(len(batches.energies))):
-            now.network, now.state, loss = step(now.network, now.state, data_)
-            total += float(loss)
-            if not np.isfinite(total):
-                raise FloatingPointError(f"train: the loss must stay finite, got {float(loss)} in epoch {epoch + 1} (a "
-                                         "lower rate, or broken data)")
-        sums = np.sum([np.array(judge(now.network, d)[1]) for d in held_out()], axis=0)
-        energy, force = np.sqrt(sums[0] / sums[1]), np.sqrt(sums[2] / sums[3])
-        history.loss.append(total / len(batches))
-        history.validation.append(float(weights[0] * energy**2 + weights[1] * force**2))
-        history.energy_rmse.append(float(energy))
-        history.force_rmse.append(float(force))
-        chosen = optimizer.learning_rate
-        history.rate.append(float(chosen(now.state.count) if callable(chosen) else chosen))
-        if history.validation[-1] <= min(history.validation):
-            now.best_network, now.best = now.network, epoch + 1
-        if checkpoint is not None:
-            now.save(checkpoint, tag)
-        bar.set_postfix_str(f"energy {energy:.3g} kJ/mol/atom, forces {100 * force / data.force_rms:.2f} %",
-                            refresh=False)
-        bar.update()
-    bar.close()
-    return Training(now.best_network, now.best, history, now.network)
+    with Work("train", report, progress, unit="epoch", total=epochs, done=len(history.loss)) as work:
+        for epoch in range(len(history.loss), epochs):
+            if work.stopped or patience is not None and epoch - now.best >= patience:
+                break
+            total = 0.0
+            for data_ in batches(np.random.default_rng([seed, epoch]).permutation(len(batches.energies))):
+                now.network, now.state, loss = step(now.network, now.state, data_)
+                total += float(loss)
+                if not np.isfinite(total):
+                    raise FloatingPointError(f"train: the loss must stay finite, got {float(loss)} in epoch "
+                                             f"{epoch + 1} (a lower rate, or broken data)")
+            sums = np.sum([np.array(judge(now.network, d)[1]) for d in held_out()], axis=0)
+            energy, force = np.sqrt(sums[0] / sums[1]), np.sqrt(sums[2] / sums[3])
+            history.loss.append(total / len(batches))
+            history.validation.append(float(weights[0] * energy**2 + weights[1] * force**2))
+            history.energy_rmse.append(float(energy))
+            history.force_rmse.append(float(force))
+            chosen = optimizer.learning_rate
+            history.rate.append(float(chosen(now.state.count) if callable(chosen) else chosen))
+            if history.validation[-1] <= min(history.validation):
+                now.best_network, now.best = now.network, epoch + 1
+            work({"step": epoch + 1, **{name: values[-1] for name, values in vars(history).items()}},
+                 f"energy {energy:.3g} kJ/mol/atom, forces {100 * force / data.force_rms:.2f} %")
+            if checkpoint is not None:
+                work.sync()
+                now.save(checkpoint, tag)
+    return Training(now.best_network, now.best, history, now.network, work.stopped)
 
 
-def evaluate(network: Network, data: Dataset, batch: int = 16) -> Errors:
+def evaluate(network: Network, data: Dataset, batch: int = 16, *, progress: bool | None = None) -> Errors:
     """Compare a network with a data set.
 
     Parameters
@@ -264,14 +271,18 @@ def evaluate(network: Network, data: Dataset, batch: int = 16) -> Errors:
     data : Dataset
     batch : int
         Frames computed at once.
+    progress : bool, optional
+        Show a progress bar. By default only on terminals and in notebooks.
     """
     batches = Batches(data, network, batch)
     predict = core.jit(_predict)
     energies, forces = [], []
-    for b in batches():
-        e, f = predict(network, b)
-        energies.append(e[b.frame > 0])
-        forces.append(f.reshape(batches.size, -1, 3)[b.frame > 0])
+    with progress_bar("evaluate", "batch", len(batches), show=progress) as bar:
+        for b in batches():
+            e, f = predict(network, b)
+            energies.append(e[b.frame > 0])
+            forces.append(f.reshape(batches.size, -1, 3)[b.frame > 0])
+            bar.update()
     found = np.concatenate(energies)
     by_frame = [f[: len(x)].astype(np.float64) for f, x in zip(np.concatenate(forces), data.positions, strict=True)]
     e = (found - data.energies) / np.array([len(x) for x in data.positions])
@@ -325,7 +336,7 @@ class _State:
 
     def save(self, path, tag):
         history = {name: np.array(values) for name, values in vars(self.history).items()}
-        core.save(path, {"tag": np.array(tag, np.float64), "best": self.best, "history": history,
+        core.save(path, {"tag": {name: float(x) for name, x in tag.items()}, "best": self.best, "history": history,
                          "trees": self._leaves()})
 
     def _leaves(self):
@@ -334,11 +345,13 @@ class _State:
 
     @classmethod
     def load(cls, path, fresh, tag):
-        where = f"train: {os.fspath(path)!r}"
+        where = f"train: checkpoint {os.fspath(path)!r}"
         try:
             found = core.load(path)
-            same = np.array_equal(found["tag"],
-                                  np.array(tag, np.float64)) and _kinds(fresh._leaves()) == _kinds(found["trees"])
+            differ = [f"{name} ({found['tag'][name]:g} in the file, {x:g} here)" for name, x in tag.items()
+                      if found["tag"][name] != float(x)]
+            if _kinds(fresh._leaves()) != _kinds(found["trees"]):
+                differ.append("the network or the optimizer")
             best, history = int(found["best"]), History(
                 **{name: values.tolist() for name, values in found["history"].items()}
             )
@@ -346,8 +359,9 @@ class _State:
                 raise ValueError("the parts of its history do not fit each other")
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise CheckpointError(f"{where} cannot be read: {error}") from error
-        if not same:
-            raise CheckpointError(f"{where} must belong to the same training, but network, data or options differ")
+        if differ:
+            raise CheckpointError(f"{where} must belong to this training, but these differ: {', '.join(differ)} "
+                                  f"(choose another path, or delete the file)")
         trees = {}
         for name, leaves in found["trees"].items():
             old, structure = core.tree.flatten(getattr(fresh, name))

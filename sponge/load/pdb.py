@@ -319,7 +319,7 @@ def _encode36(number: int, width: int) -> str:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarray,
+def write_pdb(path: str | Path | TextIO, topology: Topology | Structure, positions: np.ndarray | None = None,
               box: np.ndarray | None = None) -> None:
     """Write a PDB file: one model, or one for each of several sets of positions.
 
@@ -329,9 +329,10 @@ def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarr
     Parameters
     ----------
     path : path or open text file
-    topology : Topology
-    positions : (n, 3) or (models, n, 3) float, nm
-        Finite and within the columns of the format (-999.9 to 9999.9 Angstrom).
+    topology : Topology or Structure
+        A structure brings its positions and box.
+    positions : (n, 3) or (models, n, 3) float, nm, optional
+        Only optional with a structure. Finite and within the columns of the format (-999.9 to 9999.9 Angstrom).
     box : (3, 3) float, optional
         Vectors as rows, nm.
 
@@ -348,6 +349,11 @@ def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarr
     >>> text.getvalue()[:54]
     'HETATM    1 AR    AR A   1       1.000   2.000   3.000'
     """
+    if isinstance(topology, Structure):
+        positions = topology.positions if positions is None else positions
+        topology, box = topology.topology, topology.box if box is None else box
+    if positions is None:
+        raise TypeError("write_pdb: positions must be given with a topology, got None (a Structure brings its own)")
     positions = np.asarray(positions, np.float64)
     frames = positions[None] if positions.ndim == 2 else positions
     if frames.ndim != 3 or frames.shape[1:] != (topology.n, 3):

@@ -7,11 +7,11 @@ import os
 from ..protocols import SimulationLike
 from .reporter import Reporter
 
-__all__ = ["Checkpoint"]
+__all__ = ["Checkpoint", "as_checkpoint"]
 
 
 class Checkpoint(Reporter):
-    """Writes a checkpoint every `every` steps, replacing the previous one (see `Simulation.save_checkpoint`).
+    """Writes a checkpoint every `every` steps, replacing the previous one (see `Simulation.save`).
 
     All files of other reporters are brought to the disk first, whatever the order in which they were given.
 
@@ -28,4 +28,22 @@ class Checkpoint(Reporter):
 
     def report(self, sim: SimulationLike, step: int) -> None:
         """Write the checkpoint."""
-        sim.save_checkpoint(self.path)
+        sim.save(self.path)
+
+
+def as_checkpoint(checkpoint: str | os.PathLike | Checkpoint, steps: int, multiple: int = 1) -> Checkpoint:
+    """Return the `Checkpoint` of a run, for a path with the default interval.
+
+    Parameters
+    ----------
+    checkpoint : path-like or Checkpoint
+    steps : int
+        Length of the run; the interval is a twentieth of it.
+    multiple : int
+        The interval is made a multiple of this.
+    """
+    if isinstance(checkpoint, Checkpoint):
+        return checkpoint
+    if not isinstance(checkpoint, (str, os.PathLike)):
+        raise TypeError(f"run: checkpoint must be a path or a Checkpoint, got {type(checkpoint).__name__}")
+    return Checkpoint(checkpoint, max(1, steps // (20 * multiple)) * multiple)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from ..protocols import SimulationLike
@@ -20,7 +21,7 @@ class CSV(FileReporter):
     Parameters
     ----------
     path : str or path
-    every : int
+    every : int, default 1
         Number of steps between two records.
 
     Examples
@@ -28,6 +29,9 @@ class CSV(FileReporter):
     >>> import pandas, io  # doctest: +SKIP
     >>> pandas.read_csv("energies.csv").plot("time [ps]", "potential [kJ/mol]")  # doctest: +SKIP
     """
+
+    def __init__(self, path: str | os.PathLike, every: int = 1):
+        super().__init__(path, every)
 
     def header(self, sim: SimulationLike) -> bytes:
         """Names of the columns."""

@@ -1,16 +1,14 @@
-"""`Log`: a table on the screen, with a progress bar, speed and time left."""
+"""`Log`: a table on the screen, with speed and time left."""
 
 from __future__ import annotations
 
-import sys
-import time
-
 import numpy as np
 
-from triskele.core.extend import progress_bar
+from triskele.core.extend import print_line
 
 from ..errors import ReporterError
 from ..protocols import SimulationLike
+from .bar import Clock, speed
 from .reporter import Reporter
 
 __all__ = ["Log"]
@@ -35,21 +33,13 @@ class Log(Reporter):
     ----------
     every : int
         Number of steps between two records.
-    progress : bool, optional
-        Show a progress bar. Defaults to True on a terminal only.
     """
-
-    def __init__(self, every: int, *, progress: bool | None = None):
-        super().__init__(every)
-        self.progress = progress
 
     def open(self, sim: SimulationLike) -> None:
         """Print the heading."""
         energies = sim.energies()
         self._columns = [c for c in _COLUMNS if c[3](sim, energies) is not None]
-        self._clock = _Clock(sim)
-        show = sys.stderr.isatty() if self.progress is None else self.progress
-        self._bar = progress_bar(None, "step", sim.target, done=sim.step) if show else None
+        self._clock = Clock(sim)
         head, units = [], []
         for name, unit, form, _ in self._columns:
             width = int(form[3:].split(".")[0].rstrip("df}"))
@@ -58,8 +48,8 @@ class Log(Reporter):
         if sim.box is not None:
             head.append("box".rjust(20))
             units.append("nm".rjust(20))
-        self._print(" ".join([*head, "ns/day".rjust(9), "left".rjust(9)]))
-        self._print(" ".join([*units, " " * 9, " " * 9]).rstrip())
+        print_line(" ".join([*head, "ns/day".rjust(9), "left".rjust(9)]))
+        print_line(" ".join([*units, " " * 9, " " * 9]).rstrip())
 
     def report(self, sim: SimulationLike, step: int) -> None:
         """Print a line."""
@@ -67,66 +57,15 @@ class Log(Reporter):
         cells = [form.format(value(sim, energies)) for _, _, form, value in self._columns]
         if sim.box is not None:
             cells.append(" x ".join(f"{x:.3f}" for x in np.diag(sim.box)).rjust(20))
-        speed = self._clock.ns_per_day(sim)
+        rate = self._clock.ns_per_day(sim)
         left = self._clock.left(sim)
-        cells += ["-".rjust(9) if speed is None else _speed(speed).rjust(9),
+        cells += ["-".rjust(9) if rate is None else speed(rate).rjust(9),
                   "-".rjust(9) if left is None else left.rjust(9)]
         try:
-            self._print(" ".join(cells))
+            print_line(" ".join(cells))
         except OSError as error:
             raise ReporterError(f"Log: step {step} could not be printed: {error.strerror or error}") from error
 
     def tick(self, sim: SimulationLike) -> None:
-        """Move the bar."""
+        """Measure the speed."""
         self._clock.tick(sim)
-        if self._bar is not None:
-            speed = self._clock.ns_per_day(sim)
-            if speed is not None:
-                self._bar.set_postfix_str(f"{_speed(speed)} ns/day", refresh=False)
-            self._bar.update(sim.step - self._bar.n)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
-
-    def _print(self, line):
-        if self._bar is None:
-            print(line, flush=True)
-        else:
-            self._bar.write(line, file=sys.stdout)
-            sys.stdout.flush()
-
-
-def _speed(ns_per_day):
-    return f"{ns_per_day:.0f}" if ns_per_day >= 1000 else f"{ns_per_day:.3g}"
-
-
-class _Clock:
-    """Speed of the run since its first block, which is left out because it compiles."""
-
-    def __init__(self, sim):
-        self.began = None
-        self.timestep, self.target = sim.timestep, sim.target
-
-    def tick(self, sim):
-        if self.began is None:
-            self.began = sim.step, time.perf_counter()
-
-    def _per_second(self, sim):
-        if self.began is None or sim.step == self.began[0]:
-            return None
-        return (sim.step - self.began[0]) / max(time.perf_counter() - self.began[1], 1e-9)
-
-    def ns_per_day(self, sim):
-        rate = self._per_second(sim)
-        return None if rate is None else rate * self.timestep * 86400e-3
-
-    def left(self, sim):
-        rate = self._per_second(sim)
-        if rate is None:
-            return None
-        seconds = round((self.target - sim.step) / rate)
-        days, hours = divmod(seconds // 3600, 24)
-        return (f"{days}d " if days else "") + f"{hours}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

@@ -157,7 +157,7 @@ def _resume(sim, resume, checkpoint) -> bool:
         if not os.path.exists(checkpoint["path"]):
             return False
         resume = checkpoint["path"]
-    sim.load_checkpoint(resume)
+    sim.load(resume)
     return True
 
 

@@ -207,7 +207,7 @@ def last_good_path(reporters: Sequence[Reporter]) -> str:
 def save_last_good(sim: SimulationLike, path: str) -> str:
     """Save the present state, and say in words where; never raises."""
     try:
-        sim.save_checkpoint(path)
+        sim.save(path)
         return f"the state at step {sim.step} was saved to {path!r}"
     except Exception as error:  # noqa: BLE001  reported next to the error that stopped the run
         return f"the state at step {sim.step} is in memory, but could not be saved to {path!r}: {error}"

@@ -28,10 +28,6 @@ _RAMP = 8  # a block is at most this many times the one before, because the firs
 
 def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
     """Make `steps` steps of `sim` with reports; see `Simulation.run`."""
-    for r in reporters:
-        if not isinstance(r, Reporter):
-            given = f"the class {r.__name__} (make one: {r.__name__}(...))" if isinstance(r, type) else type(r).__name__
-            raise TypeError(f"run: report must be a list of reporters, got {given}")
     if sim._running:
         raise RuntimeError("run: must not be called by a reporter of a running simulation")
     paths = [os.path.abspath(r.path) for r in reporters if hasattr(r, "path")]
@@ -40,7 +36,7 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
     # a checkpoint records how long the other files are, so it comes last
     reporters = sorted(reporters, key=lambda r: isinstance(r, Checkpoint))
     sim.check_unchanged()
-    vars(sim)["target"] = sim.step + steps
+    vars(sim).update(target=sim.step + steps, stopped=None)
     sim._guard.path = last_good_path(reporters)
     opened: list[Reporter] = []
     sim._running = True
@@ -65,7 +61,7 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
 def _loop(sim, reporters, interrupted):
     sim._guard.remember()
     block, looked = 1, time.perf_counter()
-    while sim.step < sim.target and not interrupted:
+    while sim.step < sim.target and not interrupted and sim.stopped is None:
         step = sim.step
         due = min([sim.target, *((step // r.every + 1) * r.every for r in reporters)])
         wanted = max(1, int(sim._rate * _BLOCK)) if sim._rate else 1
@@ -97,6 +93,8 @@ def _report(sim, reporters):
                 for other in reporters:
                     other.sync()
             r.report(sim, step)
+        except StopIteration as stop:
+            vars(sim)["stopped"] = str(stop) or "stopped by a reporter"
         except Exception as error:
             error.add_note(f"{type(r).__name__}: raised this at step {step}; {save_last_good(sim, sim._guard.path)}")
             raise

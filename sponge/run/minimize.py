@@ -7,13 +7,12 @@ where virtual sites are placed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import Reports, Work, check
 
 from ..constraints.solver import Solver
 from ..engine.engine import Engine, Runner
@@ -45,16 +44,19 @@ class Minimum:
     steps : int
     converged : bool
         True if `rms_force` is at most the tolerance.
+    message : str
+        Reason for stopping.
     """
 
     energy: float
     rms_force: float
     steps: int
     converged: bool
+    message: str
 
 
 def minimize(engine: Engine, tolerance: float = 10.0, max_steps: int = 0, method: Literal["lbfgs", "fire"] = "lbfgs",
-             report: Callable[[int, float, float], None] | None = None) -> Minimum:
+             report: Reports = None, progress: bool | None = None) -> Minimum:
     """Move ``engine.positions`` to a local minimum of the potential energy.
 
     Parameters
@@ -66,8 +68,8 @@ def minimize(engine: Engine, tolerance: float = 10.0, max_steps: int = 0, method
         Steps to stop after; 0 for no limit.
     method : {"lbfgs", "fire"}
         Quasi-Newton steps with a line search [1]_, or damped dynamics [2]_.
-    report : callable, optional
-        Called as ``report(step, energy, rms_force)`` after every step.
+    report, progress
+        See `Simulation.minimize`.
 
     Returns
     -------
@@ -94,11 +96,14 @@ def minimize(engine: Engine, tolerance: float = 10.0, max_steps: int = 0, method
     surface = _Surface(engine)
     energy, force = surface.start()
     try:
-        energy, force, steps = _METHODS[method](surface, energy, force, tolerance, max_steps or 10**9,
-                                                report or (lambda *a: None))
+        with Work("minimize", report, progress, total=max_steps or None) as work:
+            energy, force, steps = _METHODS[method](surface, energy, force, tolerance, max_steps or 10**9, work)
     finally:
         engine.flags[FORCES_STALE] = 1
-    return Minimum(energy, surface.rms(force), steps, surface.rms(force) <= tolerance)
+    converged = surface.rms(force) <= tolerance
+    message = work.stopped or ("the tolerance was reached" if converged else "the limit of steps was reached"
+                               if steps == max_steps > 0 else "the energy cannot be lowered any further")
+    return Minimum(energy, surface.rms(force), steps, converged, message)
 
 
 class _Surface:
@@ -181,12 +186,12 @@ class _Surface:
         return float(np.sqrt(np.sum(force * force) / max(3 * self.moving.sum(), 1)))
 
 
-def _lbfgs(surface, energy, force, tolerance, max_steps, report):
+def _lbfgs(surface, energy, force, tolerance, max_steps, work):
     engine = surface.engine
     noise = _NOISE[engine.precision]
     pairs: list[tuple[np.ndarray, np.ndarray, float]] = []
     step = 0
-    while step < max_steps and surface.rms(force) > tolerance:
+    while step < max_steps and surface.rms(force) > tolerance and not work.stopped:
         direction = surface.project(_two_loops(pairs, force)) if pairs else force * (_FIRST_MOVE / np.abs(force).max())
         slope = float(np.vdot(force, direction))
         if not slope > 0:  # curvatures are of no use here
@@ -218,7 +223,8 @@ def _lbfgs(surface, energy, force, tolerance, max_steps, report):
             pairs.append((moved, change, 1 / curvature))
             del pairs[:-_MEMORY]
         energy, force, step = new_energy, new_force, step + 1
-        report(step, energy, surface.rms(force))
+        rms = surface.rms(force)
+        work({"step": step, "energy": energy, "rms_force": rms}, f"{energy:.1f} kJ/mol, {rms:.3g} kJ/mol/nm")
     return energy, force, step
 
 
@@ -236,14 +242,14 @@ def _two_loops(pairs, force):
     return q
 
 
-def _fire(surface, energy, force, tolerance, max_steps, report):
+def _fire(surface, energy, force, tolerance, max_steps, work):
     engine = surface.engine
     # parameters of [2]; time in units in which all masses are 1
     alpha_start, slower, faster, patience = 0.1, 0.5, 1.1, 5
     velocity = np.zeros_like(force)
     time = first = np.sqrt(2 * _FIRST_MOVE / np.abs(force).max()) if np.abs(force).max() > 0 else 1.0
     largest_time, alpha, downhill, step = 1e3 * first, alpha_start, 0, 0
-    while step < max_steps and surface.rms(force) > tolerance:
+    while step < max_steps and surface.rms(force) > tolerance and not work.stopped:
         power = float(np.vdot(force, velocity))
         if power > 0:
             velocity = (1 - alpha) * velocity + alpha * np.sqrt(
@@ -272,7 +278,8 @@ def _fire(surface, energy, force, tolerance, max_steps, report):
             continue
         energy, force, step = new_energy, new_force, step + 1
         velocity = surface.project(velocity)
-        report(step, energy, surface.rms(force))
+        rms = surface.rms(force)
+        work({"step": step, "energy": energy, "rms_force": rms}, f"{energy:.1f} kJ/mol, {rms:.3g} kJ/mol/nm")
     return energy, force, step
 
 

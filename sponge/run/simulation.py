@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import Reports, check
 
 from .. import box as boxes
 from .. import units
@@ -23,7 +23,10 @@ from ..engine.program import Phase, StepPlan
 from ..errors import CheckpointError
 from ..integrators.integrator import Integrator
 from ..integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities
-from ..report.reporter import Reporter
+from ..load.structure import Structure
+from ..report.bar import Bar
+from ..report.checkpoint import Checkpoint, as_checkpoint
+from ..report.records import as_reporters
 from ..sealed import Fixed
 from ..system import System
 from ..topology import as_vectors
@@ -46,7 +49,7 @@ class Simulation(Fixed):
     ----------
     system : System
         It is compiled into the run, and so are the integrator and all other settings. When one of them was changed
-        afterwards, `run`, `minimize`, `energies` and `save_checkpoint` raise a StaleSimulationError that names it. The
+        afterwards, `run`, `minimize`, `energies` and `save` raise a StaleSimulationError that names it. The
         system's positions, velocities and box are where the simulation starts; they may be replaced by its present
         ones.
     integrator : Integrator
@@ -60,7 +63,7 @@ class Simulation(Fixed):
     precision : {"mixed", "double"}
         Floating-point precision of the pair forces and the PME mesh. Positions, force sums and the integrator always
         use float64.
-    positions : (n, 3) array, nm, optional
+    positions : (n, 3) array, nm, or Structure, optional
         Defaults to the system's own.
     velocities : (n, 3) array, nm/ps, optional
         Initial velocities. Defaults to the velocities stored in `system`. If the system has none, velocities are drawn
@@ -73,6 +76,8 @@ class Simulation(Fixed):
         Length of each reporter's file in bytes; saved in checkpoints.
     resumed_from : str or None
         The checkpoint from which the state comes.
+    stopped : str or None
+        Why a reporter ended the last run early.
 
     Examples
     --------
@@ -90,7 +95,10 @@ class Simulation(Fixed):
                                                                        "double"] = "mixed", positions: Any = None,
                  velocities: Any = None):
         if not isinstance(system, System):
-            raise TypeError(f"Simulation: system must be a System, got {type(system).__name__}")
+            hint = " (sponge.create_system(structure, forcefield) makes one)" if isinstance(system, Structure) else ""
+            raise TypeError(f"Simulation: system must be a System, got {type(system).__name__}{hint}")
+        if isinstance(positions, Structure):
+            positions = positions.positions
         if not isinstance(integrator, Integrator):
             raise TypeError(f"Simulation: integrator must be an Integrator, got {type(integrator).__name__}")
         check.integer(seed, "Simulation: seed", 0, 2**64 - 1)
@@ -106,6 +114,8 @@ class Simulation(Fixed):
         self.files: dict[str, int] = {}
         self.resumed_from: str | None = None
         self.target = 0  # step at which the present run ends
+        self.stopped: str | None = None
+        self._written: set[str] = set()  # paths of checkpoints
         self._engine = Engine(system, precision, sampling=self.sampling)
         self._engine.seed = self.seed
         self._first_box = None if system.box is None else system.box.copy()
@@ -316,7 +326,8 @@ class Simulation(Fixed):
     # -- motion --------------------------------------------------------------------------------------------------------
 
     def minimize(self, tolerance: float = 10.0, max_steps: int = 0,
-                 method: Literal["lbfgs", "fire"] = "lbfgs") -> Minimum:
+                 method: Literal["lbfgs", "fire"] = "lbfgs", *, report: Reports = None,
+                 progress: bool | None = None) -> Minimum:
         """Move the atoms to a local minimum of the potential energy; constraints are kept.
 
         Velocities stay, unless they were drawn for this simulation: these are drawn again.
@@ -328,6 +339,11 @@ class Simulation(Fixed):
         max_steps : int
             Steps to stop after; 0 for no limit.
         method : {"lbfgs", "fire"}
+        report : function or list of functions, optional
+            Called after every step with a dictionary of ``step``, ``energy`` in kJ/mol and ``rms_force`` in kJ/mol/nm;
+            see `core.report`. A reporter that raises StopIteration ends the minimization there.
+        progress : bool, optional
+            Show a progress bar. By default only on terminals and in notebooks.
 
         Returns
         -------
@@ -339,14 +355,14 @@ class Simulation(Fixed):
             neighbors.strict()
         self._scheduled_box = None
         try:
-            return minimize(self._engine, tolerance, max_steps, method)
+            return minimize(self._engine, tolerance, max_steps, method, report, progress)
         finally:
             self._touched()
             if self._drawn:
                 self.thermalize()
 
-    def run(self, steps: int | None = None, *, time: str | float | None = None,
-            report: Sequence[Reporter] | Reporter = ()) -> None:
+    def run(self, steps: int | None = None, *, time: str | float | None = None, report: Any = None,
+            progress: bool | None = None, checkpoint: str | os.PathLike | Checkpoint | None = None) -> None:
         """Make steps.
 
         The loop is compiled: Python is entered for reports, and a few times a second for progress bars and Ctrl-C,
@@ -357,8 +373,17 @@ class Simulation(Fixed):
         steps : int
         time : str or float
             Length of the run, in place of steps: "1 ns", or a number of ps.
-        report : sequence of Reporter
-            Each acts when the number of the step is a multiple of its `every`.
+        report : reporter, function, or list of these, optional
+            Each reporter acts when the number of the step is a multiple of its `every`. A function, such as ``print``,
+            ``wandb.log`` or the ``append`` of a list, is called after each hundredth of the run with a dictionary of
+            ``step``, ``time`` in ps and all `energies`; `CSV`, `TensorBoard` and others have an `every` of their own.
+            A reporter that raises StopIteration ends the run after this step; `stopped` keeps its reason.
+        progress : bool, optional
+            Show a progress bar. By default only on terminals and in notebooks.
+        checkpoint : path-like or Checkpoint, optional
+            File of the state, written at every twentieth of the run, or as often as a `Checkpoint` says, and at its
+            end. If the file exists, the run resumes from it bit for bit, and makes the steps that are left: a script
+            that was killed continues when it is run again. Use a path of its own for each run.
 
         Raises
         ------
@@ -370,9 +395,34 @@ class Simulation(Fixed):
             state on the disk.
         ReporterError
             If a reporter cannot write. Whatever a reporter raises, the state is saved, and other reporters are closed.
+        CheckpointError
+            If the checkpoint belongs to another simulation or run; the message names what differs.
         """
-        reporters = [report] if isinstance(report, (Reporter, type)) else list(report)
-        run(self, number_of_steps(steps, time, self.timestep), reporters)
+        steps = number_of_steps(steps, time, self.timestep)
+        reporters = as_reporters(report, "run", steps)
+        if checkpoint is None:
+            run(self, steps, [*reporters, Bar(progress)])
+            return
+        saver = as_checkpoint(checkpoint, steps)
+        target = self.step + steps
+        self._resume(saver.path, target)
+        run(self, target - self.step, [*reporters, saver, Bar(progress)])
+        if saver is not checkpoint and self.step == target and self.step % saver.every:
+            self.save(saver.path)
+
+    def _resume(self, path, target):
+        """Load the checkpoint of a run that ends at step `target`, if there is one."""
+        if not os.path.exists(path):
+            return
+        step = read_checkpoint(path)[1].get("step")
+        if type(step) is int and step > target:
+            raise CheckpointError(f"checkpoint {path!r}: must be of a run from step {self.step} to {target}, got step "
+                                  f"{step} (choose another path, or delete the file)")
+        if type(step) is not int or step >= self.step:
+            self.load(path)
+        elif path not in self._written:
+            raise CheckpointError(f"checkpoint {path!r}: must be of a run from step {self.step} to {target}, got step "
+                                  f"{step} (choose another path, or delete the file)")
 
     def _advance(self, steps: int) -> None:
         """Make steps without any reporting."""
@@ -398,8 +448,8 @@ class Simulation(Fixed):
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
-    def save_checkpoint(self, path: str | os.PathLike) -> None:
-        """Write everything that a run needs to resume bit for bit.
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a checkpoint: everything that a run needs to resume bit for bit.
 
         The file is replaced as a whole or not at all. The neighbour list is rebuilt afterwards, as it is when the
         checkpoint is loaded.
@@ -414,9 +464,10 @@ class Simulation(Fixed):
         arrays, meta = self._snapshot()
         meta.update(fingerprint=self._made_from.fingerprint, files=self.files)
         write_checkpoint(path, arrays, meta)
+        self._written.add(os.fspath(path))
         self._touched()
 
-    def load_checkpoint(self, path: str | os.PathLike) -> None:
+    def load(self, path: str | os.PathLike) -> None:
         """Restore the saved state; the next run continues from it, and continues the files of its reporters.
 
         Raises
@@ -427,9 +478,8 @@ class Simulation(Fixed):
         Examples
         --------
         >>> sim = sponge.Simulation(system, integrator, seed=1)  # doctest: +SKIP
-        >>> sim.load_checkpoint("run.chk")  # doctest: +SKIP
-        >>> report = [sponge.DCD("traj.dcd", 500), sponge.Checkpoint("run.chk", 5000)]  # doctest: +SKIP
-        >>> sim.run(100_000 - sim.step, report=report)  # doctest: +SKIP
+        >>> sim.load("run.chk")  # doctest: +SKIP
+        >>> sim.run(100_000 - sim.step, report=sponge.DCD("traj.dcd", 500))  # doctest: +SKIP
         """
         path = os.fspath(path)
         arrays, meta = read_checkpoint(path)

@@ -6,18 +6,19 @@ import builtins
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
 
 from triskele.core import get_threads, random, set_threads
-from triskele.core.extend import check, patient_interrupts
+from triskele.core.extend import Reports, Work, check, patient_interrupts
 
 from .. import errors
 from ..errors import CheckpointError
-from ..report.checkpoint import Checkpoint
+from ..report.checkpoint import Checkpoint, as_checkpoint
+from ..report.records import as_reporters
 from ..report.reporter import Reporter
 from ..run.arguments import number_of_steps
 from ..run.checkpoint_file import differences, read_checkpoint, write_checkpoint
@@ -61,6 +62,8 @@ class Replicas(Fixed):
         Numbers of the replicas that this process has.
     root : bool
         True in the process that should print and draw.
+    stopped : str or None
+        Why a reporter ended the last run early.
 
     Examples
     --------
@@ -87,6 +90,9 @@ class Replicas(Fixed):
         self.own, self.root = self._ranks.own, self._ranks.rank == 0
         self._simulations: dict[int, Simulation] = {}
         self._step = 0
+        self.stopped: str | None = None
+        self._written: set[str] = set()  # paths of checkpoints
+        self._saved_every = 1  # checkpoints are written at multiples of this number of steps
 
         def build(k):
             sim = make(k)
@@ -146,16 +152,16 @@ class Replicas(Fixed):
         Examples
         --------
         >>> records = {k: sponge.Variables({"phi": phi}, every=100) for k in replicas.own}  # doctest: +SKIP
-        >>> replicas.run(10_000, report=lambda k: records[k])  # doctest: +SKIP
+        >>> replicas.run(10_000, replica_replica_report=lambda k: records[k])  # doctest: +SKIP
         >>> series = replicas.gather({k: record["phi"] for k, record in records.items()})  # doctest: +SKIP
         """
         return self._all(lambda k: values[k])
 
     # -- motion --------------------------------------------------------------------------------------------------------
 
-    def run(self, steps: int | None = None, *, time: str | float | None = None,
-            report: Callable[[int], Reporter
-                             | Sequence[Reporter]] | None = None, checkpoint: Checkpoint | None = None) -> None:
+    def run(self, steps: int | None = None, *, time: str | float | None = None, report: Reports = None,
+            replica_report: Callable[[int], Any] | None = None, progress: bool | None = None,
+            checkpoint: str | os.PathLike | Checkpoint | None = None) -> None:
         """Make steps with all replicas.
 
         Ctrl-C ends the run when all have made the steps up to their next meeting; a second one ends it at once, after
@@ -166,14 +172,24 @@ class Replicas(Fixed):
         steps : int
         time : str or float
             Length of the run, in place of steps: "1 ns", or a number of ps.
-        report : callable, optional
-            ``report(k)`` returns the reporters of replica k, with files of their own, such as
+        report : function or list of functions, optional
+            Called on the first rank, after each meeting, with a dictionary of numbers: ``step``, ``time`` in ps, and
+            the energies and temperature as means of all replicas. A reporter that raises StopIteration ends the run;
+            `stopped` keeps its reason. Give it on all ranks.
+        replica_report : callable, optional
+            ``replica_report(k)`` returns the reporters of replica k, with files of their own, such as
             ``lambda k: sponge.DCD(f"replica{k}.dcd", every=500)``. They are called from threads.
-        checkpoint : Checkpoint, optional
-            Saves all replicas at regular intervals, see `save_checkpoint`.
+        progress : bool, optional
+            Show a progress bar on the first rank. By default only on terminals and in notebooks.
+        checkpoint : path-like or Checkpoint, optional
+            File of the state of all replicas, see `save`; written at every twentieth of the run, or as often as a
+            `Checkpoint` says, and at its end. If it exists, the run resumes from it bit for bit, and makes the steps
+            that are left.
 
         Raises
         ------
+        CheckpointError
+            If the checkpoint belongs to other replicas or another run.
         BrokenSimulationError, ReporterError, ...
             What a replica's run raises, with the number of the replica, on all ranks.
         """
@@ -181,17 +197,28 @@ class Replicas(Fixed):
             raise RuntimeError(f"{type(self).__name__}: replicas must have made the same number of steps, got "
                                f"{sorted(set(self._all(lambda k: self._simulations[k].step)))} (a run was cut off; "
                                f"load a checkpoint)")
-        target = self._step + self._steps(steps, time)
-        if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-            raise TypeError(f"run: checkpoint must be a Checkpoint, got {type(checkpoint).__name__}")
+        steps = self._steps(steps, time)
+        target = self._step + steps
+        saver = None if checkpoint is None else as_checkpoint(checkpoint, steps, self._saved_every)
+        if saver is not None:
+            self._resume(saver.path, target)
+        self._begin()
+        work = Work(f"{type(self).__name__}.run", report if self.root else None, progress if self.root else False,
+                    title="run", total=target, done=self._step)
         reporters: dict[int, list[Reporter]] = {k: [] for k in self.own}
         interrupted: list[int] = []
+        vars(self)["stopped"] = None
         try:
-            self._open(reporters, report, checkpoint, target)
-            with patient_interrupts() as interrupted, self._workers() as workers:
+            self._open(reporters, replica_report, saver, target)
+            with work, patient_interrupts() as interrupted, self._workers() as workers:
                 self._all(self._prepare)
-                while self._step < target and not interrupted:
-                    self._segment(target, reporters, checkpoint, workers, interrupted)
+                while self._step < target and not interrupted and self.stopped is None:
+                    self._segment(target, reporters, saver, workers, interrupted)
+                    self._report(work, report)
+                    if saver is not None and self._step % saver.every == 0:
+                        self._save(reporters, work, saver.path)
+                if saver not in (None, checkpoint) and self._step == target and self._step % saver.every:
+                    self._save(reporters, work, saver.path)
         except BaseException as error:
             for opened in reporters.values():
                 _close(opened, error)
@@ -203,6 +230,33 @@ class Replicas(Fixed):
         if interrupted:
             raise KeyboardInterrupt(f"run: stopped after step {self._step}")
 
+    def _resume(self, path, target):
+        """Load the checkpoint of a run that ends at step `target`, if there is one."""
+        if not self._root(lambda: os.path.exists(path)):
+            return
+        step = self._root(lambda: read_checkpoint(path)[1].get("step"))
+        if type(step) is int and (step > target or step < self._step and path not in self._written):
+            raise CheckpointError(f"checkpoint {path!r}: must be of a run from step {self._step} to {target}, got step "
+                                  f"{step} (choose another path, or delete the file)")
+        if type(step) is not int or step >= self._step:
+            self.load(path)
+
+    def _report(self, work, report):
+        """Report the step that was reached: on the first rank, which decides for all whether to go on."""
+        record = {"step": self._step}
+        if report is not None:
+            each = self._all(lambda k: {"time": self._simulations[k].time, **self._simulations[k].energies()})
+            record |= {name: float(np.mean([e[name] for e in each])) for name in each[0]}
+        if self._step > work.step:
+            work(record)
+        if report is not None:
+            vars(self)["stopped"] = self._root(lambda: work.stopped)
+
+    def _save(self, reporters, work, path):
+        self._all(lambda k: [r.sync() for r in reporters[k]])
+        work.sync()
+        self.save(path)
+
     def _steps(self, steps, time):
         timesteps = {d["timestep"] for d in self._described}
         if time is not None and len(timesteps) > 1:
@@ -211,16 +265,14 @@ class Replicas(Fixed):
 
     def _open(self, reporters, report, checkpoint, target):
         if report is not None and not callable(report):
-            raise TypeError(f"run: report must be a function of the replica's number that returns reporters, got "
-                            f"{type(report).__name__}")
+            raise TypeError(f"run: replica_report must be a function of the replica's number that returns reporters, "
+                            f"got {type(report).__name__}")
 
         def make(k):
-            made = report(k) if report is not None else []
-            made = [made] if isinstance(made, Reporter) else list(made)
-            for r in made:
-                if not isinstance(r, Reporter) or isinstance(r, Checkpoint):
-                    raise TypeError(f"run: report must return reporters, got {type(r).__name__}"
-                                    + (" (use run(..., checkpoint=...))" if isinstance(r, Checkpoint) else ""))
+            made = as_reporters(None if report is None else report(k), "run: replica_report", target - self._step)
+            if any(isinstance(r, Checkpoint) for r in made):
+                raise TypeError("run: replica_report must return reporters, got Checkpoint (use run(..., "
+                                "checkpoint=...))")
             return made, [os.path.abspath(r.path) for r in made if hasattr(r, "path")]
 
         made = {}
@@ -269,11 +321,11 @@ class Replicas(Fixed):
         self._step = due
         if meet:
             self._meet(news)
-        if checkpoint is not None and due % checkpoint.every == 0:
-            self._all(lambda k: [r.sync() for r in reporters[k]])
-            self.save_checkpoint(checkpoint.path)
 
     # -- for subclasses ------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Prepare for a run, after a checkpoint was loaded."""
 
     def _describe(self, k: int, sim: Simulation) -> dict[str, Any]:
         """Return what all ranks need to know of a replica."""
@@ -298,7 +350,7 @@ class Replicas(Fixed):
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
-    def save_checkpoint(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike) -> None:
         """Write the state of all replicas: a file for each, and, when these are complete, the one of `path`, which
         names them.
 
@@ -308,9 +360,10 @@ class Replicas(Fixed):
         path = os.fspath(path)
         before = self._tag(path)
         tag = f"{self._step}b" if before == f"{self._step}" else f"{self._step}"
-        self._all(lambda k: self._simulations[k].save_checkpoint(_member(path, tag, k)))
+        self._all(lambda k: self._simulations[k].save(_member(path, tag, k)))
         meta = {"step": self._step, "tag": tag, "options": self._options()}
         self._root(lambda: write_checkpoint(path, self._arrays(), meta))
+        self._written.add(path)
         if before is not None:
             for k in self.own:
                 with contextlib.suppress(FileNotFoundError):
@@ -323,7 +376,7 @@ class Replicas(Fixed):
                 return _checked_tag(path, read_checkpoint(path)[1])
         return self._root(read)
 
-    def load_checkpoint(self, path: str | os.PathLike) -> None:
+    def load(self, path: str | os.PathLike) -> None:
         """Go back to the state that was saved; the number of ranks may be another one.
 
         Raises
@@ -342,7 +395,7 @@ class Replicas(Fixed):
         def load(k):
             name = _member(path, tag, k)
             try:
-                self._simulations[k].load_checkpoint(name)
+                self._simulations[k].load(name)
             except FileNotFoundError:
                 raise CheckpointError(f"checkpoint {path!r}: the file {name!r} that belongs to it is missing") from None
             if self._simulations[k].step != meta.get("step"):

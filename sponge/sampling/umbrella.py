@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from triskele.core.extend import Task, check
+from triskele.core.extend import Reports, Task, check
 
 from .. import units
 from ..analysis.mbar import Mbar, mbar
@@ -20,7 +21,6 @@ from ..engine.program import Phase
 from ..integrators.integrator import Integrator
 from ..potentials.bias import umbrella
 from ..report.checkpoint import Checkpoint
-from ..report.reporter import Reporter
 from ..run.sampling_method import Sampling
 from ..run.simulation import Simulation
 from ..system import System
@@ -123,13 +123,15 @@ class UmbrellaSampling(Replicas):
                               sampling=self._windows[w], positions=None if positions is None else positions[w])
 
         super().__init__(make, n, every=every, comm=comm)
+        self._saved_every = self.every
 
     @property
     def samples(self) -> list[np.ndarray]:
         """The recorded values of each window, [m, cvs], in the order of time."""
         return [np.concatenate(rows) if rows else np.zeros((0, len(self.cvs))) for rows in self._samples]
 
-    def equilibrate(self, steps: int | None = None, *, time: str | float | None = None) -> None:
+    def equilibrate(self, steps: int | None = None, *, time: str | float | None = None,
+                    report: Reports = None, progress: bool | None = None) -> None:
         """Make steps that are not recorded: pull each window to its centre, and let it come to rest there.
 
         During the first half of the steps the centres move evenly from the present values of the variables, the
@@ -144,18 +146,20 @@ class UmbrellaSampling(Replicas):
         steps : int
         time : str or float
             Length of the run, in place of steps: long enough for the path, some 10 ps for a torsion.
+        report, progress
+            As for `Replicas.run`.
         """
         half = self._steps(steps, time) // 2
         try:
             self._all(lambda w: self._windows[w].pull(self._simulations[w], half))
-            super().run(steps, time=time)
+            super().run(steps, time=time, report=report, progress=progress)
         finally:
             for window in self._windows.values():
                 window.hold()
 
-    def run(self, steps: int | None = None, *, time: str | float | None = None,
-            report: Callable[[int], Reporter
-                             | Sequence[Reporter]] | None = None, checkpoint: Checkpoint | None = None) -> None:
+    def run(self, steps: int | None = None, *, time: str | float | None = None, report: Reports = None,
+            replica_report: Callable[[int], Any] | None = None, progress: bool | None = None,
+            checkpoint: str | os.PathLike | Checkpoint | None = None) -> None:
         """Make steps, and record the variables after each step whose number is a multiple of `record`.
 
         Parameters
@@ -163,20 +167,24 @@ class UmbrellaSampling(Replicas):
         steps : int
         time : str or float
             Length of the run, in place of steps.
-        report, checkpoint
-            As for `Replicas.run`; the checkpoint's `every` must be a multiple of the windows' own.
+        report, replica_report, progress, checkpoint
+            As for `Replicas.run`; the `every` of a `Checkpoint` must be a multiple of the windows' own.
         """
-        if checkpoint is not None and checkpoint.every % self.every:
+        if isinstance(checkpoint, Checkpoint) and checkpoint.every % self.every:
             raise ValueError(f"UmbrellaSampling: the checkpoint's every must be a multiple of {self.every} steps, got "
                              f"{checkpoint.every}")
-        for k, window in self._windows.items():
-            window.skip(self._simulations[k])
         self._recording = True
         try:
-            super().run(steps, time=time, report=report, checkpoint=checkpoint)
+            super().run(steps, time=time, report=report, replica_report=replica_report, progress=progress,
+                        checkpoint=checkpoint)
         finally:
             self._recording = False
         self._collect(self._all(lambda w: self._windows[w].take(self._simulations[w])))
+
+    def _begin(self) -> None:
+        if self._recording:
+            for k, window in self._windows.items():
+                window.skip(self._simulations[k])
 
     def wham(self, bins: int | Sequence[int] = 60, **options: Any) -> Wham:
         """The free energy along one or two variables, see `analysis.wham`.

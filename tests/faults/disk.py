@@ -73,7 +73,7 @@ def full_disk(rng, folder):
         os.chdir(ROOT)
     resumed = springs()
     if (folder / "a.chk").exists():
-        resumed.load_checkpoint(folder / "a.chk")
+        resumed.load(folder / "a.chk")
     whole = springs()
     whole.run(resumed.step)
     if resumed.step and not np.array_equal(whole.positions, resumed.positions):

@@ -57,7 +57,7 @@ def simulation(rng, folder):
     resumed, whole = springs(), springs()
     os.chdir(folder)
     try:
-        resumed.load_checkpoint("a.chk")
+        resumed.load("a.chk")
         step = resumed.step
         resumed.run(200, report=[sponge.DCD("a.dcd", 10), sponge.CSV("a.csv", 10)])
         whole.run(step + 200, report=[sponge.DCD("b.dcd", 10), sponge.CSV("b.csv", 10)])

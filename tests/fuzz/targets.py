@@ -187,11 +187,11 @@ def dimers():
 def dimers_saved():
     sim = dimers.__wrapped__()
     sim.run(4)
-    return written(lambda path, sim: sim.save_checkpoint(path), sim)
+    return written(lambda path, sim: sim.save(path), sim)
 
 
 def resume(path):
-    dimers().load_checkpoint(path)
+    dimers().load(path)
 
 
 class Continued:
@@ -203,7 +203,7 @@ class Continued:
     def begin(self, folder):
         sim, path = dimers.__wrapped__(), Path(folder) / f"damaged{self.suffix}"
         sim.run(4, report=[self.kind(path, 2)])
-        sim.save_checkpoint(Path(folder) / "state.chk")
+        sim.save(Path(folder) / "state.chk")
         return path.read_bytes()
 
     def seeds(self):
@@ -211,7 +211,7 @@ class Continued:
 
     def read(self, path):
         sim = dimers()
-        sim.load_checkpoint("state.chk")
+        sim.load("state.chk")
         sim.run(2, report=[self.kind(path, 2)])
 
 
@@ -346,10 +346,10 @@ TARGETS = {
     "policy": Target(use_policy, policies, (CheckpointError, FloatingPointError), ".safetensors", nested_text),
     "policy resealed": Target(use_policy, policies, (CheckpointError, FloatingPointError), ".safetensors",
                               seal=resealed),
-    "agent checkpoint": Target(rl.PPO.load, lambda: written(lambda path, agent: agent.save_checkpoint(path), ppo()),
+    "agent checkpoint": Target(rl.PPO.load, lambda: written(lambda path, agent: agent.save(path), ppo()),
                                (ReinforceError,), ".chk"),
     "agent checkpoint resealed": Target(rl.PPO.load,
-                                        lambda: written(lambda path, agent: agent.save_checkpoint(path),
+                                        lambda: written(lambda path, agent: agent.save(path),
                                                         ppo()), (ReinforceError, FloatingPointError), ".chk",
                                         seal=resealed),
     "tree": Target(check_tree, searched, (SearchError,), ".safetensors", header_bombs),

@@ -86,7 +86,7 @@ def test_a_seed_repeats_and_another_does_not(work):
 
 @WITH_CHECKPOINT
 def test_a_checkpoint_resumes_bit_for_bit(work, tmp_path):
-    whole, table = work.run()[0], tmp_path / "table.csv"
+    whole, table = work.run(checkpoint=tmp_path / "whole.chk")[0], tmp_path / "table.csv"
     begun = work.run(checkpoint=tmp_path / "a.chk", report=[stop_at(work.stop), report.CSV(table)])[0]
     with pytest.raises(AssertionError):
         assert_same(begun, whole)
@@ -102,7 +102,7 @@ def test_a_checkpoint_resumes_bit_for_bit(work, tmp_path):
 def test_a_checkpoint_of_other_work_is_refused_by_name(work, tmp_path):
     work.run(checkpoint=tmp_path / "a.chk", report=stop_at(work.stop))
     if work.seeded:
-        with pytest.raises(errors.CheckpointError, match=r"a\.chk.*seed"):
+        with pytest.raises(errors.CheckpointError, match=r"a\..*chk.*seed"):
             work.run(seed=1, checkpoint=tmp_path / "a.chk")
     (tmp_path / "a.chk").write_bytes(b"something else")
     with pytest.raises(errors.CheckpointError, match=r"a\.chk"):

@@ -116,6 +116,85 @@ def _classifier(seed=0, **options):
     return [found.weights_, found.history_], None
 
 
+def _springs(k=900.0):
+    from triskele import sponge
+
+    x = np.array([[0, 0, 0], [0.16, 0, 0], [0.3, 0.05, 0], [0.4, 0.2, 0.1]])
+    system = sponge.System(sponge.Topology.of_particles(4), np.full(4, 12.0), positions=x)
+    system.add(sponge.harmonic_bond([[0, 1], [1, 2], [2, 3]], k=k, r0=0.15))
+    return system
+
+
+def _thermostat():
+    from triskele import sponge
+
+    return sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)
+
+
+def _simulation(seed=0, **options):
+    from triskele import sponge
+
+    sim = sponge.Simulation(_springs(), _thermostat(), seed=seed)
+    sim.run(200, **options)
+    return [sim.positions, sim.velocities], sim.stopped
+
+
+def _minimization(**options):
+    from triskele import sponge
+
+    sim = sponge.Simulation(_springs(), sponge.VelocityVerlet(timestep=0.001))
+    found = sim.minimize(1e-6, **options)
+    return [sim.positions], found.message
+
+
+def _replicas(seed=0, **options):
+    from triskele import sponge
+
+    replicas = sponge.Replicas(lambda k: sponge.Simulation(_springs(), _thermostat(), seed=10 * seed + k), 2, every=20)
+    replicas.run(200, **options)
+    return replicas.each(lambda sim: sim.positions), replicas.stopped
+
+
+def _umbrella(seed=0, **options):
+    from triskele import sponge
+
+    windows = sponge.UmbrellaSampling(_springs(), sponge.cv.distance(0, 3), [0.3, 0.4, 0.5], 1000.0, _thermostat(),
+                                      record=5, every=20, seed=seed)
+    windows.run(200, **options)
+    return windows.samples, windows.stopped
+
+
+def _exchange(seed=0, **options):
+    from triskele import sponge
+
+    rex = sponge.ReplicaExchange(_springs(), _thermostat(), temperatures=[300, 330, 360], every=20, seed=seed)
+    rex.run(200, **options)
+    return rex.each(lambda sim: sim.positions), rex.stopped
+
+
+def _fit(**options):
+    from triskele import sponge
+
+    frames = _springs().positions + np.linspace(-0.02, 0.02, 6)[:, None, None] * np.arange(12).reshape(4, 3)
+    energies = [_springs(2000.0).energy(x) for x in frames]
+    found = sponge.fit(_springs(), [sponge.targets.energies_forces(frames, energies)], ["bond/k", "bond/r0"],
+                       **options)
+    return [*found.parameters.values()], found.stopped
+
+
+def _learn(seed=0, **options):
+    from triskele import core
+    from triskele.sponge import learn
+
+    r = np.linspace(0.08, 0.2, 16)
+    x = np.stack([np.zeros((16, 3)), np.stack([r, 0 * r, 0 * r], 1)], 1)
+    f = -5e4 * (r - 0.12)[:, None, None] * np.array([[-1.0, 0, 0], [1, 0, 0]])
+    data = learn.Dataset([["O", "O"]] * 16, x, 2.5e4 * (r - 0.12) ** 2, f)
+    net = learn.PaiNN.init(core.random.key(0), ["O"], cutoff=0.3, features=8, layers=1, radial=6)
+    found = learn.train(net, data, epochs=4, batch=4, seed=seed, **options)
+    return found.last, found.stopped
+
+
 WORKS = [
     Work("core.optim.LBFGS.minimize", _lbfgs),
     Work("reinforce.PPO.train", _ppo, 64, checkpoint=True),
@@ -128,4 +207,11 @@ WORKS = [
     Work("quantum.AdaptVQE.run", _adapt, checkpoint=True, seeded=False),
     Work("quantum.RecursiveQAOA.run", _recursive_qaoa, checkpoint=True, seeded=False),
     Work("quantum.Classifier.fit", _classifier, checkpoint=True),
+    Work("sponge.Simulation.run", _simulation, 100, checkpoint=True),
+    Work("sponge.Simulation.minimize", _minimization, seeded=False),
+    Work("sponge.Replicas.run", _replicas, 100, checkpoint=True),
+    Work("sponge.UmbrellaSampling.run", _umbrella, 100, checkpoint=True),
+    Work("sponge.ReplicaExchange.run", _exchange, 100, checkpoint=True),
+    Work("sponge.fit", _fit, seeded=False),
+    Work("sponge.learn.train", _learn, checkpoint=True),
 ]

@@ -219,10 +219,10 @@ def test_a_resumed_run_is_the_uninterrupted_one(barostat, integrator, tmp_path):
 
     one = new()
     one.run(20)
-    one.save_checkpoint(tmp_path / "half.chk")
+    one.save(tmp_path / "half.chk")
     one.run(23)
     two = new()
-    two.load_checkpoint(tmp_path / "half.chk")
+    two.load(tmp_path / "half.chk")
     two.run(23)
     assert np.array_equal(one.box, two.box) and not np.array_equal(one.box, soft_fluid().box)
     assert np.array_equal(one.positions, two.positions) and np.array_equal(one.velocities, two.velocities)

@@ -50,7 +50,7 @@ def test_every_integrator_resumes_bit_for_bit(tmp_path, integrator):
     whole = make()
     whole.run(50, report=sponge.Checkpoint(tmp_path / "a.chk", 20))  # the last one is that of step 40
     resumed = make()
-    resumed.load_checkpoint(tmp_path / "a.chk")
+    resumed.load(tmp_path / "a.chk")
     resumed.run(10)
     assert resumed.step == 50
     assert np.array_equal(resumed.positions, whole.positions) and np.array_equal(resumed.velocities, whole.velocities)
@@ -69,10 +69,10 @@ sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=
                         barostat=sponge.MonteCarloBarostat(pressure=1.0, every=5))
 report = [sponge.DCD("a.dcd", 2), sponge.CSV("a.csv", 4), sponge.Checkpoint("a.chk", 20)]
 if sys.argv[1] == "resume":
-    sim.load_checkpoint("a.chk")
+    sim.load("a.chk")
 print("step", sim.step, flush=True)
 sim.run(int(sys.argv[2]) - sim.step, report=report)
-sim.save_checkpoint("end.chk")
+sim.save("end.chk")
 """
 
 
@@ -128,7 +128,7 @@ def test_neighbour_lists_do_not_remember_in_which_box_a_run_was_resumed(tmp_path
     whole = make()
     whole.run(80, report=sponge.Checkpoint(tmp_path / "a.chk", 50))
     resumed = make()
-    resumed.load_checkpoint(tmp_path / "a.chk")
+    resumed.load(tmp_path / "a.chk")
     resumed.run(30)
     assert np.array_equal(resumed.positions, whole.positions) and np.array_equal(resumed.box, whole.box)
 
@@ -136,10 +136,10 @@ def test_neighbour_lists_do_not_remember_in_which_box_a_run_was_resumed(tmp_path
 def test_a_state_goes_back_in_the_same_simulation(tmp_path):
     sim = springs()
     sim.run(10)
-    sim.save_checkpoint(tmp_path / "a.chk")
+    sim.save(tmp_path / "a.chk")
     sim.run(15)
     end = sim.positions
-    sim.load_checkpoint(tmp_path / "a.chk")
+    sim.load(tmp_path / "a.chk")
     assert sim.step == 10
     sim.run(15)
     assert np.array_equal(sim.positions, end)
@@ -161,20 +161,20 @@ def test_a_state_goes_back_in_the_same_simulation(tmp_path):
      r"integrator class \(LangevinMiddle in the checkpoint, VelocityVerlet here\)"),
 ])
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
-    springs().save_checkpoint(tmp_path / "a.chk")
+    springs().save(tmp_path / "a.chk")
     other = springs(**change)
     with pytest.raises(CheckpointError, match="must belong to the same system and settings, but these differ: "):
-        other.load_checkpoint(tmp_path / "a.chk")
+        other.load(tmp_path / "a.chk")
     with pytest.raises(CheckpointError, match=message):
-        other.load_checkpoint(tmp_path / "a.chk")
+        other.load(tmp_path / "a.chk")
 
 
 def test_an_equal_run_is_not_refused(tmp_path):
     saved = springs(k=np.full(5, 1000.0))
     saved.run(5)
-    saved.save_checkpoint(tmp_path / "a.chk")
+    saved.save(tmp_path / "a.chk")
     equal = springs(integrator=sponge.LangevinMiddle(friction=1, temperature=300.0, timestep=0.002))
-    equal.load_checkpoint(tmp_path / "a.chk")
+    equal.load(tmp_path / "a.chk")
     assert equal.step == 5 and np.array_equal(equal.positions, saved.positions)
 
 
@@ -185,10 +185,10 @@ def test_the_function_of_a_potential_counts(tmp_path):
         system.add(potential([[0, 1]], k=[1.0]))
         return sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.001))
 
-    make(2).save_checkpoint(tmp_path / "a.chk")
-    make(2).load_checkpoint(tmp_path / "a.chk")
+    make(2).save(tmp_path / "a.chk")
+    make(2).load(tmp_path / "a.chk")
     with pytest.raises(CheckpointError, match="differ"):
-        make(3).load_checkpoint(tmp_path / "a.chk")
+        make(3).load(tmp_path / "a.chk")
 
 
 def test_differences_in_words():
@@ -204,7 +204,7 @@ def test_differences_in_words():
 @pytest.fixture
 def checkpoint(tmp_path):
     path = tmp_path / "a.chk"
-    springs().save_checkpoint(path)
+    springs().save(path)
     return path
 
 
@@ -227,13 +227,13 @@ def test_damaged_files_are_refused(checkpoint, spoil, message):
     checkpoint.write_bytes(spoil(checkpoint.read_bytes()))
     sim = springs()
     with pytest.raises(CheckpointError, match=f"checkpoint '.*a.chk': .*{message}"):
-        sim.load_checkpoint(checkpoint)
+        sim.load(checkpoint)
     assert sim.step == 0 and sim.resumed_from is None
 
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
-        springs().load_checkpoint(tmp_path / "none.chk")
+        springs().load(tmp_path / "none.chk")
 
 
 @settings(max_examples=60, deadline=None)
@@ -251,8 +251,8 @@ def test_no_flipped_bit_goes_unseen(tmp_path_factory, data):
 def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     sim = springs()
     with pytest.raises(FileNotFoundError):
-        sim.save_checkpoint(tmp_path / "none" / "a.chk")
+        sim.save(tmp_path / "none" / "a.chk")
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("no")))
     with pytest.raises(OSError, match="no"):
-        sim.save_checkpoint(tmp_path / "a.chk")
+        sim.save(tmp_path / "a.chk")
     assert not list(tmp_path.iterdir())

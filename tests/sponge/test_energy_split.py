@@ -312,10 +312,10 @@ class TestDynamics:
 
         sim = make()
         sim.run(30)
-        sim.save_checkpoint(tmp_path / "run.chk")
+        sim.save(tmp_path / "run.chk")
         sim.run(30)
         again = make()
-        again.load_checkpoint(tmp_path / "run.chk")
+        again.load(tmp_path / "run.chk")
         again.run(30)
         assert np.array_equal(sim.positions, again.positions)
 

@@ -51,7 +51,7 @@ def test_nan_is_found_in_its_step_term_and_atom(speed, step):
     assert found - 200 <= good < found
     assert sim.step == good and np.isfinite(sim.positions).all()
     other = chain(0.0)
-    other.load_checkpoint("run.last_good.chk")
+    other.load("run.last_good.chk")
     assert other.step == good and np.array_equal(other.velocities, sim.velocities)
 
 
@@ -61,7 +61,7 @@ def test_files_of_reporters_are_closed_and_checkpoints_kept(folder):
         sim.run(20_000, report=[sponge.CSV("a.csv", 100), sponge.Checkpoint("a.chk", 400)])
     assert (folder / "a.csv").read_text().splitlines()[-1].startswith("900,")
     other = chain()
-    other.load_checkpoint("a.chk")
+    other.load("a.chk")
     assert other.step == 800
 
 

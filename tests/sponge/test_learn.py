@@ -137,9 +137,9 @@ def test_a_run_that_is_resumed_is_the_same_bit_for_bit(tmp_path):
 
     one, two = simulation(), simulation()
     one.run(30)
-    one.save_checkpoint(tmp_path / "run.chk")
+    one.save(tmp_path / "run.chk")
     one.run(30)
-    two.load_checkpoint(tmp_path / "run.chk")
+    two.load(tmp_path / "run.chk")
     two.run(30)
     assert np.array_equal(one.positions, two.positions)
 

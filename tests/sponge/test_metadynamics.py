@@ -282,17 +282,17 @@ def test_a_resumed_run_has_the_same_bits(tmp_path):
 
     whole, sim = make()
     sim.run(3500)  # more rows than a table has
-    sim.save_checkpoint(tmp_path / "run.chk")
+    sim.save(tmp_path / "run.chk")
     sim.run(500)
     again, resumed = make()
-    resumed.load_checkpoint(tmp_path / "run.chk")
+    resumed.load(tmp_path / "run.chk")
     resumed.run(500)
     assert np.array_equal(sim.positions, resumed.positions)
     assert np.array_equal(whole._grid, again._grid)
     assert np.array_equal(whole._rows(), again._rows()) and len(whole.steps) > 1024
     other = sponge.Metadynamics(PHI, 0.3, height=1.0, every=3)
     with pytest.raises(sponge.errors.CheckpointError, match="sampling"):
-        langevin(torsion_chain(), [other], timestep=0.002).load_checkpoint(tmp_path / "run.chk")
+        langevin(torsion_chain(), [other], timestep=0.002).load(tmp_path / "run.chk")
 
 
 def test_states_do_not_change_later():

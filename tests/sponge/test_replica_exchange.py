@@ -38,7 +38,7 @@ def tempered():
     rex.run(300)
     kept = len(rex.steps)
     speeds = {k: [] for k in range(3)}
-    rex.run(36_000, report=lambda k: sponge.Callback(60, lambda sim: speeds[k].append(sim.kinetic_energy)))
+    rex.run(36_000, replica_report=lambda k: sponge.Callback(60, lambda sim: speeds[k].append(sim.kinetic_energy)))
     return rex, rex.energies[kept:], speeds
 
 
@@ -104,7 +104,8 @@ def test_two_hamiltonians_keep_their_distributions():
     k = np.array([300.0, 450.0, 700.0])
     rex = ReplicaExchange([wells(x) for x in k], LANGEVIN, every=20, seed=4)
     square = {i: [] for i in range(3)}
-    rex.run(12_000, report=lambda i: sponge.Callback(40, lambda sim: square[i].append(np.sum(sim.positions**2))))
+    rex.run(12_000, replica_report=lambda i: sponge.Callback(
+        40, lambda sim: square[i].append(np.sum(sim.positions**2))))
     thermal = units.GAS_CONSTANT * 300
     for i in range(3):
         r2 = np.array(square[i][5:])
@@ -161,7 +162,7 @@ def test_demux_follows_walkers():
         frames[k].append(sim.positions)
         steps[k].append(sim.step)
 
-    rex.run(400, report=lambda k: sponge.Callback(1, lambda sim: look(k, sim)))
+    rex.run(400, replica_report=lambda k: sponge.Callback(1, lambda sim: look(k, sim)))
     by_state = np.array([frames[k] for k in range(4)])
     by_walker = rex.demux(by_state, steps[0])
     assert rex.accepted.sum() > 50
@@ -189,13 +190,13 @@ def test_an_exchange_resumes_bit_for_bit(tmp_path):
     whole = make()
     whole.run(95, checkpoint=sponge.Checkpoint(tmp_path / "a.chk", 35))
     resumed = make()
-    resumed.load_checkpoint(tmp_path / "a.chk")
+    resumed.load(tmp_path / "a.chk")
     resumed.run(25)
     assert all(np.array_equal(whole[k].positions, resumed[k].positions) for k in range(3))
     for name in ("steps", "energies", "walkers", "attempted", "accepted", "volumes", "round_trips"):
         assert np.array_equal(getattr(whole, name), getattr(resumed, name)), name
     with pytest.raises(CheckpointError, match=r"these differ: seed \(7 in the checkpoint, 8 here\)"):
-        make(seed=8).load_checkpoint(tmp_path / "a.chk")
+        make(seed=8).load(tmp_path / "a.chk")
 
 
 def test_other_seeds_exchange_otherwise():

@@ -87,16 +87,16 @@ def test_each_gathers_what_a_function_returns_in_the_order_of_the_replicas():
 def test_reports_of_every_replica(tmp_path):
     seen = {k: [] for k in range(3)}
     replicas = sponge.Replicas(springs, 3, every=20)
-    replicas.run(50, report=lambda k: [sponge.CSV(tmp_path / f"{k}.csv", 10),
+    replicas.run(50, replica_report=lambda k: [sponge.CSV(tmp_path / f"{k}.csv", 10),
                                        sponge.Callback(25, lambda sim: seen[k].append(sim.step))])
     assert seen == {k: [25, 50] for k in range(3)}
     assert [len((tmp_path / f"{k}.csv").read_text().splitlines()) for k in range(3)] == [6, 6, 6]
     with pytest.raises(ValueError, match=r"different files, got .*same.csv' twice"):
-        replicas.run(10, report=lambda k: sponge.CSV(tmp_path / "same.csv", 5))
+        replicas.run(10, replica_report=lambda k: sponge.CSV(tmp_path / "same.csv", 5))
     with pytest.raises(TypeError, match=r"replica 0: .*use run\(..., checkpoint=...\)"):
-        replicas.run(10, report=lambda k: sponge.Checkpoint(tmp_path / "a.chk", 5))
-    with pytest.raises(TypeError, match="report must be a function of the replica's number"):
-        replicas.run(10, report=[])
+        replicas.run(10, replica_report=lambda k: sponge.Checkpoint(tmp_path / "a.chk", 5))
+    with pytest.raises(TypeError, match="replica_report must be a function of the replica's number"):
+        replicas.run(10, replica_report=[])
 
 
 def test_seeds_of_replicas_are_apart():
@@ -113,12 +113,12 @@ def test_a_set_of_checkpoints_resumes_bit_for_bit(tmp_path):
 
     whole = sponge.Replicas(make, 3, every=10)
     whole.run(50, checkpoint=sponge.Checkpoint(tmp_path / "a.chk", 15),
-              report=lambda k: sponge.CSV(tmp_path / f"whole{k}.csv", 5))
+              replica_report=lambda k: sponge.CSV(tmp_path / f"whole{k}.csv", 5))
     assert sorted(p.name for p in tmp_path.glob("*.chk")) == ["a.45.0.chk", "a.45.1.chk", "a.45.2.chk", "a.chk"]
     resumed = sponge.Replicas(make, 3, every=10)
-    resumed.load_checkpoint(tmp_path / "a.chk")
+    resumed.load(tmp_path / "a.chk")
     assert resumed.step == 45
-    resumed.run(5, report=lambda k: sponge.CSV(tmp_path / f"whole{k}.csv", 5))
+    resumed.run(5, replica_report=lambda k: sponge.CSV(tmp_path / f"whole{k}.csv", 5))
     for k in range(3):
         assert np.array_equal(resumed[k].positions,
                               whole[k].positions) and np.array_equal(resumed[k].velocities, whole[k].velocities)
@@ -130,30 +130,30 @@ def test_a_set_of_checkpoints_resumes_bit_for_bit(tmp_path):
 def test_sets_of_one_step_do_not_mix(tmp_path):
     replicas = sponge.Replicas(springs, 2)
     for _ in range(3):  # what changed in between is not known by the number of the step
-        replicas.save_checkpoint(tmp_path / "a.chk")
+        replicas.save(tmp_path / "a.chk")
         assert len(list(tmp_path.iterdir())) == 3
         replicas.each(lambda sim: sim.minimize())
-        replicas.load_checkpoint(tmp_path / "a.chk")
+        replicas.load(tmp_path / "a.chk")
 
 
 def test_sets_that_do_not_fit_are_refused(tmp_path):
     replicas = sponge.Replicas(springs, 2)
     replicas.run(10)
-    replicas.save_checkpoint(tmp_path / "a.chk")
+    replicas.save(tmp_path / "a.chk")
     with pytest.raises(CheckpointError, match=r"these differ: number of replicas \(2 in the checkpoint, 3 here\)"):
-        sponge.Replicas(springs, 3).load_checkpoint(tmp_path / "a.chk")
+        sponge.Replicas(springs, 3).load(tmp_path / "a.chk")
     with pytest.raises(CheckpointError, match="replica 0: .*these differ: potentials bond: params: k"):
-        sponge.Replicas(lambda k: springs(k, 900.0), 2).load_checkpoint(tmp_path / "a.chk")
+        sponge.Replicas(lambda k: springs(k, 900.0), 2).load(tmp_path / "a.chk")
     with pytest.raises(CheckpointError, match="must be that of several replicas"):
-        replicas.load_checkpoint(tmp_path / "a.10.1.chk")
+        replicas.load(tmp_path / "a.10.1.chk")
     later = sponge.Replicas(springs, 2)
     later.run(20)
-    later[1].save_checkpoint(tmp_path / "a.10.1.chk")
+    later[1].save(tmp_path / "a.10.1.chk")
     with pytest.raises(CheckpointError, match=r"replica 1: .*must be of one step, got 10, and 20 in '.*a\.10\.1\.chk'"):
-        replicas.load_checkpoint(tmp_path / "a.chk")
+        replicas.load(tmp_path / "a.chk")
     (tmp_path / "a.10.1.chk").unlink()
     with pytest.raises(CheckpointError, match=r"replica 1: .*a\.10\.1\.chk' that belongs to it is missing"):
-        replicas.load_checkpoint(tmp_path / "a.chk")
+        replicas.load(tmp_path / "a.chk")
 
 
 def test_ctrl_c_ends_at_a_meeting_and_the_run_goes_on_as_if_nothing_had_happened():
@@ -164,7 +164,7 @@ def test_ctrl_c_ends_at_a_meeting_and_the_run_goes_on_as_if_nothing_had_happened
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt, match="stopped after step"):
-        replicas.run(2000, report=lambda k: sponge.Callback(10, interrupt) if k == 1 else [])
+        replicas.run(2000, replica_report=lambda k: sponge.Callback(10, interrupt) if k == 1 else [])
     assert replicas.step < 2000 and replicas.step % 20 == 0 and {
         sim.step for sim in (replicas[k] for k in range(3))
     } == {replicas.step}
@@ -204,7 +204,7 @@ def test_a_reporter_that_fails_is_named_and_others_are_closed(tmp_path):
             closed.append(self.k)
 
     with pytest.raises(ReporterError, match="replica 1: no space left"):
-        sponge.Replicas(springs, 3).run(100, report=Report)
+        sponge.Replicas(springs, 3).run(100, replica_report=Report)
     assert sorted(closed) == [0, 1, 2]
 
 
@@ -277,9 +277,9 @@ def record(name, mode):
     for replicas in (rex, other, walkers):
         replicas.run(60)
     if mode == "save":
-        rex.save_checkpoint(f"{name}.chk")
+        rex.save(f"{name}.chk")
     else:
-        rex.load_checkpoint(mode)
+        rex.load(mode)
     rex.run(60)
     final = [np.array(r.each(lambda sim: np.concatenate([sim.positions, sim.velocities])))
              for r in (rex, other, walkers)]

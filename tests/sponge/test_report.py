@@ -133,7 +133,7 @@ def test_pdb_refuses_what_does_not_fit_its_columns(tmp_path, monkeypatch):
 
 def test_log_prints_a_table(capsys):
     sim = simulation()
-    sim.run(30, report=[sponge.Log(10, progress=False)])
+    sim.run(30, report=[sponge.Log(10)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["step", "time", "potential", "kinetic", "total", "temp.", "pressure", "density", "box",
                                 "ns/day", "left"]
@@ -237,7 +237,7 @@ def test_a_resumed_run_cuts_off_what_came_after_the_checkpoint(tmp_path, monkeyp
     with open(tmp_path / "two" / "a.dcd", "ab") as file:
         file.write(b"half a frame")
     resumed = simulation(seed=1)
-    resumed.load_checkpoint("two.chk")
+    resumed.load("two.chk")
     assert resumed.step == 20 and resumed.resumed_from == "two.chk"
     resumed.run(20, report=[*all_files(tmp_path / "two"), sponge.Checkpoint("two.chk", 20)])
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
@@ -251,12 +251,12 @@ def test_runs_cut_and_killed_anywhere_write_what_one_run_writes(tmp_path_factory
     (folder / "two").mkdir()
     chk = folder / "a.chk"
     sim = simulation()
-    sim.save_checkpoint(chk)
+    sim.save(chk)
     for steps, killed in cuts:
         sim.run(steps, report=[*all_files(folder / "two"), sponge.Checkpoint(chk, 7)])
         if killed:  # what is in memory is lost
             sim = simulation()
-            sim.load_checkpoint(chk)
+            sim.load(chk)
             if sim.step < 7:  # the checkpoint of the beginning knows of no files
                 for path in (folder / "two").iterdir():
                     path.unlink()
@@ -270,7 +270,7 @@ def test_a_resumed_run_never_overwrites_files_of_others(tmp_path, monkeypatch):
     simulation().run(10, report=[sponge.Checkpoint("run.chk", 10)])
     (tmp_path / "a.csv").write_text("precious")
     resumed = simulation()
-    resumed.load_checkpoint("run.chk")
+    resumed.load("run.chk")
     for reporter in [sponge.CSV("a.csv", 5), *([sponge.H5MD("a.csv", 5)] if pytest.importorskip("h5py") else [])]:
         with pytest.raises(ReporterError, match="exists, but was not being written when 'run.chk' was saved"):
             resumed.run(5, report=reporter)
@@ -327,7 +327,7 @@ def test_a_reporter_that_raises_saves_the_state_and_closes_the_others(tmp_path, 
     ]
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 5
     resumed = simulation()
-    resumed.load_checkpoint("run.last_good.chk")
+    resumed.load("run.last_good.chk")
     assert resumed.step == 20 and np.array_equal(resumed.positions, sim.positions)
     sim.run(30, report=[sponge.CSV("a.csv", 5)])
     resumed.run(30)
@@ -453,7 +453,7 @@ def test_an_output_that_is_full_is_an_error_of_the_log(monkeypatch, tmp_path):
 
     monkeypatch.setattr("sys.stdout", Full())
     with pytest.raises(ReporterError, match="Log: step 5 could not be printed: No space left"):
-        simulation().run(10, report=[sponge.Log(5, progress=False)])
+        simulation().run(10, report=[sponge.Log(5)])
 
 
 def test_a_full_disk_during_a_checkpoint_keeps_the_old_one(tmp_path, monkeypatch, small_disk):
@@ -467,7 +467,7 @@ def test_a_full_disk_during_a_checkpoint_keeps_the_old_one(tmp_path, monkeypatch
     assert "could not be saved to 'run.last_good.chk'" in caught.value.__notes__[0]
     assert [p.name for p in tmp_path.iterdir()] == ["run.chk"]
     resumed = simulation()
-    resumed.load_checkpoint("run.chk")
+    resumed.load("run.chk")
     assert resumed.step == 10
 
 
@@ -478,4 +478,4 @@ def test_standard_output_that_is_closed_is_an_error_of_the_log(monkeypatch, tmp_
     sim = simulation()
     monkeypatch.setattr("sys.stdout", closed)
     with pytest.raises(ValueError, match="closed file"):
-        sim.run(10, report=[sponge.Log(5, progress=False)])
+        sim.run(10, report=[sponge.Log(5)])

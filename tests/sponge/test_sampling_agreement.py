@@ -51,7 +51,7 @@ def record(replicas, steps):
         records[k] = sponge.Variables({"phi": PHI}, every=EVERY)
         return records[k]
 
-    replicas.run(steps, report=report)
+    replicas.run(steps, replica_report=report)
     return records[0].steps, np.stack([records[k]["phi"] for k in range(replicas.n)], 1)
 
 

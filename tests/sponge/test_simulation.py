@@ -61,7 +61,7 @@ def test_pieces_and_onlookers_leave_a_run_bit_for_bit_the_same(peptide, tmp_path
     watched = solvated(peptide)
     seen = []
     watched.run(60, report=[sponge.CSV(tmp_path / "a.csv", 7), sponge.DCD(tmp_path / "a.dcd", 5),
-                            sponge.Log(11, progress=False),
+                            sponge.Log(11),
                             sponge.Callback(3, lambda sim: seen.append(sim.energies()["potential"]))])
     for other in (pieces, watched):
         assert other.step == 60 and other.time == pytest.approx(0.12)

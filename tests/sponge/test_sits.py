@@ -257,9 +257,9 @@ def test_a_run_goes_on_bit_for_bit(tmp_path, estimator, at):
     one = run_of(whole, 4000)
     one.run(1000)
     sim = run_of(first, at)
-    sim.save_checkpoint(tmp_path / "run.chk")
+    sim.save(tmp_path / "run.chk")
     other = sponge.Simulation(springs(), langevin(), sampling=[second], seed=1)
-    other.load_checkpoint(tmp_path / "run.chk")
+    other.load(tmp_path / "run.chk")
     other.run(5000 - at)
     assert np.array_equal(one.positions, other.positions)
     assert np.array_equal(whole.log_n, second.log_n) and np.array_equal(whole.steps, second.steps)
@@ -272,10 +272,10 @@ def test_mode_and_frozen_weights_are_part_of_a_checkpoint(tmp_path):
     sim = run_of(sits, 5000)
     sits.produce()
     sim.run(1000)
-    sim.save_checkpoint(tmp_path / "run.chk")
+    sim.save(tmp_path / "run.chk")
     other = tempering()
     again = sponge.Simulation(springs(), langevin(), sampling=[other], seed=1)
-    again.load_checkpoint(tmp_path / "run.chk")
+    again.load(tmp_path / "run.chk")
     again.run(4000)
     assert other.mode == "produce" and np.array_equal(other.log_n, sits.log_n) and other.produced.sum() == 500
 
@@ -310,10 +310,10 @@ def test_a_state_is_cheap_and_stays_as_it_was():
 @pytest.mark.parametrize("change", [{"temperatures": units.ladder(280, 500, 20)}, {"every": 5},
                                     {"estimator": "iteration"}, {"cross": 1.0}])
 def test_checkpoints_of_other_settings_are_refused(tmp_path, change):
-    run_of(tempering(), 100).save_checkpoint(tmp_path / "run.chk")
+    run_of(tempering(), 100).save(tmp_path / "run.chk")
     other = sponge.Simulation(springs(), langevin(), sampling=[tempering(**change)], seed=1)
     with pytest.raises(CheckpointError, match=f"sampling sits: {next(iter(change))}"):
-        other.load_checkpoint(tmp_path / "run.chk")
+        other.load(tmp_path / "run.chk")
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

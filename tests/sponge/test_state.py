@@ -97,7 +97,7 @@ CHANGES = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_was_changed_after_compilation_is_noticed(sim, what, tmp_path):
     CHANGES[what](sim)
-    for use in (sim.energies, lambda: sim.run(1), sim.minimize, lambda: sim.save_checkpoint(tmp_path / "x.chk")):
+    for use in (sim.energies, lambda: sim.run(1), sim.minimize, lambda: sim.save(tmp_path / "x.chk")):
         with pytest.raises(StaleSimulationError, match=r"but these differ: .+ \(make a new Simulation"):
             use()
     assert sim.step == 0

@@ -151,10 +151,10 @@ def test_checkpoints_of_another_value_are_refused(tmp_path):
         system.add(sponge.FunctionPotential(lambda x: strength * np.sum((x[0] - x[1]) ** 2)))
         return sponge.Simulation(system, sponge.VelocityVerlet(0.001))
 
-    made(1.0).save_checkpoint(tmp_path / "a.chk")
-    made(1.0).load_checkpoint(tmp_path / "a.chk")
+    made(1.0).save(tmp_path / "a.chk")
+    made(1.0).load(tmp_path / "a.chk")
     with pytest.raises(CheckpointError, match="function"):
-        made(2.0).load_checkpoint(tmp_path / "a.chk")
+        made(2.0).load(tmp_path / "a.chk")
 
 
 def _step(r):

@@ -114,7 +114,7 @@ def test_records_are_those_of_a_reporter_of_the_same_steps():
     seen = {w: sponge.Variables({"r": cv.distance(0, 1)}, 7) for w in range(3)}
     made.equilibrate(33)
     for steps in (100, 41, 26):
-        made.run(steps, report=lambda w: seen[w])
+        made.run(steps, replica_report=lambda w: seen[w])
     assert seen[0].steps.tolist() == list(range(35, 201, 7))
     for w in range(3):
         assert made.samples[w][:, 0] == pytest.approx(seen[w]["r"], rel=1e-12)
@@ -125,7 +125,7 @@ def test_records_are_those_of_a_reporter_of_the_same_steps():
 def test_records_of_integrators_whose_forces_are_those_of_the_end_of_a_step(integrator):
     made = sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTRES[:2], 3000.0, integrator, record=5, every=20)
     seen = {w: sponge.Variables({"r": cv.distance(0, 1)}, 5) for w in range(2)}
-    made.run(63, report=lambda w: seen[w])
+    made.run(63, replica_report=lambda w: seen[w])
     for w in range(2):
         assert made.samples[w][:, 0] == pytest.approx(seen[w]["r"], rel=1e-12)
 
@@ -138,12 +138,12 @@ def test_windows_resume_bit_for_bit(tmp_path):
     whole = make()
     whole.run(170, checkpoint=sponge.Checkpoint(tmp_path / "a.chk", 100))
     resumed = make()
-    resumed.load_checkpoint(tmp_path / "a.chk")
+    resumed.load(tmp_path / "a.chk")
     resumed.run(70)
     assert [np.array_equal(a, b) for a, b in zip(whole.samples, resumed.samples, strict=True)] == [True] * 3
     assert all(np.array_equal(whole[w].positions, resumed[w].positions) for w in range(3))
     with pytest.raises(CheckpointError, match="these differ: record"):
-        make(record=5).load_checkpoint(tmp_path / "a.chk")
+        make(record=5).load(tmp_path / "a.chk")
     with pytest.raises(ValueError, match="checkpoint's every must be a multiple of 50 steps, got 70"):
         whole.run(100, checkpoint=sponge.Checkpoint(tmp_path / "a.chk", 70))
 

@@ -44,14 +44,14 @@ def test_resumed_records_equal_those_of_one_run(tmp_path):
     sim.run(20, report=[record, sponge.Checkpoint(tmp_path / "part.chk", every=20)])
     sim.run(10, report=record)  # what comes after the checkpoint is lost with the process
     sim = simulation()
-    sim.load_checkpoint(tmp_path / "part.chk")
+    sim.load(tmp_path / "part.chk")
     sim.run(20, report=record)
     assert record.steps.tolist() == whole.steps.tolist()
     assert np.array_equal(record["phi"], whole["phi"])
 
     fresh = sponge.Variables({"phi": PHI}, every=5, path=tmp_path / "part.csv")  # a new process has the file
     sim = simulation()
-    sim.load_checkpoint(tmp_path / "part.chk")
+    sim.load(tmp_path / "part.chk")
     sim.run(20, report=fresh)
     assert np.array_equal(fresh["phi"], whole["phi"])
     assert (tmp_path / "part.csv").read_text() == (tmp_path / "whole.csv").read_text()

@@ -45,6 +45,7 @@ def progress_bar(title: str | None, unit: str, total: int | None = None, *, done
 
     Examples
     --------
+    >>> from triskele.core.extend import progress_bar
     >>> with progress_bar("training", "epoch", 10, show=False) as bar:
     ...     bar.update()
     """

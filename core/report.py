@@ -77,15 +77,14 @@ class CSV(Report):
 
     Examples
     --------
-    >>> import tempfile
+    >>> import pathlib, tempfile
+    >>> from triskele.core.report import CSV, Work
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "loss.csv")
+    ...     path = pathlib.Path(folder, "loss.csv")
     ...     with Work("example", CSV(path)) as work:
     ...         work({"step": 1, "loss": 0.5})
-    ...     print(open(path).read())
-    step,loss
-    1,0.5
-    <BLANKLINE>
+    ...     path.read_text().split()
+    ['step,loss', '1,0.5']
     """
 
     def __init__(self, path: str | os.PathLike, every: int = 1):
@@ -159,7 +158,8 @@ class TensorBoard(Report):
 
     Examples
     --------
-    >>> agent.train(100_000, report=TensorBoard("runs/ppo"))  # doctest: +SKIP
+    >>> from triskele import reinforce as rl
+    >>> rl.PPO("CartPole-v1").train(100_000, report=rl.TensorBoard("runs/ppo"))  # doctest: +SKIP
     """
 
     def __init__(self, folder: str | os.PathLike, every: int = 1):
@@ -207,6 +207,7 @@ class Log(Report):
 
     Examples
     --------
+    >>> from triskele.core.report import Log, Work
     >>> with Work("example", Log(every=10)) as work:
     ...     for step in range(1, 21):
     ...         work({"step": step, "loss": 1 / step})
@@ -288,6 +289,7 @@ class Work:
 
     Examples
     --------
+    >>> from triskele.core.report import Work
     >>> def enough(record):
     ...     if record["loss"] < 0.3:
     ...         raise StopIteration("loss below 0.3")

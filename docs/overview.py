@@ -72,7 +72,7 @@ def learn(axes, seeds=5):
     for seed in range(seeds):
         records = []
         rl.PPO("CartPole-v1", seed=seed).train(300_000, report=records.append)
-        steps = np.array([r["steps"] for r in records])
+        steps = np.array([r["step"] for r in records])
         returns = np.array([np.nan if r["return"] is None else r["return"] for r in records])
         axes.plot(steps / 1000, returns, lw=1.5)
     axes.set(title=f"reinforce: PPO on CartPole, {seeds} seeds", xlabel="thousand steps", ylabel="return",

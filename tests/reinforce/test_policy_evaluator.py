@@ -30,7 +30,7 @@ def test_a_saved_policy(tmp_path):
     agent.policy.save(tmp_path / "policy.safetensors")
     state = agent.game.initial_state()
     searches = [rl.MCTS(agent.game, 32, policy=rl.PUCT(), evaluator=policy)
-                for policy in (agent.policy, rl.load_policy(tmp_path / "policy.safetensors"))]
+                for policy in (agent.policy, rl.Policy.load(tmp_path / "policy.safetensors"))]
     np.testing.assert_array_equal(*[search(state).visits for search in searches])
 
 

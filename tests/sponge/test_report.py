@@ -143,7 +143,7 @@ def test_log_prints_a_table(capsys):
 
 
 def test_log_shows_progress_on_the_side(capsys):
-    simulation().run(400, report=[sponge.Log(100, progress=True)])
+    simulation().run(400, report=[sponge.Log(100)], progress=True)
     seen = capsys.readouterr()
     assert [line.split()[0] for line in seen.out.replace("\r", "").splitlines()[2:] if line.strip()][-1] == "400"
     assert "100" in seen.err and "ns/day" in seen.err
@@ -309,7 +309,7 @@ def test_a_path_that_cannot_be_written_stops_the_run_before_it_begins(tmp_path):
 def test_two_reporters_cannot_share_a_file(tmp_path):
     with pytest.raises(ValueError, match="different files, got .*a.csv' twice"):
         simulation().run(10, report=[sponge.CSV(tmp_path / "a.csv", 5), sponge.DCD(f"{tmp_path}/./a.csv", 5)])
-    with pytest.raises(TypeError, match="must be a list of reporters, got str"):
+    with pytest.raises(TypeError, match="must be a function of a dictionary of numbers, .*, got str"):
         simulation().run(10, report=["a.csv"])
 
 

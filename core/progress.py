@@ -72,13 +72,13 @@ class _NoBar:
     def __enter__(self) -> _NoBar:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
-    def update(self, n: float = 1) -> None:
+    def update(self, _n: float = 1) -> None:
         pass
 
-    def set_postfix_str(self, text: str = "", refresh: bool = True) -> None:
+    def set_postfix_str(self, _text: str = "", **_: object) -> None:
         pass
 
     def close(self) -> None:

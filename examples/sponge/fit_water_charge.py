@@ -24,7 +24,7 @@ PRESSURE = sponge.MonteCarloBarostat(pressure=1.0, every=20)
 def water(scale=1.0):
     """A box of TIP3P whose charges are scaled."""
     box = sponge.build.water_box("tip3p", n=MOLECULES)
-    system = sponge.create_system(box.topology, box.positions, box.box, "amber14/tip3p", method="pme", cutoff=0.65)
+    system = sponge.create_system(box, "amber14/tip3p", method="pme", cutoff=0.65)
     system.set_params({"nonbonded": {"charges": scale * system.nonbonded.params["charges"]}})
     return system
 

@@ -189,7 +189,7 @@ class Unreported:
     def __init__(self, journal: Journal):
         self.journal = journal
 
-    def __call__(self, record: dict[str, Any], text: str) -> None:
+    def __call__(self, *_: Any) -> None:
         """Do nothing."""
 
 

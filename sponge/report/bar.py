@@ -30,7 +30,7 @@ class Bar(Reporter):
         self._clock, self._shown = Clock(sim), sim.step
         self._bar = progress_bar("run", "step", sim.target, done=sim.step, show=self.progress)
 
-    def report(self, sim: SimulationLike, step: int) -> None:
+    def report(self, *_: object) -> None:
         """Do nothing."""
 
     def tick(self, sim: SimulationLike) -> None:

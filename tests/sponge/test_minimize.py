@@ -48,7 +48,7 @@ def test_a_quadratic_form_of_many_scales(method, rng):
     system = System(Topology.of_particles(n), rng.uniform(1, 40, n), positions=np.zeros((n, 3)))
     system.add(Formula("form", lambda p, x, box: 0.5 * (k * (x - at) ** 2).sum()))
     engine, energies = Engine(system, "double"), []
-    found = minimize(engine, 1e-5, method=method, report=lambda step, energy, rms: energies.append(energy))
+    found = minimize(engine, 1e-5, method=method, report=lambda record: energies.append(record["energy"]))
     assert found.converged and found.steps == len(energies)
     np.testing.assert_allclose(engine.positions, at, atol=1e-3)
     if method == "lbfgs":

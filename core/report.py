@@ -219,7 +219,7 @@ class Log(Report):
     def __repr__(self) -> str:
         return f"Log(every={self.every})"
 
-    def open(self, step: int) -> None:
+    def open(self, _step: int) -> None:
         """Begin a new table."""
         self._columns: list[str] | None = None
 

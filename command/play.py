@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import argparse
 import re
+from typing import TYPE_CHECKING
 
-__all__ = ["LEVELS", "arguments", "run"]
+if TYPE_CHECKING:
+    from triskele.reinforce import Game
+
+__all__ = ["LEVELS", "arguments", "game_of", "run"]
 
 LEVELS = {"easy": 30, "normal": 1000, "hard": 20_000}  # simulations of each search
 
@@ -30,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
 
     from triskele import reinforce as rl
 
-    game = _game(options.game)
+    game = game_of(options.game)
     search = rl.MCTS(game, LEVELS[options.level], seed=options.seed)
     rng = np.random.default_rng(options.seed)
     you = int(options.side == "second" and game.num_players > 1)
@@ -54,13 +58,19 @@ def run(options: argparse.Namespace) -> None:
     print(f"\n{state}\n{_outcome(state.returns, you)}")
 
 
-def _game(name: str):
-    """Return the game of that name, in any spelling."""
+def game_of(name: str) -> Game:
+    """Return the game of that name, in any spelling: ``connect-four``, ``ConnectFour``.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists all.
+    """
     from triskele.core.extend import check, discover
 
     games = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known).lower(): cls
              for known, cls in discover.public("triskele.reinforce.games").items() if known != "MatrixGame"}
-    games["2048"] = games.pop("twenty_forty_eight")
+    games["2048"] = games["twenty_forty_eight"]
     bare = {known.replace("_", ""): cls for known, cls in games.items()}
     if (cls := bare.get(re.sub(r"[\W_]", "", name).lower())) is None:
         raise ValueError(f"there is no game {name!r}{check.near(name.lower(), games, listing=True)}")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import triskele
-from triskele.command import SUBCOMMANDS, cache, examples, main
+from triskele import reinforce
+from triskele.command import SUBCOMMANDS, cache, examples, main, play
 
 ROOT = Path(__file__).parents[2]
 
@@ -129,14 +130,22 @@ def first_legal(question):
     return question.partition("(")[2].partition(",")[0].partition(")")[0]
 
 
-@pytest.mark.parametrize("game", ["tic-tac-toe", "connect_four", "Nim", "pig", "breakthrough", "othello", "hex"])
-@pytest.mark.parametrize("side", ["first", "second"])
+@pytest.mark.parametrize("game, side", [
+    ("tic-tac-toe", "first"), ("TicTacToe", "second"), ("nim", "first"), ("pig", "second"),
+])
 def test_a_game_is_played_to_its_end(game, side, capsys, monkeypatch):
     typed(monkeypatch, lambda question: "hold" if game == "pig" and "hold" in question else first_legal(question))
     assert main(["play", game, "--level", "easy", "--side", side]) == 0
     out = capsys.readouterr().out
     assert f"you are {'x' if side == 'first' else 'o'} and move {side}" in out
     assert out.splitlines()[-1] in ("you win", "the search wins", "a draw")
+
+
+def test_every_game_is_found_by_its_name():
+    known = {name for name in dir(reinforce.games) if name != "MatrixGame"}
+    assert {type(play.game_of(name)).__name__ for name in known} == known
+    assert type(play.game_of("2048")).__name__ == "TwentyFortyEight"
+    assert type(play.game_of("tic_tac-toe")).__name__ == "TicTacToe"
 
 
 def test_a_game_of_one_player_is_played_alone(capsys, monkeypatch):

@@ -248,7 +248,7 @@ class _Engine:
     """An engine with some of its arrays replaced."""
 
     def __init__(self, engine, **arrays):
-        self.__dict__.update(arrays, _engine=engine)
+        self.__dict__.update(arrays, owner=engine)
 
     def __getattr__(self, name):
-        return getattr(self.__dict__["_engine"], name)
+        return getattr(self.__dict__["owner"], name)

@@ -114,6 +114,11 @@ class Engine:
         """Number of ranges of atoms."""
         return len(self.atom_starts) - 1
 
+    @property
+    def owner(self) -> Engine:
+        """The engine itself; an engine whose arrays an `EnergySplit` has replaced gives the one that it stands for."""
+        return self
+
     def on_status(self, code: int, handler: Callable[[Engine], bool]) -> None:
         """Let `handler(engine)` deal with a status that a kernel has set; it returns whether the plans must be made
         anew.

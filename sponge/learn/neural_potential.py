@@ -213,7 +213,7 @@ class NeuralPlan(Plan):
     def __init__(self, potential: NeuralPotential, engine: Engine, places: int = 0):
         network = potential.network
         dtype = np.dtype(np.float64) if engine.precision == "double" else network.dtype
-        self.potential = potential
+        self.potential, self.engine = potential, engine
         self.edges = edges = Edges(engine, network.cutoff, potential.atoms, places, dtype)
         structure = core.tree.structure(network)
         weights = [np.array(w, dtype) for w in potential.params.values()]
@@ -241,6 +241,8 @@ def _grow(engine: Engine) -> bool:
     """Lengthen rows where needed. Only the plans of these are rebuilt; others keep what they have prepared."""
     for name, plan in engine.plans.items():
         if isinstance(plan, NeuralPlan) and plan.edges.most[0] > plan.edges.neighbors.shape[1]:
-            engine.plans[name] = NeuralPlan(plan.potential, engine, int(plan.edges.most[0] * 1.15) + 2)
+            longer = NeuralPlan(plan.potential, plan.engine, int(plan.edges.most[0] * 1.15) + 2)
+            longer.classes, longer.enhanced = plan.classes, [(k, longer.rows) for k, _ in plan.enhanced]
+            engine.plans[name] = longer
     engine.version += 1
     return False

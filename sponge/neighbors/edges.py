@@ -155,6 +155,7 @@ class Edges:
     """
 
     def __init__(self, engine: Engine, cutoff: float, atoms: Any = None, places: int = 0, real: Any = np.float64):
+        engine = engine.owner  # whose flags say when lists are built
         self.engine, self.cutoff = engine, float(cutoff)
         self.atoms = np.arange(engine.n) if atoms is None else np.asarray(atoms, np.int64)
         self._rows = np.full(engine.n, -1, np.int32)

@@ -129,6 +129,23 @@ def test_rows_grow_while_a_simulation_runs():
     assert sim.energies()["total"] == pytest.approx(start, rel=1e-4)
 
 
+def test_tempering_sees_the_energy_of_the_network():
+    """SITS of everything: the network is part of what is tempered, also after its rows have grown."""
+    ring = np.array([[np.cos(a), np.sin(a), 0.3 * np.sin(3 * a)] for a in np.linspace(0, 2 * np.pi, 13)[:-1]])
+    system = system_of([6] * 12, 1.2 * ring)
+    system.velocities = -4.0 * ring
+    system.add(sponge.NeuralPotential(network(cutoff=0.7)))
+    sits = sponge.SITS(temperatures=[280, 300, 330])
+    sim = sponge.Simulation(system, sponge.LangevinMiddle(300, 0.01, 0.001), sampling=[sits], precision="double")
+    before = sim._engine.plans["network"].edges.neighbors.shape[1]
+    for _ in range(13):
+        sim.run(20)
+        expected = system.energy(sim.positions)
+        assert sim.energies()["network"] == pytest.approx(expected, rel=1e-9)
+        assert sim._engine.split.energies[0] == pytest.approx(expected, rel=0.05)  # half a step ago
+    assert sim._engine.plans["network"].edges.neighbors.shape[1] > before
+
+
 def test_a_run_that_is_resumed_is_the_same_bit_for_bit(tmp_path):
     def simulation():
         system = molecule(20, BOX)

@@ -1,6 +1,7 @@
 """The documentation builds without a warning: every link has a target, and every public name a docstring to show."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,3 +18,11 @@ def test_site_builds_without_warnings(tmp_path):
     assert done.returncode == 0, done.stderr
     assert not done.stderr, done.stderr
     assert (tmp_path / "reference" / "core" / "index.html").stat().st_size > 100_000
+
+
+def test_evidence_exists():
+    """Tests that the page "How we know that it is right" names are there."""
+    page = (ROOT / "docs" / "pages" / "how-we-know.md").read_text()
+    named = set(re.findall(r"`(tests/[\w/.]+)`", page))
+    assert len(named) > 40
+    assert not [path for path in sorted(named) if not (ROOT / path).exists()]

@@ -11,7 +11,7 @@ import pytest
 from tests.docs.pages import Page, assert_output, split_output
 
 ROOT = Path(__file__).parents[2]
-READMES = ["README.md", "core/README.md", "quantum/README.md", "reinforce/README.md"]
+READMES = ["README.md", *(f"{package}/README.md" for package in ("core", "sponge", "quantum", "reinforce"))]
 PAGES = [*(ROOT / name for name in READMES), *sorted((ROOT / "docs" / "pages").rglob("*.md"))]
 SCRIPTS = [(page, peer) for page in map(Page.read, PAGES) for peer in page.scripts]
 

@@ -45,7 +45,7 @@ def test_systems_and_runs():
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda: sponge.LangevinMiddle(300 * unit.nanometer, 1.0, 0.002), "LangevinMiddle: temperature .* in K .*nanometer"),
+    (lambda: sponge.LangevinMiddle(300 * unit.nanometer, 1.0, 0.002), "LangevinMiddle: temperature .* in K .*nano"),
     (lambda: sponge.LangevinMiddle(300, 1 * unit.picosecond, 0.002), "LangevinMiddle: friction .* in 1/ps"),
     (lambda: sponge.VelocityVerlet(1 * unit.kelvin), "VelocityVerlet: timestep .* in ps"),
     (lambda: sponge.MonteCarloBarostat(1 * unit.kelvin), "MonteCarloBarostat: pressure .* in bar"),

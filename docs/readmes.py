@@ -1,0 +1,23 @@
+"""Show the READMEs as pages: the start page and one page for each package."""
+
+import re
+from pathlib import Path
+
+import mkdocs_gen_files
+
+ROOT = Path(__file__).parents[1]
+
+
+def page(readme, target, links):
+    """Copy a README, with links that fit where the page stands."""
+    text = readme.read_text()
+    for pattern, replacement in links:
+        text = re.sub(rf"\]\({pattern}\)", f"]({replacement})", text)
+    with mkdocs_gen_files.open(target, "w") as file:
+        file.write(text)
+
+
+page(ROOT / "README.md", "index.md", [("docs/pages/(.*?)", r"\1"), (r"(\w+)/README\.md", r"packages/\1.md"),
+                                      (r"tests/(.*?)\.md", r"how-we-know.md")])
+for package in ("core", "sponge", "quantum", "reinforce"):
+    page(ROOT / package / "README.md", f"packages/{package}.md", [(r"\.\./(\w+)/README\.md", r"\1.md")])

@@ -218,9 +218,9 @@ class Circuit(GateMethods):
             If the gate is unknown, qubits are out of range or repeated, the number of qubits or parameters is wrong, or
             an angle is invalid.
         """
-        where = gate if isinstance(gate, str) else getattr(gate, "name", gate)
         targets = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
         control = (controls,) if isinstance(controls, (int, np.integer)) else tuple(controls)
+        where = "c" * len(control) + (gate if isinstance(gate, str) else str(getattr(gate, "name", gate)))
         if isinstance(gate, str):
             number, gate = resolve(gate)
             if number != 0:

@@ -147,6 +147,7 @@ def test_bad_arrays(names, qubits, params, error, message):
         (lambda: quantum.Circuit(-1), CircuitError, "num_qubits must be an integer >= 0, got -1"),
         (lambda: quantum.Circuit(2.5), CircuitError, "num_qubits must be an integer"),
         (lambda: quantum.Circuit(2).h(2), CircuitError, "h: qubits must be integers from 0 to 1, got 2"),
+        (lambda: quantum.Circuit(2).cx(0, 2), CircuitError, "cx: qubits must be integers from 0 to 1, got 2"),
         (lambda: quantum.Circuit(2).h(-1), CircuitError, "got -1"),
         (lambda: quantum.Circuit(2).h(0.5), CircuitError, "got 0.5"),
         (lambda: quantum.Circuit(2).h("0"), CircuitError, "got '0'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, NamedTuple
 
@@ -28,7 +29,10 @@ class Estimate(NamedTuple):
         return self.value
 
     def __str__(self) -> str:
-        return f"{self.value:.6g} ± {self.error:.2g}"
+        if not 0 < self.error < np.inf:
+            return f"{self.value:.6g} ± {self.error:.2g}"
+        decimals = max(0, 1 - math.floor(math.log10(self.error)))  # two digits of the error
+        return f"{self.value:.{decimals}f} ± {self.error:.{decimals}f}"
 
 
 class Samples:

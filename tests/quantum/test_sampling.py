@@ -7,7 +7,7 @@ from scipy import stats
 from triskele.core.kernels import threads
 from triskele.quantum.errors import OperatorError, SimulatorError, StateError
 from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.shots.sampling import Samples, sample
+from triskele.quantum.shots.sampling import Estimate, Samples, sample
 
 
 def chi_square(indices, p):
@@ -112,6 +112,7 @@ def test_expectation_of_z_strings_and_its_error(rng):
     found = samples.expectation(PauliSum("0.5 Z0 Z2 - 1.5 Z1 + 2"))
     assert found.value == pytest.approx(values.mean(), abs=1e-13)
     assert found.error == pytest.approx(values.std(ddof=1) / 20, abs=1e-13)
+    assert str(Estimate(-4.567321, 0.0213)) == "-4.567 ± 0.021" and str(Estimate(1234.5, 27.0)) == "1234 ± 27"
     assert str(Samples(np.array([2, 2, 2]), 2).expectation("Z0 - Z1")) == "2 ± 0"
     with pytest.raises(OperatorError, match="products of Z only, got X1"):
         samples.expectation("Z0 X1")

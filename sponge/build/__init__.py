@@ -1,12 +1,13 @@
-"""Building of systems: water boxes, missing hydrogens and atoms, virtual sites, solvent and ions.
+"""Building of systems: small molecules, water boxes, missing hydrogens and atoms, virtual sites, solvent and ions.
 
 `add_hydrogens` and `solvate` use OpenMM's Modeller, and PDBFixer for missing heavy atoms; install both with
-``pip install "triskele[md]"``.
+``pip install "triskele[md]"``. `small_molecule` uses RDKit and AmberTools.
 """
 
 from .hydrogens import add_hydrogens
+from .small_molecule import small_molecule
 from .solvate import solvate
 from .virtual_sites import add_virtual_sites
 from .water_box import water_box
 
-__all__ = ["add_hydrogens", "add_virtual_sites", "solvate", "water_box"]
+__all__ = ["add_hydrogens", "add_virtual_sites", "small_molecule", "solvate", "water_box"]

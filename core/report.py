@@ -18,6 +18,7 @@ from typing import Any, Self, TypeAlias
 from . import check
 from .errors import ReporterError
 from .files import atomic
+from .optional import need
 from .progress import print_line, progress_bar
 
 __all__ = ["CSV", "Log", "Record", "Report", "Reports", "TensorBoard", "Work", "as_reporters"]
@@ -189,12 +190,12 @@ class TensorBoard(Report):
 
 
 def _summary_writer() -> Any:
-    for module in ("tensorboardX", "torch.utils.tensorboard"):
-        try:
-            return importlib.import_module(module).SummaryWriter
-        except ImportError as error:
-            reason = error
-    raise ImportError("TensorBoard: needs tensorboardX (pip install 'triskele[rl]')") from reason
+    try:
+        return need("tensorboardX", "TensorBoard", "rl").SummaryWriter
+    except ImportError:
+        with contextlib.suppress(ImportError):
+            return importlib.import_module("torch.utils.tensorboard").SummaryWriter
+        raise
 
 
 class Log(Report):

@@ -178,7 +178,7 @@ def _check_keys(config):
     _section(config, "nonbonded", nonbonded)
     _section(config, "implicit_solvent", ["model", *gb], ["model"])
     _section(config, "simulation", ["seed", "precision"])
-    _section(config, "minimize", _arguments(Simulation.minimize))
+    _section(config, "minimize", [n for n in _arguments(Simulation.minimize) if n != "report"])
     _section(config, "checkpoint", *_both(report.Checkpoint))
     _section(config, "run", ["steps", "time", "resume"])
     for name in ("integrator", "barostat"):

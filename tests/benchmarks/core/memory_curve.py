@@ -74,7 +74,7 @@ def draw(steps, table, path):
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        print("matplotlib is not installed: no picture (pip install 'triskele[plot]')")
+        print('matplotlib is not installed: no picture (pip install -e ".[plot]")')
         return
     figure, axes = plt.subplots()
     for k, way in enumerate(WAYS):

@@ -1,3 +1,7 @@
+from triskele.core.extend import CSV as CSV
+from triskele.core.extend import Log as Log
+from triskele.core.extend import TensorBoard as TensorBoard
+
 from . import chemistry as chemistry
 from . import draw as draw
 from . import errors as errors

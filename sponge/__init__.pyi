@@ -1,3 +1,5 @@
+from triskele.core.extend import TensorBoard as TensorBoard
+
 from . import analysis as analysis
 from . import box as box
 from . import build as build

@@ -69,11 +69,11 @@ class Journal:
         self._work: Work | None = None
         self._frozen = False
         if path is not None and os.path.exists(path):
-            self._read()
+            self._read(path)
 
-    def _read(self):
-        where = f"checkpoint {os.fspath(self.path)!r}"
-        value, arrays = archive.read(self.path, _KIND, (_VERSION,), CheckpointError)
+    def _read(self, path: str | os.PathLike) -> None:
+        where = f"checkpoint {os.fspath(path)!r}"
+        value, arrays = archive.read(path, _KIND, (_VERSION,), CheckpointError)
         try:
             there, self.step, self._asked = dict(value["identity"]), int(value["step"]), list(value["asked"])
             self._entries = np.split(arrays["entries"], np.cumsum(value["sizes"])[:-1]) if value["sizes"] else []

@@ -87,7 +87,8 @@ class DCDReader(Reader):
         # NAMD and older versions of CHARMM write cosines
         angles = np.arccos(angles) if (np.abs(angles) <= 1).all() else np.radians(angles)
         try:
-            return boxes.from_lengths_angles(np.array([a, b, c]) * 0.1, angles)
+            with np.errstate(all="ignore"):  # the box is checked
+                return boxes.from_lengths_angles(np.array([a, b, c]) * 0.1, angles)
         except ValueError as error:
             raise self._error(f"frame {k}: {error}") from error
 

@@ -297,6 +297,19 @@ def text_of(read):
     return lambda path: read(path.read_bytes().decode("latin-1"))
 
 
+def models():
+    (text,) = plain("ala2_vacuum/ala2_vacuum.pdb")
+    body = b"".join(line for line in text.splitlines(keepends=True) if line.startswith((b"ATOM", b"HETATM", b"TER")))
+    cell = b"CRYST1   30.000   30.000   30.000  90.00  90.00  90.00 P 1           1\n"
+    return [b"".join(cell + b"MODEL     %4d\n" % k + body + b"ENDMDL\n" for k in (1, 2, 3)) + b"END\n"]
+
+
+def all_frames(path):
+    trajectory = sponge.load_trajectory(path)
+    for frame in trajectory[:5]:
+        assert frame.positions.shape == (trajectory.n, 3)
+
+
 QUANTUM = (CircuitError, GateError, ParameterError, ChannelError)
 TARGETS = {
     "core": Target(core.load, lambda: written(core.save, *trees()), (FileFormatError,), ".safetensors", header_bombs),
@@ -319,6 +332,8 @@ TARGETS = {
     "prm": Target(with_topology("prm"), lambda: plain("parmed/peptide.prm.gz"), LOADING, ".prm", names_file=False),
     "rtf": Target(with_topology("rtf"), lambda: plain("parmed/peptide.rtf.gz"), LOADING, ".rtf", names_file=False),
     "pdb": Target(read_pdb, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb"),
+    "pdb trajectory": Target(all_frames, models, LOADING, ".pdb"),
+    "dcd": Target(all_frames, Continued(sponge.DCD, ".dcd").seeds, LOADING, ".dcd"),
     # they name the residue
     "pdb with forcefield": Target(structure_files, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb",
                                   names_file=False),

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import triskele
 
+from . import PACKAGES
+
 __all__ = ["arguments", "find", "run", "scripts"]
 
 FOLDER = Path(str(triskele.__file__)).parent / "examples"
@@ -43,11 +45,15 @@ def run(options: argparse.Namespace) -> int | None:
             raise ValueError(f"copy takes one name, got {' '.join([options.example, *options.options])}")
         _copy(script)
         return None
+    if "import matplotlib" in script.read_text(encoding="utf-8"):  # before the work, which may be long
+        from triskele.core.extend import optional
+
+        optional.need("matplotlib", options.example, "plot")
     return subprocess.run([sys.executable, script, *options.options]).returncode
 
 
 def scripts() -> dict[str, Path]:
-    """Return the example scripts by name, in the order of their packages.
+    """Return the example scripts by name, in the order of their packages; what combines packages comes last.
 
     Examples
     --------
@@ -55,9 +61,8 @@ def scripts() -> dict[str, Path]:
     >>> scripts()["vqe_lih"].name
     'vqe_lih.py'
     """
-    from . import PACKAGES
-
-    return {path.stem: path for package in PACKAGES for path in sorted((FOLDER / package).glob("*.py"))}
+    folders = sorted({path.parent.name for path in FOLDER.glob("*/*.py")} - {*PACKAGES})
+    return {path.stem: path for folder in (*PACKAGES, *folders) for path in sorted((FOLDER / folder).glob("*.py"))}
 
 
 def find(name: str) -> Path:

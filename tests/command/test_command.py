@@ -104,6 +104,12 @@ def test_an_example_runs_with_its_options(capfd):
     assert "--output" in capfd.readouterr().out
 
 
+def test_an_example_says_what_it_needs_before_it_runs(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["examples", "run", "fit_ode"]) == 2
+    assert 'examples: fit_ode: needs matplotlib (pip install "triskele[plot]", or' in capsys.readouterr().err
+
+
 def test_md(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["md", "template"]) == 0

@@ -23,7 +23,7 @@ def test_every_part_runs(part, tmp_path, monkeypatch):
 
 
 def test_unknown_packages_are_refused():
-    with pytest.raises(ValueError, match="among core, sponge, quantum, reinforce, got physics"):
+    with pytest.raises(ValueError, match="among core, sponge, quantum, reinforce, got 'physics'"):
         warmup(["physics"])
 
 

@@ -50,7 +50,7 @@ class XTCReader(Reader):
         """See `Reader`."""
         self._guarded(self._file.seek, k)
         if self._mdtraj:
-            xyz, time, _, box = (x[0] for x in self._guarded(self._file.read, 1))
+            xyz, time, _, box = (None if x is None else x[0] for x in self._guarded(self._file.read, 1))
         else:
             frame = self._guarded(self._file.read)
             xyz, time, box = frame.x, frame.time, frame.box

@@ -44,6 +44,7 @@ from .report import Reports as Reports
 from .report import TensorBoard as TensorBoard
 from .report import Work as Work
 from .report import as_reporters as as_reporters
+from .short_repr import short_repr as short_repr
 from .transforms.custom_op import custom_op as custom_op
 from .transforms.custom_op import spec as spec
 from .transforms.elementwise import Elementwise as Elementwise

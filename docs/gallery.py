@@ -8,7 +8,7 @@ import mkdocs_gen_files
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 
-for package in ("core", "sponge", "quantum", "reinforce"):
+for package in ("core", "sponge", "quantum", "reinforce", "hybrid"):
     with mkdocs_gen_files.open(f"gallery/{package}.md", "w") as page:
         page.write(f"# {package}\n\n")
         for path in sorted((ROOT / "examples" / package).glob("*.py")):

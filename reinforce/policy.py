@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import Spec, nn, random, tree
-from triskele.core.extend import TracerError, check, make_graph
+from triskele.core.extend import TracerError, check, make_graph, short_repr
 from triskele.core.nn import static
 
 from . import storage
@@ -28,6 +28,7 @@ _LARGEST = 1 << 30  # bytes of a layer's output that a policy from a file may ha
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
+@short_repr
 @dataclass(frozen=True)
 class Flat:
     """A network whose input is an array of several axes, which it sees as one.
@@ -46,6 +47,7 @@ class Flat:
         return self.network(np.reshape(x, (*np.shape(x)[: len(np.shape(x)) - self.axes], -1)))
 
 
+@short_repr
 @dataclass(frozen=True)
 class Categorical:
     """One of several actions, with probabilities softmax(network(x)).
@@ -103,6 +105,7 @@ def _normal(rng, shape):
     return rng.standard_normal(shape, np.float32)
 
 
+@short_repr
 @dataclass(frozen=True)
 class Greedy:
     """The action of the highest value; `network` gives values [N, actions] of observations [N, ...]."""
@@ -115,6 +118,7 @@ class Greedy:
         return np.argmax(values if mask is None else np.where(mask, values, -np.inf), axis=-1)
 
 
+@short_repr
 @dataclass(frozen=True)
 class Gaussian:
     """Independent normal distributions, whose widths do not depend on the observation; actions are cut to [low, high].
@@ -162,6 +166,7 @@ class Gaussian:
         return log_p, np.sum(self.log_std + (0.5 + _HALF_LOG_2PI)) + np.zeros_like(log_p)
 
 
+@short_repr
 @dataclass(frozen=True)
 class SquashedGaussian:
     """tanh of a normal distribution, stretched to [low, high] (Haarnoja et al. 2018, arXiv:1801.01290, appendix C).
@@ -209,6 +214,7 @@ class SquashedGaussian:
         return action, action, log_p
 
 
+@short_repr
 @dataclass(frozen=True)
 class Normaliser:
     """Normalised observations: (x - mean) * scale, clipped to [-limit, limit].
@@ -228,6 +234,7 @@ class Normaliser:
         return np.clip((x - self.mean) * self.scale, np.float32(-self.limit), np.float32(self.limit))
 
 
+@short_repr
 @dataclass(frozen=True)
 class Policy:
     """A trained policy: a function from observations to actions.

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 from .quantities import number_in
 
 __all__ = ["Topology", "as_indices", "as_vectors", "graph_distances"]
@@ -61,6 +63,7 @@ def check_indices(values: np.ndarray, n: int, where: str, error: type[Exception]
         raise error(f"{where} must be 0 to {n - 1}, got {values.min()} to {values.max()}")
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Topology:
     """Atoms, their residues and chains, and the bonds between them; arrays in the order of the atoms.

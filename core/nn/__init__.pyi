@@ -9,6 +9,7 @@ from .functional import sigmoid as sigmoid
 from .functional import silu as silu
 from .functional import softmax as softmax
 from .functional import softplus as softplus
+from .layer_table import summary as summary
 from .layers import MLP as MLP
 from .layers import BatchNorm as BatchNorm
 from .layers import Conv as Conv

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import random
+from ..short_repr import short_repr
 from .functional import softmax
 from .init import glorot_uniform
 from .layers import Linear, check_last_axis, static
@@ -17,6 +18,7 @@ from .layers import Linear, check_last_axis, static
 __all__ = ["MultiHeadAttention"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class MultiHeadAttention:
     """Scaled dot-product attention with several heads (Vaswani et al. 2017, section 3.2).

@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .. import random
 from ..ops.convolve_nd import conv_general
+from ..short_repr import short_repr
 from ..transforms.checkpoint import stop_gradient
 from .init import Initialiser, he_normal, lecun_normal
 
@@ -34,6 +35,7 @@ def check_last_axis(where: str, x: Any, n: int) -> None:
         raise ValueError(f"{where}: the last axis of the input must have {n} entries, got shape {np.shape(x)}")
 
 
+@short_repr
 @dataclass(frozen=True)
 class Linear:
     """``x @ weight + bias``.
@@ -65,6 +67,7 @@ class Linear:
         return y if self.bias is None else y + self.bias
 
 
+@short_repr
 @dataclass(frozen=True)
 class MLP:
     """Linear layers with an activation between them.
@@ -98,6 +101,7 @@ class MLP:
         return self.layers[-1](x)
 
 
+@short_repr
 @dataclass(frozen=True)
 class Conv:
     """Convolution over one (`Conv1d`) or two (`Conv2d`) axes; channels are the last axis.
@@ -160,6 +164,7 @@ def Conv2d(key: Any, channels_in: int, channels_out: int, window: int | tuple[in
     return Conv.init(key, 2, channels_in, channels_out, window, **options)
 
 
+@short_repr
 @dataclass(frozen=True)
 class LayerNorm:
     """(x - mean) / sqrt(variance + epsilon) over the last axis, then scale and shift (Ba et al. 2016, eq. 4)."""
@@ -179,6 +184,7 @@ class LayerNorm:
         return centred / np.sqrt(variance + self.epsilon) * self.scale + self.bias
 
 
+@short_repr
 @dataclass(frozen=True)
 class BatchNorm:
     """Normalises each channel (last axis) over all other axes (Ioffe & Szegedy 2015).
@@ -222,6 +228,7 @@ class BatchNorm:
         return self._apply(x, mean, variance), updated
 
 
+@short_repr
 @dataclass(frozen=True)
 class Embedding:
     """A row of `weight` for each index.

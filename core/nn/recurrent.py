@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
 from .. import random
+from ..short_repr import short_repr
 from ..transforms.control import scan
 from .init import glorot_uniform, orthogonal
 from .layers import check_last_axis
@@ -30,6 +31,7 @@ def _zeros(xs, n_hidden):
     return np.zeros((*np.shape(xs)[1:-1], n_hidden), np.result_type(xs))
 
 
+@short_repr
 @dataclass(frozen=True)
 class LSTM:
     """Long short-term memory (Hochreiter & Schmidhuber 1997, with forget gates after Gers et al. 2000).
@@ -90,6 +92,7 @@ class LSTM:
         return ys, state
 
 
+@short_repr
 @dataclass(frozen=True)
 class GRU:
     """Gated recurrent unit (Cho et al. 2014, eqs. 5-8, with the reset gate applied after the product).

@@ -151,6 +151,9 @@ class AdaptVQE:
     def _energy(self, ansatz: Circuit) -> Expectation:
         return Expectation(ansatz, self.hamiltonian, simulator=self.simulator)
 
+    def __repr__(self) -> str:
+        return f"<AdaptVQE: {self.reference.num_qubits} qubits, {len(self.pool)} elements in the pool>"
+
     def run(self, *, report: Reports = None, progress: bool | None = None,
             checkpoint: str | os.PathLike | None = None) -> AdaptResult:
         """Grow the ansatz and optimise its angles.

@@ -156,6 +156,9 @@ class QAOA:
         self.optimizer = find(optimizer, max_steps, seed)
         self.energy = Expectation(self.ansatz, cost, dtype=dtype)
 
+    def __repr__(self) -> str:
+        return f"<QAOA: {self.ansatz.num_qubits} qubits, {len(self.cost)} terms, layers={self.layers}>"
+
     def run(self, *, report: Reports = None, progress: bool | None = None,
             checkpoint: str | os.PathLike | None = None) -> QAOAResult:
         """Optimise the angles and draw samples.

@@ -127,6 +127,9 @@ class VQD:
         self.energy = Expectation(self.ansatz, hamiltonian)
         self.penalty = 2.0 * sum(abs(c) for string, c in hamiltonian if string) if penalty is None else float(penalty)
 
+    def __repr__(self) -> str:
+        return f"<VQD: {self.states} states, {self.ansatz.num_qubits} qubits, {len(self.ansatz.parameters)} parameters>"
+
     def run(self, *, report: Reports = None, progress: bool | None = None,
             checkpoint: str | os.PathLike | None = None) -> VQDResult:
         """Find the states one after the other.

@@ -131,6 +131,9 @@ class VQE:
                                   gradient=gradient, shots=shots, seed=seed)
         self._zeros = initial is None
 
+    def __repr__(self) -> str:
+        return f"<VQE: {self.ansatz.num_qubits} qubits, {len(self.ansatz.parameters)} parameters>"
+
     def run(self, *, report: Reports = None, progress: bool | None = None,
             checkpoint: str | os.PathLike | None = None) -> VQEResult:
         """Optimise the angles.

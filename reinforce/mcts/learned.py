@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import check
+from triskele.core.extend import check, short_repr
 
 from ..errors import EvaluatorError, SearchError
 from .engines.learned import FunctionEngine, ProgramEngine
@@ -23,6 +23,7 @@ from .tree import ERROR_NODE, STATUS, Tree, check_limits, new_tree
 __all__ = ["LearnedModel", "LearnedSearchResult", "MuZero"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class LearnedModel:
     """A learned model, which MuZero searches instead of a game.
@@ -74,6 +75,7 @@ class LearnedModel:
         return self.representation, self.dynamics, self.prediction
 
 
+@short_repr
 @dataclass(frozen=True)
 class LearnedSearchResult:
     """Result of a search of B trees.

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 from .trajectory import as_atoms, as_boxes, as_interval, as_positions, axes, opened
 
 __all__ = ["Diffusion", "MeanSquareDisplacement", "diffusion_coefficient", "msd", "unwrap"]
@@ -14,6 +16,7 @@ __all__ = ["Diffusion", "MeanSquareDisplacement", "diffusion_coefficient", "msd"
 _CM2_PER_S = 1e-2  # in 1 nm^2/ps
 
 
+@short_repr
 @dataclass(frozen=True)
 class MeanSquareDisplacement:
     """See `msd`.
@@ -35,6 +38,7 @@ class MeanSquareDisplacement:
         return ax
 
 
+@short_repr
 @dataclass(frozen=True)
 class Diffusion:
     """See `diffusion_coefficient`.

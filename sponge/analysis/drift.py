@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 from .. import units
 from .statistics import statistical_inefficiency
 from .trajectory import as_series, axes
@@ -14,6 +16,7 @@ from .trajectory import as_series, axes
 __all__ = ["EnergyDrift", "energy_drift"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class EnergyDrift:
     """See `energy_drift`.

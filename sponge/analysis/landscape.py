@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 from .. import units
 from .statistics import as_weighted
 from .trajectory import axes
@@ -15,6 +17,7 @@ from .weighted_histogram import angular, check_bins, free_energies
 __all__ = ["FreeEnergy", "LocalMinimum", "free_energy"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class LocalMinimum:
     """See `FreeEnergy.minima`.
@@ -41,6 +44,7 @@ class LocalMinimum:
         return f"({np.degrees(self.phi):.0f}°, {np.degrees(self.psi):.0f}°): {self.value:.2f} {error}"
 
 
+@short_repr
 @dataclass(frozen=True)
 class FreeEnergy:
     """See `free_energy`.

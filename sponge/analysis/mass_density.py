@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 from .. import units
 from ..trajectories.trajectory import is_trajectory, load_trajectory
 from .statistics import Mean, mean
@@ -15,6 +17,7 @@ from .trajectory import as_boxes, axes
 __all__ = ["Density", "density"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class Density:
     """See `density`.

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from triskele.core.extend import check, optional, progress_bar
+from triskele.core.extend import check, optional, progress_bar, short_repr
 
 from .statistics import statistical_inefficiency
 from .wham import log_sum, solve, warn_of_gaps
@@ -20,6 +20,7 @@ _LEAST = 10  # samples: errors of fewer say nothing
 _TOLERANCE = 1e-10  # of the expected number of samples in a state, over all samples
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Mbar:
     """See `mbar`.

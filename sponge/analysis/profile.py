@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 from .statistics import as_weighted
 from .trajectory import axes
 from .weighted_histogram import angular, check_bins, free_energies
@@ -14,6 +16,7 @@ from .weighted_histogram import angular, check_bins, free_energies
 __all__ = ["Profile", "profile"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class Profile:
     """See `profile`.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Task, check, kernel
+from triskele.core.extend import Task, check, kernel, short_repr
 
 from .. import box as boxes_
 from ..box import minimum_image
@@ -18,6 +18,7 @@ from .trajectory import as_atoms, as_boxes, as_positions, axes, opened
 __all__ = ["RadialDistribution", "rdf"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class RadialDistribution:
     """g(r), see `rdf`.

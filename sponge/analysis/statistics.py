@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 from .trajectory import as_series, axes
 
 __all__ = ["Blocking", "Mean", "block_average", "effective_samples", "mean", "statistical_inefficiency"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class Mean:
     """See `mean`.
@@ -32,6 +35,7 @@ class Mean:
         return f"{self.value:.6g}" + (f" ± {self.error:.2g}" if np.isfinite(self.error) else " (error unknown)")
 
 
+@short_repr
 @dataclass(frozen=True)
 class Blocking:
     """See `block_average`.

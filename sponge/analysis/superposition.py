@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 from .trajectory import as_atoms, as_positions, axes
 
 __all__ = ["Fluctuations", "RmsDeviation", "rmsd", "rmsf", "superpose"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class RmsDeviation:
     """See `rmsd`.
@@ -31,6 +34,7 @@ class RmsDeviation:
         return ax
 
 
+@short_repr
 @dataclass(frozen=True)
 class Fluctuations:
     """See `rmsf`.

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 from ..box import displacement
 from ..topology import Topology, check_indices
 from .trajectory import as_boxes, as_positions, axes, opened
@@ -14,6 +16,7 @@ from .trajectory import as_boxes, as_positions, axes, opened
 __all__ = ["Ramachandran", "dihedrals", "phi_psi_atoms", "ramachandran"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class Ramachandran:
     """See `ramachandran`.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check, progress_bar
+from triskele.core.extend import check, progress_bar, short_repr
 
 from .. import units
 from .statistics import statistical_inefficiency
@@ -21,6 +21,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 _OVERLAP = 1e-3  # windows with a smaller overlap raise a warning
 
 
+@short_repr
 @dataclass(frozen=True)
 class Wham:
     """See `wham`.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, Work, check
+from triskele.core.extend import Reports, Work, check, short_repr
 
 from .parameters import Parameters
 from .problem import Problem
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Fit", "Round", "fit"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class Round:
     """Result of one round of a fit.
@@ -41,6 +42,7 @@ class Round:
     effective: float
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Fit:
     """Result of `fit`.

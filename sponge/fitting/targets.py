@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import check, short_repr
 
 from ..differentiate import observables
 from ..differentiate.observables import Observable
@@ -17,6 +17,7 @@ __all__ = ["EnergiesForces", "Target", "density", "dielectric", "dipole", "energ
            "pressure", "rdf"]
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Target:
     """The value that the mean of an observable should have.
@@ -139,6 +140,7 @@ def energy(value: float, error: float) -> Target:
     return _target("energy", value, error, lambda system, temperature, energy: observables.energy(system, energy))
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class EnergiesForces:
     """Energies and forces of given configurations, see `energies_forces`."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import short_repr
 from triskele.core.nn import Linear, static
 
 from .network import Network, known_elements, positive
@@ -23,6 +24,7 @@ _FIRST = 0.08  # nm: where the first radial function sits
 _ZETAS = 1.0, 4.0, 16.0  # sharpness of angular functions
 
 
+@short_repr
 @dataclass(frozen=True)
 class BehlerParrinello(Network):
     """Energies of atoms from radial and angular symmetry functions, with one network for each element.

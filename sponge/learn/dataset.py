@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import check, optional
+from triskele.core.extend import check, optional, short_repr
 
 from .. import units
 from ..elements import SYMBOLS
@@ -22,6 +22,7 @@ __all__ = ["Batches", "Dataset", "read_dataset", "record"]
 _CLOSEST = 0.01  # nm: no two atoms of a sensible configuration are closer
 
 
+@short_repr
 @dataclass(frozen=True)
 class Dataset:
     """Configurations with their energies and forces.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import short_repr
 from triskele.core.nn import Linear, silu, static
 
 from .network import Network, known_elements, positive
@@ -21,6 +22,7 @@ __all__ = ["Interaction", "PaiNN"]
 _SOFT = 1e-2  # of a squared length, so that forces stay smooth where a vector passes through 0
 
 
+@short_repr
 @dataclass(frozen=True)
 class Interaction:
     """One message and one update of all atoms (figure 2 of the paper).
@@ -44,6 +46,7 @@ class Interaction:
     update: tuple[Linear, Linear]
 
 
+@short_repr
 @dataclass(frozen=True)
 class PaiNN(Network):
     """An equivariant message-passing network for energies, called through `NeuralPotential` or `energies`.

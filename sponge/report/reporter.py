@@ -68,6 +68,10 @@ class Reporter(Sealed):
         check.integer(value, f"{type(self).__name__}: every", 1)
         self._every = int(value)
 
+    def __repr__(self) -> str:
+        path = getattr(self, "path", None)
+        return f"<{type(self).__name__} every {self.every} steps{f', {str(path)!r}' if path is not None else ''}>"
+
     def open(self, sim: Simulation) -> None:
         """Get ready; raising here stops the run before its first step."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Task, check
+from triskele.core.extend import Task, check, short_repr
 
 from .. import units
 from ..cv.compiled import Evaluation, status_code
@@ -24,6 +24,7 @@ __all__ = ["FreeEnergyEstimate", "Metadynamics"]
 _ROWS = 1024  # of the table that kernels fill: when it is full, Python puts it away
 
 
+@short_repr
 @dataclass(frozen=True)
 class FreeEnergyEstimate:
     """See `Metadynamics.free_energy`.

@@ -117,7 +117,7 @@ def _parse(path, text):
         begin = 0
         for name, (dtype, shape, place) in entries.items():
             if place != (begin, begin + dtype.itemsize * math.prod(shape)):
-                raise ValueError(f"the place of the array {name!r} does not fit its shape and its neighbours")
+                raise ValueError(f"the place of the array {name!r} does not fit its shape and its neighbors")
             begin = place[1]
         if not all(isinstance(x, str) for item in metadata.items() for x in item):
             raise ValueError("the metadata must be strings")

@@ -24,7 +24,7 @@ def training() -> None:
 
 
 def linear_algebra() -> None:
-    """Factorisations, Fourier transforms, sorting: native kernels behind NumPy's functions."""
+    """Factorizations, Fourier transforms, sorting: native kernels behind NumPy's functions."""
     from . import grad, jit
 
     for n in (6, 300):

@@ -23,7 +23,7 @@ class OperatorError(TriskeleError, ValueError):
 
 
 class OptimizerError(TriskeleError, ValueError):
-    """Unknown optimiser, or one that does not suit the circuit."""
+    """Unknown optimizer, or one that does not suit the circuit."""
 
 
 class ChannelError(TriskeleError, ValueError):
@@ -35,7 +35,7 @@ class SimulatorError(TriskeleError, ValueError):
 
 
 class StateError(TriskeleError, ValueError):
-    """An array is not a quantum state: wrong shape, not normalised, not finite."""
+    """An array is not a quantum state: wrong shape, not normalized, not finite."""
 
 
 class QASMError(TriskeleError, ValueError):

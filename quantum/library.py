@@ -176,7 +176,7 @@ def uniformly_controlled_rotation(axis: str, angles: Sequence[Any], controls: Se
         )
     exact = [angle(t, "uniformly_controlled_rotation") for t in angles]
     # between CNOTs from a set S of controls the sign of a rotation is (-1)^|j & S|: the angles are a Walsh transform,
-    # and Gray code makes neighbouring sets differ by one control
+    # and Gray code makes neighboring sets differ by one control
     for bit in range(k):
         step = 1 << bit
         for j in range(1 << k):

@@ -24,7 +24,7 @@ TOLERANCE = {"f": 1e-3, "d": 1e-5}  # of norms, by precision: those of complex64
 
 
 def as_state(state: Any, where: str) -> np.ndarray:
-    """Return the array, checked to be a state: a power of two long, finite, normalised, Hermitian if a matrix.
+    """Return the array, checked to be a state: a power of two long, finite, normalized, Hermitian if a matrix.
 
     Raises
     ------

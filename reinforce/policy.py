@@ -1,7 +1,7 @@
 """Policies: a network with what its outputs mean, and `Policy`, which turns observations into actions.
 
 A saved policy needs nothing but this module. A *head* is a tree like the network that it holds, so that it is
-differentiated, optimised and saved whole. Its functions are plain NumPy on batches of observations.
+differentiated, optimized and saved whole. Its functions are plain NumPy on batches of observations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from triskele.core.nn import static
 from . import storage
 from .errors import CheckpointError, EnvError
 
-__all__ = ["Categorical", "Flat", "Gaussian", "Greedy", "Normaliser", "Policy", "SquashedGaussian"]
+__all__ = ["Categorical", "Flat", "Gaussian", "Greedy", "Normalizer", "Policy", "SquashedGaussian"]
 
 _FORBIDDEN = -1e8  # logit of a masked action: exp of it is 0, and products with 0 stay 0
 _LARGEST = 1 << 30  # bytes of a layer's output that a policy from a file may have for one observation
@@ -216,8 +216,8 @@ class SquashedGaussian:
 
 @short_repr
 @dataclass(frozen=True)
-class Normaliser:
-    """Normalised observations: (x - mean) * scale, clipped to [-limit, limit].
+class Normalizer:
+    """Normalized observations: (x - mean) * scale, clipped to [-limit, limit].
 
     Attributes
     ----------
@@ -243,7 +243,7 @@ class Policy:
     ----------
     head : Categorical, Greedy, Gaussian or SquashedGaussian
     observation_shape : tuple of int
-    normaliser : Normaliser, optional
+    normalizer : Normalizer, optional
     num_actions : int, optional
         Number of actions of a discrete policy.
 
@@ -257,11 +257,11 @@ class Policy:
 
     head: Any
     observation_shape: tuple[int, ...]
-    normaliser: Normaliser | None = None
+    normalizer: Normalizer | None = None
     num_actions: int | None = None
 
     def __post_init__(self):
-        if not all(np.isfinite(x).all() for x in tree.leaves((self.head, self.normaliser))):
+        if not all(np.isfinite(x).all() for x in tree.leaves((self.head, self.normalizer))):
             raise FloatingPointError(
                 "policy: parameters must be finite, got NaN or infinity (the training has diverged)"
             )
@@ -299,7 +299,7 @@ class Policy:
                 )
             if not mask.any(axis=-1).all():
                 raise EnvError("policy: mask must allow at least one action")
-        x = x if self.normaliser is None else self.normaliser(x)
+        x = x if self.normalizer is None else self.normalizer(x)
         if rng is None or not hasattr(self.head, "sample"):
             action = self.head.mode(x, mask)
         else:
@@ -365,12 +365,12 @@ def _try(policy):
                                         for n in shape) or not (actions is None or type(actions) is int
                                                                 and actions > 0):
         raise ValueError(f"observations must have a shape, and actions a number, got {shape!r:.80} and {actions!r:.80}")
-    if not isinstance(policy.normaliser, (Normaliser, type(None))):
-        raise TypeError(f"the normaliser must be one, got {type(policy.normaliser).__name__}")
+    if not isinstance(policy.normalizer, (Normalizer, type(None))):
+        raise TypeError(f"the normalizer must be one, got {type(policy.normalizer).__name__}")
     inputs = [Spec((1, *shape), np.dtype(np.float32)),
               *([] if actions is None else [Spec((1, actions), np.dtype(bool))])]
     graph, _ = make_graph(
-        lambda x, *mask: [policy.head.mode(x if policy.normaliser is None else policy.normaliser(x), *mask)], inputs
+        lambda x, *mask: [policy.head.mode(x if policy.normalizer is None else policy.normalizer(x), *mask)], inputs
     )
     size = max((v.spec.nbytes for e in graph.equations for v in e.outputs), default=0)
     if size > _LARGEST:

@@ -143,7 +143,7 @@ def _gae(rewards, values, next_values, terminated, truncated, discount, lam):
 
 def gae(rewards: Any, values: Any, next_values: Any, terminated: Any, truncated: Any = None, *, discount: float = 0.99,
         lam: float = 0.95) -> Any:
-    r"""Generalised advantage estimates.
+    r"""Generalized advantage estimates.
 
     .. math:: A_t = \sum_l (\gamma\lambda)^l \delta_{t+l}, \qquad \delta_t = r_t + \gamma V(s_{t+1}) - V(s_t)
 

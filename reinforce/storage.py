@@ -30,17 +30,17 @@ _CLASSES = {
     "triskele.core.nn.recurrent": ("GRU", "LSTM"),
     "triskele.core.optim.optimizers": ("Moments", "Momentum"),
     "triskele.reinforce.agents.muzero_network": ("MuZeroNetwork", "PolicyNetwork", "Support"),
-    "triskele.reinforce.agents.networks": ("Duelling", "Features", "Logits", "PolicyValue", "Tower"),
+    "triskele.reinforce.agents.networks": ("Dueling", "Features", "Logits", "PolicyValue", "Tower"),
     "triskele.reinforce.agents.ppo": ("ActorCritic",),
     "triskele.reinforce.agents.sac": ("Critic", "Model", "Moments"),
     "triskele.reinforce.mcts.policies.gumbel": ("Gumbel",),
     "triskele.reinforce.mcts.policies.muzero_puct": ("MuZeroPUCT",),
     "triskele.reinforce.mcts.policies.puct": ("PUCT",),
     "triskele.reinforce.mcts.policies.uct": ("UCT",),
-    "triskele.reinforce.policy": ("Categorical", "Flat", "Gaussian", "Greedy", "Normaliser", "Policy",
+    "triskele.reinforce.policy": ("Categorical", "Flat", "Gaussian", "Greedy", "Normalizer", "Policy",
                                   "SquashedGaussian"),
     "triskele.reinforce.training.episodes": ("Episodes",),
-    "triskele.reinforce.training.normalise": ("ReturnScale", "RunningMoments"),
+    "triskele.reinforce.training.normalize": ("ReturnScale", "RunningMoments"),
 }
 _FUNCTIONS = {"triskele.core.nn.functional": ("gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "softplus")}
 # modules whose ufuncs may be activations: they compute on arrays, and do nothing else

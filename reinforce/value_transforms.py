@@ -140,7 +140,7 @@ def from_two_hot(weights: Any, low: float, high: float) -> Any:
 
 
 def project(support: Any, weights: Any, onto: Any) -> Any:
-    """Distributions over some numbers moved to others, each weight shared by its two neighbours.
+    """Distributions over some numbers moved to others, each weight shared by its two neighbors.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def go() -> None:
 
 
 def ppo() -> None:
-    """Policy optimisation on CartPole, and its evaluation."""
+    """Policy optimization on CartPole, and its evaluation."""
     agent = rl.PPO("CartPole-v1", seed=0)
     agent.train(1024, progress=False)
     agent.evaluate(episodes=2)

@@ -51,7 +51,7 @@ class Potential(Sealed):
     enhanced : bool
         Sampling methods enhance these terms of a solute by default: torsions, 1-4 pairs and CMAP.
     pair_scope : {"listed", "all"}, optional
-        For potentials between all pairs of atoms: pairs come from a neighbour list, or all are computed.
+        For potentials between all pairs of atoms: pairs come from a neighbor list, or all are computed.
     images : bool
         In a periodic box, take nearest images of differences of positions. Terms of given atoms and the excluded pairs
         of `Nonbonded` can do without, for molecules that are whole, or restraints that are longer than half the box.

@@ -1,6 +1,6 @@
 """Protocols of the system and the simulation, for annotations in modules below them.
 
-`System` and `Simulation` fulfil these protocols. Modules below them name the protocol, so that imports point down only.
+`System` and `Simulation` fulfill these protocols. Modules below them name these, so that imports point down only.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class System(Sealed):
     exclusions : (m, 2) int
         Pairs of atoms that no pair potential acts between.
     remove_com_motion : bool
-        Remove the motion of the centre of mass during runs.
+        Remove the motion of the center of mass during runs.
 
     Attributes
     ----------

@@ -75,7 +75,7 @@ def ladder(lowest: float, highest: float, n: int, spacing: Literal["geometric", 
     n : int
         Number of temperatures.
     spacing : {"geometric", "linear"}
-        Neighbours with equal ratios, between which a system of constant heat capacity overlaps equally well everywhere,
+        Neighbors with equal ratios, between which a system of constant heat capacity overlaps equally well everywhere,
         or with equal differences.
 
     Returns

@@ -21,7 +21,7 @@ def _bath() -> sponge.LangevinMiddle:
 
 
 def water() -> None:
-    """A peptide in water with PME, minimised and run at constant pressure, with reporters."""
+    """A peptide in water with PME, minimized and run at constant pressure, with reporters."""
     system = _peptide(True, method="pme", cutoff=0.9, constraints="h-bonds")
     sim = sponge.Simulation(system, _bath(), barostat=sponge.MonteCarloBarostat(pressure=1.0, every=5), seed=1)
     sim.minimize(max_steps=5)
@@ -49,7 +49,7 @@ def cutoffs() -> None:
 
 
 def implicit_solvent() -> None:
-    """Generalised Born."""
+    """Generalized Born."""
     system = _peptide(implicit_solvent="obc2", constraints="h-bonds")
     sponge.Simulation(system, _bath(), seed=1).run(10)
 

@@ -40,7 +40,7 @@ declare void @llvm.trap()"""
 
 
 def number_loops(text: str) -> str:
-    """Give every loop its metadata: not unrolled beyond what vectorising does, which halves the time LLVM takes."""
+    """Give every loop its metadata: not unrolled beyond what vectorizing does, which halves the time LLVM takes."""
     pieces = text.split("!LOOP")
     out, nodes = [pieces[0]], []
     for k, piece in enumerate(pieces[1:], 3):

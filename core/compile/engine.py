@@ -53,7 +53,7 @@ class NativeModule:
     cached : bool
         True if the object came from the disk cache.
     seconds : dict of str to float
-        ``parse``, ``optimise``, ``emit`` (absent when cached) and ``load``.
+        ``parse``, ``optimize``, ``emit`` (absent when cached) and ``load``.
     object_size : int, bytes
     names : native.Symbols
         Symbols that the module defines and needs.
@@ -159,7 +159,7 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, opt: int = 
         Addresses of external functions by name, beyond those of libm, Python's C API, `tsk_callback`,
         `tsk_parallel_for`, and the names of `kernels.blas`.
     opt : int, 0 to 3
-        LLVM's optimisation level.
+        LLVM's optimization level.
 
     Returns
     -------

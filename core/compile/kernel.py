@@ -107,7 +107,7 @@ class Nest:
             yield from e.inputs
 
     def _choose_axes(self):
-        """Merge neighbouring axes where every operand allows it; decide which loops there are."""
+        """Merge neighboring axes where every operand allows it; decide which loops there are."""
         roots = self.group.roots
         space = max((r.space for r in roots), key=len)
         self.merge = None

@@ -1,6 +1,6 @@
 """Vector-math functions that are called rather than written out: where there are many, LLVM's time grows with the code.
 
-The loop vectoriser knows their vector forms through the attribute ``vector-function-abi-variant`` of the call.
+The loop vectorizer knows their vector forms through the attribute ``vector-function-abi-variant`` of the call.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def definitions(symbols: Iterable[str]) -> tuple[dict[str, str], set[str]]:
             out |= bodies  # what it calls
             out[f"@{name}"] = f"{head.replace(f'@{inner}(', f'@{name}(').replace('alwaysinline', 'noinline')}{{{body}"
         kept += [f"ptr @{name}" for _, name in forms]
-    # Nothing refers to the vector forms until the vectoriser does, and the scalar one must keep its signature: were an
+    # Nothing refers to the vector forms until the vectorizer does, and the scalar one must keep its signature: were an
     # argument that is the same constant in every call removed, the calls of the vector forms would be malformed.
     if kept:
         out[

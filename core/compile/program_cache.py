@@ -159,7 +159,7 @@ class GraphKey:
 
 
 def _is_ours(f: Any) -> bool:
-    """Return True if the behaviour of `f` is fixed by the sources of the core, NumPy's version and its name."""
+    """Return True if the behavior of `f` is fixed by the sources of the core, NumPy's version and its name."""
     if isinstance(f, (types.FunctionType, types.MethodType)):
         return (f.__module__ or "").startswith("triskele.core.")
     return f is None or isinstance(

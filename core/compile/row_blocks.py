@@ -1,7 +1,7 @@
 """Loop nests that run block of rows by block of rows, so that what one writes the next still finds in cache.
 
 Nests over the same leading axes (the rows) run so when each reads, of what the others compute, its own row only:
-softmax and layer normalisation, or a product with a matrix followed by one with its transpose, then go through memory
+softmax and layer normalization, or a product with a matrix followed by one with its transpose, then go through memory
 once. Sums over the rows are formed per block and added in order.
 """
 

@@ -2,7 +2,7 @@
 
 One C function (METH_FASTCALL), written in LLVM IR and shared by all programs, reads a table of specifications made by
 `make_caller`: it checks each argument, allocates the results through NumPy's C API, lends the scratch arena, calls the
-program, and returns. What it does not recognise at once (another dtype or shape, a subclass, a view with gaps) is not
+program, and returns. What it does not recognize at once (another dtype or shape, a subclass, a view with gaps) is not
 an error but a `MISS`: the caller's slow path then converts, copies, or compiles.
 
 It relies on the layout of ndarray and of CPython objects, which is probed once; where that does not hold (free-threaded

@@ -46,7 +46,7 @@ def definitions() -> str:
 
     C[m, n] (+)= op(A)[m, k] op(B)[k, n]: row-major, `ld*` is the distance of two rows in elements, `trans*` says that
     the matrix is stored transposed. C may not overlap A or B. Without `accumulate` C is only written, so it may be
-    uninitialised; k = 0 then gives zeros. Large products use the thread pool unless they run inside a parallel loop;
+    uninitialized; k = 0 then gives zeros. Large products use the thread pool unless they run inside a parallel loop;
     results do not depend on the number of threads.
     """
     lines = [f"declare void @tsk.gemm.{name}({_PARAMETERS})" for name in _TYPES]

@@ -10,7 +10,7 @@ three-dimensional array is transformed plane by plane:
 - lines along x are strided in the spectrum: load, `transform`, multiply, transform back in one go;
 - `plane_backward` undoes `plane_forward`.
 
-Nothing is normalised: forward and back multiply by the number of points. Planes and lines are independent of one
+Nothing is normalized: forward and back multiply by the number of points. Planes and lines are independent of one
 another, which is how the work is divided among chunks.
 
 References

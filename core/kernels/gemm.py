@@ -266,7 +266,7 @@ _ARGUMENTS = (
 
 
 def _copy(code: Code, scalar: str, rows: int, source: str, depth: str, height: str, near: str) -> None:
-    """A block of A that is stored by columns, copied as slabs of `rows` neighbours, each dense over k."""
+    """A block of A that is stored by columns, copied as slabs of `rows` neighbors, each dense over k."""
     size, vector = 4 if scalar == "float" else 8, f"<{rows} x {scalar}>"
     whole = code.int("sub", height, code.int("urem", height, rows))
     slab = code.int("add", depth, _GAP)

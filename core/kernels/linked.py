@@ -1,8 +1,8 @@
 """How functions are compiled that other compiled functions alone call.
 
-Numba optimises each function and makes machine code of it before it links the function into its callers, which are
-optimised with it again. The first half of this work is a third of the time that compilation takes, and nothing uses its
-result. Here a function ends as LLVM IR, for its callers to optimise.
+Numba optimizes each function and makes machine code of it before it links the function into its callers, which are
+optimized with it again. The first half of this work is a third of the time that compilation takes, and nothing uses its
+result. Here a function ends as LLVM IR, for its callers to optimize.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Target(NamedTuple):
 
 
 @cache
-def _initialise() -> None:
+def _initialize() -> None:
     """LLVM's native target, once."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -72,7 +72,7 @@ def host_target() -> Target:
 
 @cache
 def _target(requested: str) -> Target:
-    _initialise()
+    _initialize()
     rest = ".".join(map(str, llvm.llvm_version_info)), str(checked())
     triple = llvm.get_process_triple()
     if requested:
@@ -123,7 +123,7 @@ def _machine(opt: int):
     """A fresh target machine: small code model and PIC, so that constants are addressed relative to the program
     counter in place of a 64-bit immediate each.
     """
-    _initialise()
+    _initialize()
     target = host_target()
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
@@ -136,7 +136,7 @@ def _machine(opt: int):
 
 
 def compile_object(text: str, *, opt: int = 3, passes: bool = True) -> tuple[bytes, dict[str, float]]:
-    """Parse, verify, optimise and assemble a module.
+    """Parse, verify, optimize and assemble a module.
 
     Parameters
     ----------
@@ -152,14 +152,14 @@ def compile_object(text: str, *, opt: int = 3, passes: bool = True) -> tuple[byt
     bytes
         A relocatable object file: no address of this process is in it.
     dict
-        Seconds spent in ``parse``, ``optimise`` and ``emit``.
+        Seconds spent in ``parse``, ``optimize`` and ``emit``.
 
     Raises
     ------
     RuntimeError
         If the text is not valid LLVM assembly (LLVM's own message).
     """
-    _initialise()
+    _initialize()
     marks = [time.perf_counter()]
     module = llvm.parse_assembly(text, context=llvm.create_context())
     module.triple = host_target().triple
@@ -174,12 +174,12 @@ def compile_object(text: str, *, opt: int = 3, passes: bool = True) -> tuple[byt
         builder = llvm.create_pass_builder(machine, tuning)
         manager = builder.getModulePassManager()
         manager.run(module, builder)
-        llvm.newpassmanagers.NewPassManager._dispose(manager)  # llvmlite leaves it, and what it learnt about the module
+        llvm.newpassmanagers.NewPassManager._dispose(manager)  # llvmlite leaves it, with all that it has learned
         manager.detach()
     marks.append(time.perf_counter())
     code = machine.emit_object(module)
     marks.append(time.perf_counter())
-    return code, dict(zip(("parse", "optimise", "emit"), (b - a for a, b in itertools.pairwise(marks)), strict=True))
+    return code, dict(zip(("parse", "optimize", "emit"), (b - a for a, b in itertools.pairwise(marks)), strict=True))
 
 
 class _Linker:

@@ -330,7 +330,7 @@ def kernel(function: Callable | None = None, *, cache: bool = True, **options) -
 
 
 def device(function: Callable | None = None, **options) -> Any:
-    """Compile a function for compiled callers, with which it is optimised. Parameters as for `kernel`."""
+    """Compile a function for compiled callers, with which it is optimized. Parameters as for `kernel`."""
     if function is None:
         return functools.partial(device, **options)
     return Compiled(function, False, True, options)

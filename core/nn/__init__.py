@@ -1,4 +1,4 @@
-"""Neural networks: layers as dataclass trees, activations, losses, initialisers."""
+"""Neural networks: layers as dataclass trees, activations, losses, initializers."""
 
 from ..lazy import attach
 

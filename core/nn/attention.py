@@ -47,7 +47,7 @@ class MultiHeadAttention:
         """Fresh weights; `heads` must divide `n_features`."""
         if n_features % heads:
             raise ValueError(f"MultiHeadAttention: heads must divide n_features, got {heads} for {n_features}")
-        q, k, v, o = [Linear.init(part, n_features, n_features, initialiser=glorot_uniform,
+        q, k, v, o = [Linear.init(part, n_features, n_features, initializer=glorot_uniform,
                                   dtype=dtype) for part in random.split(key, 4)]
         return cls(q, k, v, o, heads)
 

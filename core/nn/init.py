@@ -1,4 +1,4 @@
-"""Initial values of weights: ``initialiser(key, shape, dtype) -> ndarray``.
+"""Initial values of weights: ``initializer(key, shape, dtype) -> ndarray``.
 
 Shapes are ``(*window, fan in, fan out)``: the last axis counts outputs, the one before it inputs, all before are a
 convolution's window (its size multiplies both fans).
@@ -15,9 +15,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from .. import random
 
-__all__ = ["Initialiser", "glorot_uniform", "he_normal", "lecun_normal", "orthogonal"]
+__all__ = ["Initializer", "glorot_uniform", "he_normal", "lecun_normal", "orthogonal"]
 
-Initialiser = Callable[..., NDArray[Any]]
+Initializer = Callable[..., NDArray[Any]]
 
 
 def fans(shape: tuple[int, ...]) -> tuple[int, int]:

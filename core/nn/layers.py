@@ -1,6 +1,6 @@
 """Feed-forward layers.
 
-A layer is a frozen dataclass of arrays: a tree, so every transform and optimiser takes it whole.
+A layer is a frozen dataclass of arrays: a tree, so every transform and optimizer takes it whole.
 
 ``Layer.init(key, ...)`` makes one with fresh weights, ``layer(x)`` applies it. Batches are leading axes.
 """
@@ -18,7 +18,7 @@ from .. import random
 from ..ops.convolve_nd import conv_general
 from ..short_repr import short_repr
 from ..transforms.checkpoint import stop_gradient
-from .init import Initialiser, he_normal, lecun_normal
+from .init import Initializer, he_normal, lecun_normal
 
 __all__ = ["BatchNorm", "Conv", "Conv1d", "Conv2d", "Embedding", "LayerNorm", "Linear", "MLP", "check_last_axis",
            "static"]
@@ -56,10 +56,10 @@ class Linear:
     bias: Any = None  # [n_out]
 
     @classmethod
-    def init(cls, key: Any, n_in: int, n_out: int, *, bias: bool = True, initialiser: Initialiser = lecun_normal,
+    def init(cls, key: Any, n_in: int, n_out: int, *, bias: bool = True, initializer: Initializer = lecun_normal,
              dtype: DTypeLike = np.float32) -> Linear:
         """Fresh weights; the bias starts at zero."""
-        return cls(initialiser(key, (n_in, n_out), dtype), np.zeros(n_out, dtype) if bias else None)
+        return cls(initializer(key, (n_in, n_out), dtype), np.zeros(n_out, dtype) if bias else None)
 
     def __call__(self, x: Any) -> NDArray[Any]:
         check_last_axis("Linear", x, np.shape(self.weight)[0])
@@ -84,13 +84,13 @@ class MLP:
 
     @classmethod
     def init(cls, key: Any, sizes: Sequence[int], *, activation: Callable[..., Any] = np.tanh,
-             initialiser: Initialiser = lecun_normal, dtype: DTypeLike = np.float32) -> MLP:
+             initializer: Initializer = lecun_normal, dtype: DTypeLike = np.float32) -> MLP:
         """`sizes` are the widths from input to output."""
         if len(sizes) < 2:
             raise ValueError(f"MLP: sizes must name at least input and output width, got {sizes}")
         keys = random.split(key, len(sizes) - 1)
         layers = [
-            Linear.init(k, a, b, initialiser=initialiser,
+            Linear.init(k, a, b, initializer=initializer,
                         dtype=dtype) for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=True)
         ]
         return cls(tuple(layers), activation)
@@ -132,7 +132,7 @@ class Conv:
     def init(cls, key: Any, rank: int, channels_in: int, channels_out: int, window: int | tuple[int, ...], *,
              stride: int | tuple[int, ...] = 1,
              padding: Any = "same", dilation: int | tuple[int, ...] = 1, groups: int = 1, bias: bool = True,
-             initialiser: Initialiser = he_normal, dtype: DTypeLike = np.float32) -> Conv:
+             initializer: Initializer = he_normal, dtype: DTypeLike = np.float32) -> Conv:
         """Fresh weights; numbers stand for the same value along each of the `rank` axes."""
 
         def spread(what, v):
@@ -144,7 +144,7 @@ class Conv:
         if channels_in % groups or channels_out % groups:
             raise ValueError(f"Conv{rank}d: groups must divide the channels, got {groups} for {channels_in} in and "
                              f"{channels_out} out")
-        weight = initialiser(key, (*spread("window", window), channels_in // groups, channels_out), dtype)
+        weight = initializer(key, (*spread("window", window), channels_in // groups, channels_out), dtype)
         return cls(weight, np.zeros(channels_out, dtype) if bias else None, spread("stride", stride), padding,
                    spread("dilation", dilation), groups)
 
@@ -179,15 +179,15 @@ class LayerNorm:
 
     def __call__(self, x: Any) -> NDArray[Any]:
         check_last_axis("LayerNorm", x, np.shape(self.scale)[0])
-        centred = x - np.mean(x, axis=-1, keepdims=True)
-        variance = np.mean(centred**2, axis=-1, keepdims=True)
-        return centred / np.sqrt(variance + self.epsilon) * self.scale + self.bias
+        centered = x - np.mean(x, axis=-1, keepdims=True)
+        variance = np.mean(centered**2, axis=-1, keepdims=True)
+        return centered / np.sqrt(variance + self.epsilon) * self.scale + self.bias
 
 
 @short_repr
 @dataclass(frozen=True)
 class BatchNorm:
-    """Normalises each channel (last axis) over all other axes (Ioffe & Szegedy 2015).
+    """Normalizes each channel (last axis) over all other axes (Ioffe & Szegedy 2015).
 
     ``layer.train(x)`` uses the batch's statistics and returns ``(y, layer)`` with updated running ones; ``layer(x)``
     uses the running ones. Neither gives the running statistics a gradient.
@@ -213,7 +213,7 @@ class BatchNorm:
         return self._apply(x, stop_gradient(self.mean), stop_gradient(self.variance))
 
     def train(self, x: Any) -> tuple[NDArray[Any], BatchNorm]:
-        """Normalise by the batch. Returns ``(y, updated layer)``."""
+        """Normalize by the batch. Returns ``(y, updated layer)``."""
         check_last_axis("BatchNorm", x, np.shape(self.scale)[0])
         axes = tuple(range(np.ndim(x) - 1))
         mean = np.mean(x, axis=axes)

@@ -198,7 +198,7 @@ def _no_batch(l, r, cl, cr):
 
 
 def _keywords(name, x, dtype, keywords):
-    """The keywords of ufuncs that can be honoured."""
+    """The keywords of ufuncs that can be honored."""
     for k in ("order", "subok"):
         keywords.pop(k, None)
     if keywords:

@@ -129,7 +129,7 @@ def batch_in_front(p: Primitive) -> None:
 
 
 def per_matrix(weight: float, power: Callable[..., float] = lambda m, n: m * n * min(m, n)) -> Callable:
-    """Flops of a factorisation: `weight` times mn·min(m, n), four times that for complex ones, per matrix of the first
+    """Flops of a factorization: `weight` times mn·min(m, n), four times that for complex ones, per matrix of the first
     input.
     """
 

@@ -1,4 +1,4 @@
-"""Factorisations of matrices: eigenvalues, singular values, QR.
+"""Factorizations of matrices: eigenvalues, singular values, QR.
 
 Where eigenvalues (singular values) coincide to rounding, their vectors have no derivative: it is NaN in forward mode.
 In reverse mode functions that do not depend on the choice of the vectors have one (see `linalg_degenerate`).

@@ -27,7 +27,7 @@ _CONTINUOUS = {"interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibul
 
 
 def _between(below, above, part):
-    """Interpolate linearly; an infinite neighbour with weight zero must not make the result NaN."""
+    """Interpolate linearly; an infinite neighbor with weight zero must not make the result NaN."""
     with np.errstate(invalid="ignore"):
         step = above - below
     idle = np.equal(part, 0) | np.equal(below, above)

@@ -350,14 +350,14 @@ for _f in (np.nonzero, np.argwhere, np.flatnonzero):
 implements(method="nonzero")(lambda x: np.nonzero(x))
 
 
-_NEIGHBOURS = "sort, and compare neighbours"
+_NEIGHBORS = "sort, and compare neighbors"
 
 
 @implements(np.unique)
 def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True,
            sorted=True):
     """``numpy.unique``, sorted; of a value with a derivative, the first of equal ones has it."""
-    found = np.unique(_value("unique", ar, _NEIGHBOURS), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    found = np.unique(_value("unique", ar, _NEIGHBORS), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     values = np.take(np.ravel(ar) if axis is None else ar, found[1], axis=axis or 0)
     out = (values, *[found[1]] * bool(return_index), *found[2:])
     return out if len(out) > 1 else values
@@ -365,7 +365,7 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
 
 def _unique_array_api(f):
     def function(x, /):
-        found = f(_value(f.__name__, x, _NEIGHBOURS))
+        found = f(_value(f.__name__, x, _NEIGHBORS))
         return found._replace(values=unique(x, equal_nan=False))
 
     implements(f)(function)

@@ -1,4 +1,4 @@
-"""Optimisers, learning-rate schedules and gradient clipping."""
+"""Optimizers, learning-rate schedules and gradient clipping."""
 
 from ..lazy import attach
 

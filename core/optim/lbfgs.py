@@ -1,4 +1,4 @@
-"""Quasi-Newton minimisation of smooth functions: SciPy's L-BFGS-B on trees, with compiled gradients."""
+"""Quasi-Newton minimization of smooth functions: SciPy's L-BFGS-B on trees, with compiled gradients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["LBFGS", "Result"]
 
 
 class Result(NamedTuple):
-    """Result of a minimisation."""
+    """Result of a minimization."""
 
     params: Any
     value: float
@@ -45,7 +45,7 @@ class LBFGS:
 
     def minimize(self, f: Callable[..., Any], params: Any, *args: Any, report: Reports = None,
                  progress: bool | None = None) -> Result:
-        """Minimise ``f(params, *args)``.
+        """Minimize ``f(params, *args)``.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class LBFGS:
         dtypes = [np.result_type(x) for x in leaves]
         if any(d.kind == "c" for d in dtypes):
             raise TypeError(
-                "LBFGS.minimize: parameters must be real, got complex ones (optimise real and imaginary part)"
+                "LBFGS.minimize: parameters must be real, got complex ones (optimize real and imaginary part)"
             )
         ends = np.cumsum([int(np.prod(s)) for s in shapes])
         gradient = jit(value_and_grad(f))

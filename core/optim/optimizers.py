@@ -1,4 +1,4 @@
-"""First-order optimisers: frozen dataclasses with two functions.
+"""First-order optimizers: frozen dataclasses with two functions.
 
 ``state = opt.init(params)``, then ``params, state = opt.step(params, grads, state)`` — pure functions on trees, to be
 put inside the jitted training step. `learning_rate` is a number or a schedule (a function of the step count).

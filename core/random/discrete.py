@@ -114,7 +114,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
     key : (2,) uint32
         Used up.
     logits : array_like
-        Unnormalised log-probabilities; -inf for never.
+        Unnormalized log-probabilities; -inf for never.
     axis : int
     shape : int or sequence of int, optional
         Shape of the result; ends with the shape of `logits` without `axis`, which is the default.
@@ -196,7 +196,7 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
     replace : bool
         If True, draw with replacement.
     p : array_like, optional
-        Probabilities, which are normalised; equal by default.
+        Probabilities, which are normalized; equal by default.
 
     Raises
     ------

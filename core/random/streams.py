@@ -26,7 +26,7 @@ class Counter(enum.IntEnum):
     TRAJECTORIES = 5  # quantum: draws of each trajectory
     BUFFERS = 6  # reinforce: samples of buffers
     GAMES = 7  # reinforce: streams of games, environments and searches
-    STABILIZER = 8  # quantum: measurements of stabiliser states
+    STABILIZER = 8  # quantum: measurements of stabilizer states
     NOISE = 64  # sponge: thermostats, and all above, + the number of the inner step
 
 

@@ -51,7 +51,7 @@ def cholesky(a, lower=False):
 
 
 def eigh(a, b=None, *, lower=True, eigvals_only=False):
-    """``scipy.linalg.eigh``; with `b`, the generalised problem ``a v = w b v``."""
+    """``scipy.linalg.eigh``; with `b`, the generalized problem ``a v = w b v``."""
     uplo = "L" if lower else "U"
     if b is None:
         return _eigvalsh(a, uplo) if eigvals_only else tuple(_eigh(a, uplo))

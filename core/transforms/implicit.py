@@ -166,7 +166,7 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
         example after another. A SciPy result with ``success=False`` is an error.
     linear_solve : callable, optional
         ``linear_solve(matvec, b) -> x`` for the linear system of the derivative and for its transpose. By default the
-        Jacobian is formed and factorised.
+        Jacobian is formed and factorized.
 
     Returns
     -------

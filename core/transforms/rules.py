@@ -47,7 +47,7 @@ class Rules:
     jvp : callable, optional
         ``jvp(leaves, tangents) -> (outputs, tangents of the outputs)``; `count` tangents, none of them None.
     missing : str
-        Behaviour for a missing rule.
+        Behavior for a missing rule.
     owner : object, optional
         Whose rules these are, when they may close over traced values: they then become graphs as soon as the function
         does. None: they depend on nothing but their arguments.

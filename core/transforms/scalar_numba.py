@@ -95,13 +95,13 @@ def device_function(function: Any) -> Callable:
     stub = _compile(f"def stub({call}):\n    raise NotImplementedError('for compiled code')\n", "stub",
                     f"<stub of {function.__name__}>")
 
-    def specialise(*types):
+    def specialize(*types):
         graph = function.graph([as_dtype(numba.types.unliteral(t)) for t in types])
         file = f"<elementwise {function.__name__} of {', '.join(map(str, types))}>"
-        return _compile(source(graph, "specialised", names), "specialised", file)
+        return _compile(source(graph, "specialized", names), "specialized", file)
 
-    scope = {"specialise": specialise}
-    text = f"def typed({call}):\n    return specialise({call})\n"
+    scope = {"specialize": specialize}
+    text = f"def typed({call}):\n    return specialize({call})\n"
     # overload wants the same argument names
     exec(compile(text, f"<types of {function.__name__}>", "exec"), scope)  # noqa: S102
     overload(stub, jit_options={"error_model": "numpy", "fastmath": set(FASTMATH)}, strict=False)(scope["typed"])

@@ -107,7 +107,7 @@ class BatchTrace(Trace):
 
 
 def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """Vectorise `f` over a batch axis.
+    """Vectorize `f` over a batch axis.
 
     Parameters
     ----------

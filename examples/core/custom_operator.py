@@ -43,7 +43,7 @@ def _(ct, x, lower, diagonal, upper, b):
 
 
 def temperature(log_conductivity):
-    """Steady heat flow in a rod heated everywhere, its ends at zero; conductivities between neighbouring points, [N +
+    """Steady heat flow in a rod heated everywhere, its ends at zero; conductivities between neighboring points, [N +
     1].
     """
     k = np.exp(log_conductivity)

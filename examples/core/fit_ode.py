@@ -2,7 +2,7 @@
 
     d hare / dt =  alpha hare - beta hare lynx          d lynx / dt = -gamma lynx + delta hare lynx
 
-The equations are integrated by Runge-Kutta steps inside `core.scan`; the likelihood (log-normal errors) is maximised
+The equations are integrated by Runge-Kutta steps inside `core.scan`; the likelihood (log-normal errors) is maximized
 with gradients through the whole integration, and its Hessian gives the standard errors. All of it is plain NumPy code,
 compiled by `core.jit`.
 
@@ -88,11 +88,11 @@ def main(output):
     t = years[0] + np.arange(len(log_model)) / STEPS_PER_YEAR
 
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    for k, (species, colour) in enumerate([("hare", "tab:blue"), ("lynx", "tab:red")]):
-        axes.plot(t, np.exp(log_model[:, k]), color=colour, label=f"{species}, model")
+    for k, (species, color) in enumerate([("hare", "tab:blue"), ("lynx", "tab:red")]):
+        axes.plot(t, np.exp(log_model[:, k]), color=color, label=f"{species}, model")
         axes.fill_between(t, np.exp(log_model[:, k] - 2 * sd[:, k]), np.exp(log_model[:, k] + 2 * sd[:, k]),
-                          color=colour, alpha=0.2, lw=0)
-        axes.plot(years, counts[:, k], "o", color=colour, label=f"{species}, pelts counted")
+                          color=color, alpha=0.2, lw=0)
+        axes.plot(years, counts[:, k], "o", color=color, label=f"{species}, pelts counted")
     axes.set(xlabel="year", ylabel="pelts (thousands)",
              title="Lotka-Volterra fitted to Hudson's Bay pelts, with two standard errors")
     axes.set_xticks(np.arange(1900, 1921, 4))

@@ -1,7 +1,7 @@
 """Train a convolutional network to read handwritten digits (1,797 images of 8 x 8 pixels).
 
 One jitted function is the whole training step: forward, backward, gradient clipping and Adam. It prints the accuracy on
-the 360 images held back; a k-nearest-neighbour classifier reaches about 98 % on such a split.
+the 360 images held back; a k-nearest-neighbor classifier reaches about 98 % on such a split.
 
     python examples/core/train_network.py [--output train_network.png]
 """
@@ -37,13 +37,13 @@ def loss(params, images, labels):
     return nn.cross_entropy(network(params, images), labels)
 
 
-optimiser = optim.Adam(optim.warmup(50, optim.cosine_decay(3e-3, EPOCHS * 1437 // BATCH)))
+optimizer = optim.Adam(optim.warmup(50, optim.cosine_decay(3e-3, EPOCHS * 1437 // BATCH)))
 
 
 @core.jit
 def train_step(params, state, images, labels):
     value, grads = core.value_and_grad(loss)(params, images, labels)
-    params, state = optimiser.step(params, optim.clip_by_global_norm(grads, 1.0), state)
+    params, state = optimizer.step(params, optim.clip_by_global_norm(grads, 1.0), state)
     return params, state, value
 
 
@@ -54,7 +54,7 @@ def main(output):
     test, train = order[:360], order[360:]
 
     params = init(random.key(0))
-    state = optimiser.init(params)
+    state = optimizer.init(params)
     predict = core.jit(network)
     losses, accuracies = [], []
     started = time.perf_counter()

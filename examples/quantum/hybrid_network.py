@@ -82,11 +82,11 @@ def main(epochs, output):
 
     side = np.linspace(-2.4, 2.4, 80)
     probability = nn.softmax(network(np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)))
-    colours = np.array([to_rgb(c) for c in ("tab:blue", "tab:orange", "tab:green")])
+    colors = np.array([to_rgb(c) for c in ("tab:blue", "tab:orange", "tab:green")])
     figure, (left, middle) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
-    left.imshow((1 - 0.55 * (1 - probability @ colours)).reshape(80, 80, 3), extent=(-2.4, 2.4, -2.4, 2.4),
+    left.imshow((1 - 0.55 * (1 - probability @ colors)).reshape(80, 80, 3), extent=(-2.4, 2.4, -2.4, 2.4),
                 origin="lower", interpolation="bilinear")
-    left.scatter(*x.T, c=colours[y], edgecolors="k", linewidths=0.5, s=18)
+    left.scatter(*x.T, c=colors[y], edgecolors="k", linewidths=0.5, s=18)
     left.set(title=f"decisions ({right:.1%} right on unseen points)", xlabel="$x_0$", ylabel="$x_1$", aspect="equal")
     middle.semilogy(np.arange(1, epochs + 1), history)
     middle.set(title="training", xlabel="epoch", ylabel="cross entropy")

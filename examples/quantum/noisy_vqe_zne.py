@@ -1,6 +1,6 @@
 """A variational eigensolver on a noisy machine, and its energy extrapolated to zero noise.
 
-Depolarising noise after every gate of a four-spin Ising ring's ansatz raises the energy. It is trained under that noise
+Depolarizing noise after every gate of a four-spin Ising ring's ansatz raises the energy. It is trained under that noise
 (exact adjoint gradients of the density matrix); then the noise is amplified three and five times by doing each gate G
 as G G^-1 G and so on (folding), and the energy extrapolated to none (Temme, Bravyi, Gambetta, Phys. Rev. Lett. 119,
 180509 (2017)).
@@ -19,7 +19,7 @@ SCALES = (1, 3, 5)  # how many times the noise
 
 
 def model(error):
-    """Depolarising noise: after two-qubit gates with that probability, after single-qubit gates with a tenth of it."""
+    """Depolarizing noise: after two-qubit gates with that probability, after single-qubit gates with a tenth of it."""
     return noise.NoiseModel().add(noise.depolarizing(error / 10)).add(noise.depolarizing(error, 2))
 
 
@@ -82,7 +82,7 @@ def main(error, output):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--error", type=float, default=0.005,
-                        help="probability of depolarisation after a two-qubit gate")
+                        help="probability of depolarization after a two-qubit gate")
     parser.add_argument("--output", default="noisy_vqe_zne.png", help="where the picture goes")
     args = parser.parse_args()
     main(args.error, args.output)

@@ -16,7 +16,7 @@ from triskele import quantum
 
 
 def regular_graph(nodes, degree, rng):
-    """Edges of a random simple graph in which every node has `degree` neighbours."""
+    """Edges of a random simple graph in which every node has `degree` neighbors."""
     while True:
         ends = rng.permutation(np.repeat(np.arange(nodes), degree)).reshape(-1, 2)
         edges = {tuple(sorted(pair)) for pair in ends.tolist()}

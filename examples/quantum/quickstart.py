@@ -39,7 +39,7 @@ def main(output):
 
     print("d free energy / d shift", np.round(core.grad(free_energy)(np.zeros(2)), 6))
 
-    # minimise it
+    # minimize it
     found = quantum.minimize(energy, theta, "adam")
     print(f"lowest energy of this circuit {found.value:.6f} after {found.evaluations} evaluations")
 

@@ -163,11 +163,11 @@ def umbrella(ns, windows=23, k=120.0):
     and does not go from one to the other: windows there would keep the basin they came from, and tie the two ends of
     the chain together by a wrong free energy. Near phi = 130 psi crosses freely.
     """
-    centres = np.radians(np.linspace(15, 345, windows))
-    replicas = sponge.UmbrellaSampling(load(), PHI, centres, k, langevin(), record=EVERY, every=5000, seed=21)
+    centers = np.radians(np.linspace(15, 345, windows))
+    replicas = sponge.UmbrellaSampling(load(), PHI, centers, k, langevin(), record=EVERY, every=5000, seed=21)
     replicas.equilibrate(time=200 * ns / windows)
     _, phi, psi = record(replicas, 800 * ns / windows)
-    apart = PHI.difference(phi.T, centres[:, None, None])  # [bias, window, m]
+    apart = PHI.difference(phi.T, centers[:, None, None])  # [bias, window, m]
     bias = 0.5 * k * apart**2 / (units.GAS_CONSTANT * TEMPERATURE)
     return from_states(phi, psi, np.concatenate([np.zeros((1, *bias.shape[1:])), bias]))
 

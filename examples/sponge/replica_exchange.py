@@ -37,7 +37,7 @@ def main(output, time):
     if not rex.root:
         return
 
-    print(f"{len(rex.steps) - discard} attempts; accepted between neighbours: "
+    print(f"{len(rex.steps) - discard} attempts; accepted between neighbors: "
           + " ".join(f"{a:.2f}" for a in rex.acceptance))
     print(f"round trips of the walkers: {rex.round_trips.tolist()}, {rex.round_trips.sum()} in all")
     result = rex.mbar(discard)

@@ -1,6 +1,6 @@
 """Alanine dipeptide in water, from AMBER files to a constant-pressure trajectory.
 
-Loads a topology and coordinates as AMBER writes them, minimises, lets the box find its density at 300 K and 1 bar, and
+Loads a topology and coordinates as AMBER writes them, minimizes, lets the box find its density at 300 K and 1 bar, and
 then runs it, and draws energies and backbone torsions. Published for comparison: TIP3P has 0.98 g/cm^3 at
 298 K and 1 bar (Jorgensen & Jenson 1998 give 0.98 to 1.00, by cut-off); phi and psi of the dipeptide in water stay
 mostly in the beta / PII (phi -150 to -60, psi 120 to 180) and alpha_R (phi -80, psi -40) basins.
@@ -24,7 +24,7 @@ def main(output, time):
                             barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)
     before = sim.energies()["potential"]
     sim.minimize()
-    print(f"minimised: potential energy {before:.0f} -> {sim.energies()['potential']:.0f} kJ/mol")
+    print(f"minimized: potential energy {before:.0f} -> {sim.energies()['potential']:.0f} kJ/mol")
 
     rows, frames = [], []
 

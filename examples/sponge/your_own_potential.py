@@ -31,7 +31,7 @@ def my_lennard_jones(r, sigma, epsilon):
 
 
 def argon(potential):
-    """4,000 atoms on a face-centred cubic lattice at the density of the liquid."""
+    """4,000 atoms on a face-centered cubic lattice at the density of the liquid."""
     n = 4 * CELLS**3
     edge = (n * MASS / DENSITY * sponge.units.DENSITY) ** (1 / 3)
     basis = np.array([[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])

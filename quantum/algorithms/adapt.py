@@ -36,7 +36,7 @@ class AdaptResult:
     chosen : tuple of int
         Index in the pool of the element added at each step.
     history : (P + 1,) float64 array
-        Energy of the reference, and after each element was added and all angles were optimised.
+        Energy of the reference, and after each element was added and all angles were optimized.
     slopes : (P + 1,) float64 array
         Largest slope of the pool before each choice, and at the end.
     evaluations : int
@@ -72,7 +72,7 @@ class AdaptResult:
 class AdaptVQE:
     """The lowest energy of an ansatz that is grown one element at a time [1]_.
 
-    Each step adds the element of the pool along which the energy falls most steeply, and optimises all angles again.
+    Each step adds the element of the pool along which the energy falls most steeply, and optimizes all angles again.
     The slopes of the whole pool, <[H, A]> of their generators, come from one adjoint gradient: that of the present
     circuit followed by all elements at angle zero.
 
@@ -156,7 +156,7 @@ class AdaptVQE:
 
     def run(self, *, report: Reports = None, progress: bool | None = None,
             checkpoint: str | os.PathLike | None = None) -> AdaptResult:
-        """Grow the ansatz and optimise its angles.
+        """Grow the ansatz and optimize its angles.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class AdaptVQE:
                 if len(chosen) > 1 and history[-2] - history[-1] < 1e-12:
                     converged, message = (
                         False,
-                        f"the optimiser no longer lowers the energy, at a slope of {slopes[best]:.1e}",
+                        f"the optimizer no longer lowers the energy, at a slope of {slopes[best]:.1e}",
                     )
                     break
                 if steps.stopped:

@@ -100,7 +100,7 @@ class Classifier(Estimator):
 
     def fit(self, x: Any, y: Any, *, report: Reports = None, progress: bool | None = None,
             checkpoint: str | os.PathLike | None = None) -> Classifier:
-        """Train on labelled data by minimizing the cross entropy.
+        """Train on labeled data by minimizing the cross entropy.
 
         Parameters
         ----------

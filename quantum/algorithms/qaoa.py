@@ -1,4 +1,4 @@
-"""The quantum approximate optimisation algorithm."""
+"""The quantum approximate optimization algorithm."""
 
 from __future__ import annotations
 
@@ -106,22 +106,22 @@ def qaoa_ansatz(cost: PauliSum, layers: int, num_qubits: int | None = None) -> C
 
 
 class QAOA:
-    """Low-cost assignments of bits, from alternating evolutions with optimised times.
+    """Low-cost assignments of bits, from alternating evolutions with optimized times.
 
     Angles for p layers start from those for p - 1 by linear interpolation (INTERP [1]_), those for one layer from the
-    best point of a grid; so a run with p layers optimises all smaller depths first.
+    best point of a grid; so a run with p layers optimizes all smaller depths first.
 
     Parameters
     ----------
     cost : PauliSum
-        Sum of products of Z to minimise, such as the result of `quantum.maxcut`. Z is +1 for bit 0 and -1 for bit 1.
+        Sum of products of Z to minimize, such as the result of `quantum.maxcut`. Z is +1 for bit 0 and -1 for bit 1.
     layers : int
     initial : (2 p,) array, dict by name, or "random", optional
-        Angles from which to optimise at full depth instead.
+        Angles from which to optimize at full depth instead.
     optimizer : str or object
         See `quantum.minimize`.
     max_steps : int, optional
-        Overrides the optimiser's own limit, for each depth.
+        Overrides the optimizer's own limit, for each depth.
     samples : int
         Number of samples of the final state among which `bits` is chosen.
     dtype : complex128 or complex64
@@ -161,7 +161,7 @@ class QAOA:
 
     def run(self, *, report: Reports = None, progress: bool | None = None,
             checkpoint: str | os.PathLike | None = None) -> QAOAResult:
-        """Optimise the angles and draw samples.
+        """Optimize the angles and draw samples.
 
         Parameters
         ----------

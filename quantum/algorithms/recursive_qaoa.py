@@ -58,7 +58,7 @@ class RecursiveQAOA:
     Parameters
     ----------
     cost : PauliSum
-        Sum of products of Z to minimise, see `QAOA`.
+        Sum of products of Z to minimize, see `QAOA`.
     layers : int
     cutoff : int
         Number of bits that are solved exactly, at most 20.

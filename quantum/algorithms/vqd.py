@@ -37,9 +37,9 @@ class VQDResult:
         Energy and penalty of each state at the start and after each step.
     evaluations : int
     converged : bool
-        True if the optimisation of every state converged.
+        True if the optimization of every state converged.
     message : str
-        Reason for stopping of the last optimisation.
+        Reason for stopping of the last optimization.
     ansatz : Circuit
     """
 
@@ -63,7 +63,7 @@ class VQDResult:
 class VQD:
     """Energies of the lowest states, each the lowest that is orthogonal to those before [1]_.
 
-    State k minimises ``E(theta) + penalty * sum_j |<psi_j|psi(theta)>|**2`` over the states j that are found already.
+    State k minimizes ``E(theta) + penalty * sum_j |<psi_j|psi(theta)>|**2`` over the states j that are found already.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class VQD:
     optimizer : str or object
         See `quantum.minimize`.
     max_steps : int, optional
-        Overrides the optimiser's own limit.
+        Overrides the optimizer's own limit.
     seed : int
 
     Raises
@@ -200,7 +200,7 @@ class _Deflated:
         self._penalties: list[Expectation] = []
 
     def push_away(self, known: np.ndarray) -> None:
-        """From now on, penalise the overlap with the state of these angles."""
+        """From now on, penalize the overlap with the state of these angles."""
         self._penalties.append(Expectation(self.circuit + self.circuit.bind(known).inverse(), self._projector))
 
     def __call__(self, theta: np.ndarray) -> float:

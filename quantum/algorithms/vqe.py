@@ -36,7 +36,7 @@ class VQEResult:
     evaluations : int
         Energies computed, with or without their gradients.
     converged : bool
-        True if the optimiser's criterion was met.
+        True if the optimizer's criterion was met.
     message : str
         Reason for stopping.
     ansatz : Circuit
@@ -64,7 +64,7 @@ class VQEResult:
 
 
 class VQE:
-    """Variational quantum eigensolver: minimise the energy of an ansatz over its angles [1]_.
+    """Variational quantum eigensolver: minimize the energy of an ansatz over its angles [1]_.
 
     Parameters
     ----------
@@ -79,16 +79,16 @@ class VQE:
         other ansatzes; use `"random"` there.
     optimizer : str or object
         See `quantum.minimize`: `"bfgs"`, `"cobyla"`, `"adam"`, `"spsa"`, `"rotosolve"`, `"natural-gradient"`, ... or an
-        optimiser.
+        optimizer.
     max_steps : int, optional
-        Overrides the optimiser's own limit.
+        Overrides the optimizer's own limit.
     simulator, dtype, shots
         See `Expectation`. In complex64 line searches end, not converged, where rounding hides the slope: about 1e-7 of
         the Hamiltonian's size in energy.
     gradient : str, optional
         "adjoint" or "parameter_shift". Defaults to "adjoint" where it is available (see `Expectation`).
     seed : int
-        Seed of random angles, shots and stochastic optimisers.
+        Seed of random angles, shots and stochastic optimizers.
 
     Raises
     ------
@@ -136,7 +136,7 @@ class VQE:
 
     def run(self, *, report: Reports = None, progress: bool | None = None,
             checkpoint: str | os.PathLike | None = None) -> VQEResult:
-        """Optimise the angles.
+        """Optimize the angles.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class VQE:
         with Steps("VQE.run", report, progress, journal, total=total) as steps:
             found = descend(self.energy, self.theta, self.optimizer, steps, name="energy")
         if self._zeros and found.converged and found.theta.size and not np.any(found.theta):
-            warnings.warn("VQE: zero angles are a stationary point of this ansatz, so nothing was optimised "
+            warnings.warn("VQE: zero angles are a stationary point of this ansatz, so nothing was optimized "
                           "(initial=\"random\" starts elsewhere)",
                           stacklevel=2)
         return VQEResult(found.value, found.theta, found.history, found.evaluations, found.converged, found.message,

@@ -38,7 +38,7 @@ def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = 
     entangler : str
         Name of a gate on two qubits: "cx", "cz", "rzz", "crx" ...
     entanglement : str
-        "linear" (neighbours), "ring" (the last with the first too) or "full" (all pairs).
+        "linear" (neighbors), "ring" (the last with the first too) or "full" (all pairs).
     last : bool
         Add rotations after the last entangling layer.
     prefix : str

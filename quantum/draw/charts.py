@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import states
-from .figure import COLOURS, new_axes, new_figure
+from .figure import COLORS, new_axes, new_figure
 
 __all__ = ["city", "histogram", "probabilities", "training_curve"]
 
@@ -136,7 +136,7 @@ def city(state: Any) -> Any:
         axes = figure.add_subplot(1, 2, k + 1, projection="3d")
         height = part.ravel()
         axes.bar3d(x - 0.35, y - 0.35, np.minimum(height, 0), 0.7, 0.7, np.abs(height), shade=True,
-                   color=[COLOURS["gate"] if h >= 0 else COLOURS["channel"] for h in height])
+                   color=[COLORS["gate"] if h >= 0 else COLORS["channel"] for h in height])
         axes.set_xticks(range(len(rho)), labels if n < 4 else [], fontsize=7)
         axes.set_yticks(range(len(rho)), labels if n < 4 else [], fontsize=7)
         axes.set_zlim(min(-0.05, rho.real.min(), rho.imag.min()), max(0.5, rho.real.max(), rho.imag.max()))
@@ -184,10 +184,10 @@ def training_curve(history: Any, reference: float | None = None, *, axes: Any = 
         axes.plot(np.arange(values.size), values, color=_SERIES[k % len(_SERIES)], lw=1.6,
                   marker="." if values.size < 40 else None, label=name or None)
     if reference is not None:
-        axes.axhline(reference, color=COLOURS["ink"], lw=1.0, ls="--", label="reference")
+        axes.axhline(reference, color=COLORS["ink"], lw=1.0, ls="--", label="reference")
     axes.set_xlabel("step")
     axes.set_ylabel("value")
-    axes.grid(color=COLOURS["grid"], lw=0.6)
+    axes.grid(color=COLORS["grid"], lw=0.6)
     axes.set_axisbelow(True)
     if "" not in curves or reference is not None:
         axes.legend(frameon=False)

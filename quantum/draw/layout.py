@@ -23,7 +23,7 @@ class Item(NamedTuple):
     kind : str
         "box", "target" (the X of a controlled X), "cross" (swap), "dot" (the target looks like a control) or "barrier".
     style : str
-        What colours a box: "gate", "rotation", "measure", "reset", "channel".
+        What colors a box: "gate", "rotation", "measure", "reset", "channel".
     qubits, controls : tuple of int
     label, params : str
         First and second line of a box.

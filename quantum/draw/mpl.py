@@ -11,7 +11,7 @@ from triskele.core.extend import optional
 
 from ..circuit import Circuit
 from ..errors import CircuitError
-from .figure import COLOURS, new_figure
+from .figure import COLORS, new_figure
 from .layout import Item, Layout, layout
 
 __all__ = ["draw_mpl"]
@@ -100,42 +100,42 @@ class _Ink:
         self._lines: dict[Any, list[Any]] = {}
         self._shapes: dict[Any, list[Any]] = {}
 
-    def line(self, x: list[float], y: list[float], colour: str, width: float, order: int, style: Any = "-",
+    def line(self, x: list[float], y: list[float], color: str, width: float, order: int, style: Any = "-",
              alpha: float = 1.0) -> None:
-        self._lines.setdefault((colour, width, order, style, alpha), []).append([(x[0], y[0]), (x[1], y[1])])
+        self._lines.setdefault((color, width, order, style, alpha), []).append([(x[0], y[0]), (x[1], y[1])])
 
     def double(self, x: list[float], y: list[float], order: int) -> None:
         """A classical wire."""
         along = x[0] != x[1]
         for d in (-0.035, 0.035):
-            self.line(x if along else [v + d for v in x], [v + d for v in y] if along else y, COLOURS["measure"], 0.8,
+            self.line(x if along else [v + d for v in x], [v + d for v in y] if along else y, COLORS["measure"], 0.8,
                       order)
 
-    def dot(self, x: float, y: float, radius: float, colour: str, order: int = _BOXES) -> None:
+    def dot(self, x: float, y: float, radius: float, color: str, order: int = _BOXES) -> None:
         from matplotlib.patches import Circle
 
-        self._shapes.setdefault((colour, colour, 0.0, "-", order), []).append(Circle((x, y), radius))
+        self._shapes.setdefault((color, color, 0.0, "-", order), []).append(Circle((x, y), radius))
 
-    def box(self, x: float, y: float, width: float, height: float, colour: str, style: str) -> None:
+    def box(self, x: float, y: float, width: float, height: float, color: str, style: str) -> None:
         """A box with its lower left corner at (x, y)."""
         from matplotlib.colors import to_rgb
         from matplotlib.patches import FancyBboxPatch
 
-        pale = tuple(1 - 0.16 * (1 - c) for c in to_rgb(colour))
+        pale = tuple(1 - 0.16 * (1 - c) for c in to_rgb(color))
         shape = FancyBboxPatch((x, y), width, height, "round,pad=0,rounding_size=0.07")
-        self._shapes.setdefault((pale, colour, 1.1, style, _BOXES), []).append(shape)
+        self._shapes.setdefault((pale, color, 1.1, style, _BOXES), []).append(shape)
 
-    def write(self, x: float, y: float, text: str, size: float, colour: str = COLOURS["ink"],
+    def write(self, x: float, y: float, text: str, size: float, color: str = COLORS["ink"],
               ha: str = "center") -> None:
-        self.axes.text(x, y, text, size=size, color=colour, ha=ha, va="center_baseline", zorder=_MARKS,
+        self.axes.text(x, y, text, size=size, color=color, ha=ha, va="center_baseline", zorder=_MARKS,
                        parse_math=False)
 
     def finish(self) -> None:
         """Put everything on the axes."""
         from matplotlib.collections import LineCollection, PatchCollection
 
-        for (colour, width, order, style, alpha), lines in self._lines.items():
-            self.axes.add_collection(LineCollection(lines, colors=[colour], linewidths=width, linestyles=[style],
+        for (color, width, order, style, alpha), lines in self._lines.items():
+            self.axes.add_collection(LineCollection(lines, colors=[color], linewidths=width, linestyles=[style],
                                                     alpha=alpha, zorder=order,
                                                     capstyle="butt"), autolim=False)
         for (face, edge, width, style, order), shapes in self._shapes.items():
@@ -152,7 +152,7 @@ def _row(ink: _Ink, plan: Layout, columns: list[list[Item]], widths: list[float]
     for k, name in enumerate(names):
         ink.write(-0.2, y - k, name, _SIZE, ha="right")
         if k < plan.num_qubits:
-            ink.line([-0.05, end], [y - k, y - k], COLOURS["ink"], 0.9, _WIRE)
+            ink.line([-0.05, end], [y - k, y - k], COLORS["ink"], 0.9, _WIRE)
         else:
             ink.double([-0.05, end], [y - k, y - k], _WIRE)
         if goes_on:
@@ -183,7 +183,7 @@ def _width(item: Item) -> float:
 
 
 def _draw(ink: _Ink, item: Item, x: float, y: float, n: int) -> None:
-    colour = COLOURS[item.style]
+    color = COLORS[item.style]
     first, last = item.span
     if item.kind == "barrier":
         for q in item.qubits:
@@ -194,33 +194,33 @@ def _draw(ink: _Ink, item: Item, x: float, y: float, n: int) -> None:
         ink.double([x, x], [y - last, y - n], _WIRE + 1)
         if item.style == "measure":
             for side in (-0.1, 0.1):
-                ink.line([x + side, x], [y - n + 0.2, y - n + 0.03], COLOURS["measure"], 1.6, _MARKS)
+                ink.line([x + side, x], [y - n + 0.2, y - n + 0.03], COLORS["measure"], 1.6, _MARKS)
         else:
-            ink.dot(x, y - n, 0.09, COLOURS["measure"])
-        ink.write(x, y - n - 0.38, item.link, _SMALL, COLOURS["measure"])
+            ink.dot(x, y - n, 0.09, COLORS["measure"])
+        ink.write(x, y - n - 0.38, item.link, _SMALL, COLORS["measure"])
     if first != last:
-        ink.line([x, x], [y - first, y - last], colour, 1.3, _WIRE + 1)
+        ink.line([x, x], [y - first, y - last], color, 1.3, _WIRE + 1)
     if item.kind == "box":
-        _box(ink, item, x, y, colour)
+        _box(ink, item, x, y, color)
     for q in item.qubits:
         if item.kind == "target":
-            ink.dot(x, y - q, 0.2, colour)
+            ink.dot(x, y - q, 0.2, color)
             ink.line([x - 0.2, x + 0.2], [y - q] * 2, "white", 1.3, _MARKS)
             ink.line([x] * 2, [y - q - 0.2, y - q + 0.2], "white", 1.3, _MARKS)
         elif item.kind == "cross":
             for s in (-0.13, 0.13):
-                ink.line([x - 0.13, x + 0.13], [y - q - s, y - q + s], colour, 1.6, _MARKS)
+                ink.line([x - 0.13, x + 0.13], [y - q - s, y - q + s], color, 1.6, _MARKS)
         elif item.kind == "dot":
-            ink.dot(x, y - q, 0.1, colour)
+            ink.dot(x, y - q, 0.1, color)
     for q in item.controls:
         if not (item.kind == "box" and item.box[0] < q < item.box[1]):
-            ink.dot(x, y - q, 0.1, colour)
+            ink.dot(x, y - q, 0.1, color)
 
 
-def _box(ink: _Ink, item: Item, x: float, y: float, colour: str) -> None:
+def _box(ink: _Ink, item: Item, x: float, y: float, color: str) -> None:
     first, last = item.box
     width = _width(item)
-    ink.box(x - width / 2, y - last - _BOX, width, last - first + 2 * _BOX, colour,
+    ink.box(x - width / 2, y - last - _BOX, width, last - first + 2 * _BOX, color,
             "--" if item.style == "channel" else "-")
     middle = y - (first + last) / 2
     if item.style == "measure":
@@ -230,24 +230,24 @@ def _box(ink: _Ink, item: Item, x: float, y: float, colour: str) -> None:
         for q in range(first, last + 1):
             if q in item.qubits or q in item.controls:
                 mark = "●" if q in item.controls else str(item.qubits.index(q))
-                ink.write(x - width / 2 + 0.16, y - q, mark, _SMALL, colour)
+                ink.write(x - width / 2 + 0.16, y - q, mark, _SMALL, color)
             else:  # a wire that passes through
-                ink.line([x - width / 2, x + width / 2], [y - q, y - q], COLOURS["ink"], 0.9, _MARKS, (0, (1, 1.5)),
+                ink.line([x - width / 2, x + width / 2], [y - q, y - q], COLORS["ink"], 0.9, _MARKS, (0, (1, 1.5)),
                          0.6)
         x += 0.11
         if (first + last) % 2 == 0 and (first + last) // 2 not in item.qubits:
             middle += 0.5  # off the wire
     if item.params:
-        ink.write(x, middle + 0.12, item.label, _SIZE, colour)
-        ink.write(x, middle - 0.19, item.params, _SMALL, colour)
+        ink.write(x, middle + 0.12, item.label, _SIZE, color)
+        ink.write(x, middle - 0.19, item.params, _SMALL, color)
     else:
-        ink.write(x, middle, item.label, _SIZE, colour)
+        ink.write(x, middle, item.label, _SIZE, color)
 
 
 def _meter(ink: _Ink, x: float, y: float) -> None:
     bow = [math.radians(20 + 140 * k / 12) for k in range(13)]
     points = [(x + 0.22 * math.cos(a), y - 0.14 + 0.22 * math.sin(a)) for a in bow]
     for (x0, y0), (x1, y1) in pairwise(points):
-        ink.line([x0, x1], [y0, y1], COLOURS["measure"], 1.2, _MARKS)
-    ink.line([x, x + 0.19], [y - 0.14, y + 0.21], COLOURS["measure"], 1.2, _MARKS)
-    ink.dot(x, y - 0.14, 0.035, COLOURS["measure"], _MARKS)
+        ink.line([x0, x1], [y0, y1], COLORS["measure"], 1.2, _MARKS)
+    ink.line([x, x + 0.19], [y - 0.14, y + 0.21], COLORS["measure"], 1.2, _MARKS)
+    ink.dot(x, y - 0.14, 0.035, COLORS["measure"], _MARKS)

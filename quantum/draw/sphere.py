@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import states
-from .figure import COLOURS, new_figure
+from .figure import COLORS, new_figure
 
 __all__ = ["bloch"]
 
@@ -50,7 +50,7 @@ def bloch(state: Any, qubits: int | Sequence[int] | None = None) -> Any:
         axes = figure.add_subplot(down, across, k + 1, projection="3d")
         _sphere(axes)
         _arrow(axes, states.bloch_vector(rho))
-        axes.set_title(f"qubit {q}", fontsize=10, color=COLOURS["ink"], y=1.03)
+        axes.set_title(f"qubit {q}", fontsize=10, color=COLORS["ink"], y=1.03)
     figure.subplots_adjust(0, 0, 1, 0.88, 0, 0.25)
     return figure
 
@@ -64,7 +64,7 @@ def _sphere(axes: Any) -> None:
         axes.plot(x, y, z, color="#aab4bf", lw=0.6)
     for a, text in (((1, 0, 0), "x"), ((0, 1, 0), "y"), ((0, 0, 1), "|0⟩"), ((0, 0, -1), "|1⟩")):
         axes.plot(*np.stack([np.zeros(3), a], 1), color="#aab4bf", lw=0.8)
-        axes.text(*(1.22 * np.array(a)), text, fontsize=8, ha="center", va="center", color=COLOURS["ink"])
+        axes.text(*(1.22 * np.array(a)), text, fontsize=8, ha="center", va="center", color=COLORS["ink"])
     axes.set_box_aspect((1, 1, 1), zoom=1.2)
     axes.set(xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1))
     axes.set_proj_type("ortho")
@@ -75,7 +75,7 @@ def _sphere(axes: Any) -> None:
 
 def _arrow(axes: Any, v: np.ndarray) -> None:
     length = np.linalg.norm(v)
-    if length < 1e-3:  # nothing is known of it: the centre
-        axes.scatter(0, 0, 0, s=18, color=COLOURS["channel"], depthshade=False, zorder=5)
+    if length < 1e-3:  # nothing is known of it: the center
+        axes.scatter(0, 0, 0, s=18, color=COLORS["channel"], depthshade=False, zorder=5)
         return
-    axes.quiver(0, 0, 0, *v, color=COLOURS["channel"], lw=2.2, arrow_length_ratio=0.16, zorder=5)
+    axes.quiver(0, 0, 0, *v, color=COLORS["channel"], lw=2.2, arrow_length_ratio=0.16, zorder=5)

@@ -90,13 +90,13 @@ class _Canvas:
         start = (self.width - len(text)) // 2
         self.cells[row][start : start + len(text)] = text
 
-    def centre(self, row: int, mark: str) -> None:
+    def center(self, row: int, mark: str) -> None:
         self.cells[row][(self.width - 1) // 2] = mark
 
     def line(self, first: int, last: int, double: bool = False) -> None:
         """A vertical line over rows first to last."""
         for row in range(first, last + 1):
-            self.centre(row, ("╫" if double else "┼") if row % 2 else ("║" if double else "│"))
+            self.center(row, ("╫" if double else "┼") if row % 2 else ("║" if double else "│"))
 
 
 def _column(items: list[Item], plan: Layout) -> list[str]:
@@ -121,24 +121,24 @@ def _draw(canvas: _Canvas, item: Item, inner: int) -> None:
     first, last = item.span
     if item.kind == "barrier":
         for q in item.qubits:
-            canvas.centre(2 * q + 1, "░")
+            canvas.center(2 * q + 1, "░")
             if q + 1 in item.qubits:
-                canvas.centre(2 * q + 2, "░")
+                canvas.center(2 * q + 2, "░")
         return
     canvas.line(2 * first + 2, 2 * last)
     if item.link:
         canvas.line(2 * last + 2, 2 * canvas.n, double=True)
-        canvas.centre(2 * canvas.n + 1, "╩")
+        canvas.center(2 * canvas.n + 1, "╩")
         canvas.put(2 * canvas.n + 2, item.link)
     if item.kind == "box":
         _box(canvas, item, inner)
     else:
         mark = {"target": "⊕", "cross": "×", "dot": "●"}[item.kind]
         for q in item.qubits:
-            canvas.centre(2 * q + 1, mark)
+            canvas.center(2 * q + 1, mark)
     for q in item.controls:
         if not (item.kind == "box" and item.box[0] < q < item.box[1]):
-            canvas.centre(2 * q + 1, "●")
+            canvas.center(2 * q + 1, "●")
 
 
 def _box(canvas: _Canvas, item: Item, inner: int) -> None:
@@ -169,6 +169,6 @@ def _box(canvas: _Canvas, item: Item, inner: int) -> None:
         joined = any(q < first for q in item.controls) if above else any(q > last for q in item.controls)
         canvas.put(row, edge[0] + "─" * (inner - 2) + edge[1])
         if joined:
-            canvas.centre(row, "┴" if above else "┬")
+            canvas.center(row, "┴" if above else "┬")
         elif item.link and not above:
-            canvas.centre(row, "╥")
+            canvas.center(row, "╥")

@@ -135,7 +135,7 @@ class Expectation:
         coefficients : (T,) array, or list of arrays, optional
             Coefficients that replace those of the operator's terms, in order; one array for each operator of a list.
         initial : (2**n,) complex array, optional
-            Initial state. It is not normalised.
+            Initial state. It is not normalized.
 
         Returns
         -------

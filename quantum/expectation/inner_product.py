@@ -87,7 +87,7 @@ class InnerProduct:
         theta : (P,) or (B, P) array, or dict by name
         data : (D,) or (B, D) array, or dict by name, optional
         bra, ket : (2**n,) complex array, optional
-            Initial states phi and psi. Default to |0...0>. They are not normalised.
+            Initial states phi and psi. Default to |0...0>. They are not normalized.
 
         Returns
         -------

@@ -264,7 +264,7 @@ def thermal_relaxation(t1: float, t2: float, time: float, excited_population: fl
 
     References
     ----------
-    Nielsen and Chuang, section 8.4.1: T1 and T2 of generalised amplitude damping followed by phase damping.
+    Nielsen and Chuang, section 8.4.1: T1 and T2 of generalized amplitude damping followed by phase damping.
 
     Examples
     --------

@@ -393,7 +393,7 @@ class PauliSum:
         return float(value.real) if self.is_hermitian else complex(value)
 
     def eigenstates(self, k: int = 1, num_qubits: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k lowest eigenvalues (k,) in rising order, and states (2**n, k): exact diagonalisation, by Lanczos for
+        """The k lowest eigenvalues (k,) in rising order, and states (2**n, k): exact diagonalization, by Lanczos for
         large n.
 
         Raises

@@ -1,4 +1,4 @@
-"""Optimisers for circuits.
+"""Optimizers for circuits.
 
 A new one is a frozen dataclass with `max_steps` and a method `minimize`, see `Optimizer`.
 """

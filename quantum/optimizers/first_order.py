@@ -1,4 +1,4 @@
-"""First-order optimisers of the core (Adam, SGD ...) on circuits."""
+"""First-order optimizers of the core (Adam, SGD ...) on circuits."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["FirstOrder"]
 
 @dataclass(frozen=True)
 class FirstOrder:
-    """Steps of an optimiser of `core.optim`, until the gradient is small.
+    """Steps of an optimizer of `core.optim`, until the gradient is small.
 
     Attributes
     ----------
     rule : Adam, AdamW, SGD or RMSprop
-        An optimiser of `core.optim`, or any object with their methods `init` and `step`.
+        An optimizer of `core.optim`, or any object with their methods `init` and `step`.
     max_steps : int
     tolerance : float
         Converged when no component of the gradient is larger.

@@ -1,4 +1,4 @@
-"""`minimize`: one entry point to every optimiser, with history, reports, checkpoints and a progress bar."""
+"""`minimize`: one entry point to every optimizer, with history, reports, checkpoints and a progress bar."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NAMED: dict[str, Callable[[], Any]] = {
 
 
 class Optimizer(Protocol):
-    """Protocol of optimisers: a frozen dataclass with a field `max_steps` and this method."""
+    """Protocol of optimizers: a frozen dataclass with a field `max_steps` and this method."""
 
     max_steps: int
 
@@ -48,7 +48,7 @@ class Optimizer(Protocol):
 
 @dataclass(frozen=True)
 class Minimum:
-    """Result of a minimisation.
+    """Result of a minimization.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Minimum:
     evaluations : int
         Number of calls of the function, with or without its gradient.
     converged : bool
-        True if the optimiser's own criterion was met; False if it ran out of steps or a reporter stopped it.
+        True if the optimizer's own criterion was met; False if it ran out of steps or a reporter stopped it.
     message : str
         Reason for stopping.
     thetas : (steps + 1, P) float64 array
@@ -83,7 +83,7 @@ class _Stop(Exception):
 def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = "bfgs", *, max_steps: int | None = None,
              seed: int = 0, report: Reports = None, progress: bool | None = None,
              checkpoint: str | os.PathLike | None = None) -> Minimum:
-    """Minimise a real function of an angle vector.
+    """Minimize a real function of an angle vector.
 
     Parameters
     ----------
@@ -94,11 +94,11 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     optimizer : str or object
         A name: `"bfgs"`, `"l-bfgs-b"`, `"cg"`, `"slsqp"`, `"tnc"`, `"trust-constr"` (with exact gradients), `"cobyla"`,
         `"cobyqa"`, `"nelder-mead"`, `"powell"` (without) of `scipy.optimize`, `"adam"`, `"sgd"`, `"spsa"`,
-        `"rotosolve"`, `"natural-gradient"`; an optimiser of `quantum.optimizers`; or one of `core.optim`.
+        `"rotosolve"`, `"natural-gradient"`; an optimizer of `quantum.optimizers`; or one of `core.optim`.
     max_steps : int, optional
-        Overrides the optimiser's own limit.
+        Overrides the optimizer's own limit.
     seed : int
-        Seed of stochastic optimisers that are given by name.
+        Seed of stochastic optimizers that are given by name.
     report : function or list of functions, optional
         Called after every step with a dictionary of ``step`` and ``value``; see `core.report`. A reporter that raises
         StopIteration ends the run, with its reason as the message.
@@ -115,7 +115,7 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     Raises
     ------
     OptimizerError
-        If the optimiser is unknown or does not suit the circuit.
+        If the optimizer is unknown or does not suit the circuit.
     ParameterError
         If `theta` is not a finite vector.
     FloatingPointError
@@ -213,7 +213,7 @@ def descend(function: Any, theta: np.ndarray, chosen: Any, steps: Steps | Unrepo
     thetas = [theta.copy()]
     if theta.size == 0:
         return Minimum(theta, history[0], np.array(history), objective.evaluations - began, True,
-                       "there is nothing to optimise", np.array(thetas))
+                       "there is nothing to optimize", np.array(thetas))
 
     def after_step(theta: np.ndarray, value: float) -> None:
         thetas.append(np.array(theta, np.float64))
@@ -245,12 +245,12 @@ def _angles(theta: Any) -> np.ndarray:
 
 
 def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
-    """Return an optimiser by name, or as given; optimisers of `core.optim` are wrapped.
+    """Return an optimizer by name, or as given; optimizers of `core.optim` are wrapped.
 
     Raises
     ------
     OptimizerError
-        If no optimiser has that name. The message lists the known ones.
+        If no optimizer has that name. The message lists the known ones.
     """
     if max_steps is not None:
         check.integer(max_steps, "optimizer: max_steps", 1, error=OptimizerError)
@@ -269,6 +269,6 @@ def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
         optimizer = FirstOrder(optimizer)
     if isinstance(optimizer, type) or not hasattr(optimizer, "minimize") or not hasattr(optimizer, "max_steps"):
         raise OptimizerError(
-            f"optimizer: a name, an optimiser of quantum.optimizers or one of core.optim is needed, got {optimizer!r}"
+            f"optimizer: a name, an optimizer of quantum.optimizers or one of core.optim is needed, got {optimizer!r}"
         )
     return optimizer if max_steps is None else dataclasses.replace(optimizer, max_steps=int(max_steps))

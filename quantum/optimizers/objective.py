@@ -1,4 +1,4 @@
-"""Objectives of optimisers: real functions of an angle vector, counted and checked."""
+"""Objectives of optimizers: real functions of an angle vector, counted and checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Objective:
     ----------
     function : callable
         ``function(theta) -> float``. If it has a method ``value_and_grad(theta)``, as an `Expectation` has, gradients
-        come from there, and else from the core. An attribute ``circuit`` serves optimisers that need to see the
+        come from there, and else from the core. An attribute ``circuit`` serves optimizers that need to see the
         circuit.
 
     journal : Journal, optional

@@ -1,4 +1,4 @@
-"""Exact minimisation along one angle after the other."""
+"""Exact minimization along one angle after the other."""
 
 from __future__ import annotations
 

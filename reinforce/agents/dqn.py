@@ -20,7 +20,7 @@ from ..spaces import Discrete
 from ..training.agent import Agent
 from ..training.rollout import Rollout
 from .checks import check_layers
-from .networks import Duelling, perceptron
+from .networks import Dueling, perceptron
 
 __all__ = ["DQN"]
 
@@ -57,8 +57,8 @@ class DQN(Agent):
         Steps of all environments together between updates; a multiple of `num_envs`.
     double : bool
         If True, the network chooses the next action and the target network values it (double Q-learning).
-    duelling : bool
-        If True, the network is a sum of state values and advantages (duelling networks).
+    dueling : bool
+        If True, the network is a sum of state values and advantages (dueling networks).
     prioritized : bool
         If True, transitions are drawn with priorities from their last errors.
     n_step : int
@@ -112,7 +112,7 @@ class DQN(Agent):
         learning_starts: int = 10_000,
         train_every: int = 10,
         double: bool = False,
-        duelling: bool = False,
+        dueling: bool = False,
         prioritized: bool = False,
         n_step: int = 1,
         alpha: float = 0.6,
@@ -274,9 +274,9 @@ def _network(key, env, s):
     if not hasattr(observation, "low"):
         raise EnvError(f"DQN: observations must be a Box, got {observation}")
     network, sizes = s.network, [math.prod(observation.shape), *s.hidden]
-    if network is None and s.duelling:
+    if network is None and s.dueling:
         body, value, advantages = random.split(key, 3)
-        network = Duelling(perceptron(body, sizes, s.activation), perceptron(value, [sizes[-1], 1]),
+        network = Dueling(perceptron(body, sizes, s.activation), perceptron(value, [sizes[-1], 1]),
                            perceptron(advantages, [sizes[-1], actions]), s.activation)
     elif network is None:
         network = perceptron(key, [*sizes, actions], s.activation)

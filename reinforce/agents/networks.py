@@ -11,7 +11,7 @@ import numpy as np
 
 from triskele.core import nn, random
 
-__all__ = ["Duelling", "Logits", "PolicyValue", "perceptron"]
+__all__ = ["Dueling", "Logits", "PolicyValue", "perceptron"]
 
 
 def perceptron(key: Any, sizes: Sequence[int], activation: Callable = nn.relu) -> nn.MLP:
@@ -39,7 +39,7 @@ def perceptron(key: Any, sizes: Sequence[int], activation: Callable = nn.relu) -
 
 
 @dataclass(frozen=True)
-class Duelling:
+class Dueling:
     """Values of actions as the value of the observation plus advantages, whose mean is taken off (Wang et al.
 
     2016, eq. 9, arXiv:1511.06581).
@@ -99,7 +99,7 @@ class PolicyValue:
         """Linear layers with a ReLU after each, on observations of any shape, and two heads."""
         body, policy, value = random.split(key, 3)
         layers = nn.MLP.init(body, [math.prod(observation_shape), *hidden], activation=nn.relu,
-                             initialiser=nn.init.he_normal)
+                             initializer=nn.init.he_normal)
         return cls(Features(layers), _head(policy, [hidden[-1], num_actions]), _head(value, [hidden[-1], 1]))
 
     @classmethod
@@ -160,7 +160,7 @@ class Tower:
 
 def _head(key, sizes):
     """Layers whose outputs begin near 0."""
-    net = nn.MLP.init(key, sizes, activation=nn.relu, initialiser=nn.init.he_normal)
+    net = nn.MLP.init(key, sizes, activation=nn.relu, initializer=nn.init.he_normal)
     return nn.MLP((*net.layers[:-1], _scaled(net.layers[-1], 0.1)), nn.relu)
 
 

@@ -1,4 +1,4 @@
-"""Proximal policy optimisation."""
+"""Proximal policy optimization."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..errors import EnvError
 from ..policy import Categorical, Flat, Gaussian, Policy
 from ..returns import gae
 from ..training.agent import Agent
-from ..training.normalise import ReturnScale, RunningMoments
+from ..training.normalize import ReturnScale, RunningMoments
 from ..training.rollout import Rollout
 from ..vector.env import make
 from .checks import check_layers
@@ -68,7 +68,7 @@ class PPO(Agent):
         If True, the learning rate falls linearly to 0 during the training.
     discount : float
     lam : float
-        The lambda of generalised advantage estimation.
+        The lambda of generalized advantage estimation.
     epochs : int, optional
         Number of passes of an update over the collected data: 4 / 10.
     minibatches : int, optional
@@ -85,7 +85,7 @@ class PPO(Agent):
     normalize_advantages : bool
         If True, advantages are scaled to mean 0 and variance 1 in each minibatch.
     normalize : bool, optional
-        If True, normalise observations by their running moments and rewards by the scale of returns: False / True.
+        If True, normalize observations by their running moments and rewards by the scale of returns: False / True.
     hidden : sequence of int
         Widths of the hidden layers of actor and critic.
     activation : function
@@ -220,16 +220,16 @@ class PPO(Agent):
 
     @property
     def parameters(self) -> tuple[Any, Any]:
-        """Weights, and the normaliser of observations or None."""
-        return self.weights, self.observation_moments.normaliser() if self.settings.normalize else None
+        """Weights, and the normalizer of observations or None."""
+        return self.weights, self.observation_moments.normalizer() if self.settings.normalize else None
 
     def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
         """Estimate advantages and update; see `Agent`."""
         s = self.settings
         rate = s.learning_rate * (1 - (self.steps - self.start)
                                   / max(self.target - self.start, 1)) if s.anneal else s.learning_rate
-        normaliser = self.parameters[1]
-        numbers = self._learned(_joined([self._valued(x) for x in _neighbours(experiences)]), normaliser, rate)
+        normalizer = self.parameters[1]
+        numbers = self._learned(_joined([self._valued(x) for x in _neighbors(experiences)]), normalizer, rate)
         self.iteration += 1
         self.steps += s.num_steps * s.num_envs
         return {**numbers, "learning_rate": rate}
@@ -256,24 +256,24 @@ class PPO(Agent):
             "mask": x["masks"][:-1] if "masks" in x else None,
         }
 
-    def _learned(self, batch, normaliser, rate):
+    def _learned(self, batch, normalizer, rate):
         """All epochs of an update; the parts of the loss."""
         s = self.settings
         steps = np.arange(batch["advantages"].size)
         order = stream(s.seed, 1, self.iteration).permuted(
             np.tile(steps, (s.epochs, 1)), axis=1
         ).reshape(s.epochs * s.minibatches, -1)
-        weights, moments, numbers = self._update(self.weights, self.moments, normaliser, batch, order, np.float32(rate))
+        weights, moments, numbers = self._update(self.weights, self.moments, normalizer, batch, order, np.float32(rate))
         self.check_finite("the loss", *numbers.values())
         self.weights, self.moments = weights, moments
         return {k: float(v) for k, v in numbers.items()}
 
-    def _updated(self, weights, moments, normaliser, batch, order, rate):
+    def _updated(self, weights, moments, normalizer, batch, order, rate):
         """All epochs: (weights, state of Adam, means of the loss's parts)."""
         s = self.settings
         optimizer = optim.Adam(rate, epsilon=_ADAM_EPSILON)
         flat = core.tree.map(lambda a: np.reshape(a, (a.shape[0] * a.shape[1], *a.shape[2:])), batch)
-        flat["x"] = flat["x"] if normaliser is None else normaliser(flat["x"])
+        flat["x"] = flat["x"] if normalizer is None else normalizer(flat["x"])
 
         def loss(weights, part):
             return ppo_loss(core.tree.unflatten(self._structure, weights), part, s)
@@ -298,8 +298,8 @@ class PPO(Agent):
     def policy(self) -> Policy:
         """Return the learned state; see `Agent`."""
         space = self.env.action_space
-        normaliser = self.observation_moments.normaliser() if self.settings.normalize else None
-        return Policy(self.model.actor, self.env.observation_space.shape, normaliser, getattr(space, "n", None))
+        normalizer = self.observation_moments.normalizer() if self.settings.normalize else None
+        return Policy(self.model.actor, self.env.observation_space.shape, normalizer, getattr(space, "n", None))
 
 
 class PPOActor:
@@ -371,16 +371,16 @@ def stream(seed: int, which: int, iteration: int) -> np.random.Generator:
 
 def _acting(structure):
     """The policy that `Rollout` runs in every step."""
-    def act(weights_and_normaliser, x, noise, mask=None):
-        weights, normaliser = weights_and_normaliser
+    def act(weights_and_normalizer, x, noise, mask=None):
+        weights, normalizer = weights_and_normalizer
         model = core.tree.unflatten(structure, weights)
-        x = x if normaliser is None else normaliser(x)
+        x = x if normalizer is None else normalizer(x)
         return *model.actor.sample(x, noise, mask), model.critic(x)[:, 0]
 
     return act
 
 
-def _neighbours(experiences):
+def _neighbors(experiences):
     """Experience of environments that follow each other made one."""
     runs = [[experiences[0]]]
     for x in experiences[1:]:
@@ -429,8 +429,8 @@ def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[
     advantages, old = batch["advantages"], batch["values"]
     targets = advantages + old
     if s.normalize_advantages:
-        centred = advantages - mean(advantages)
-        advantages = centred / (np.sqrt(np.sum(w * centred * centred) / np.maximum(count - 1, 1)) + 1e-8)
+        centered = advantages - mean(advantages)
+        advantages = centered / (np.sqrt(np.sum(w * centered * centered) / np.maximum(count - 1, 1)) + 1e-8)
     log_ratio = log_prob - batch["log_probs"]
     ratio = np.exp(log_ratio)
     policy_loss = -mean(np.minimum(ratio * advantages, np.clip(ratio, 1 - s.clip, 1 + s.clip) * advantages))

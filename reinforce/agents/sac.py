@@ -49,7 +49,7 @@ class Model(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """States of the optimisers."""
+    """States of the optimizers."""
 
     actor: Any
     critics: Any

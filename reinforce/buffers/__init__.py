@@ -1,1 +1,1 @@
-"""Replay buffers: the last steps of vectorised environments, drawn from uniformly, by priority, or in segments."""
+"""Replay buffers: the last steps of vectorized environments, drawn from uniformly, by priority, or in segments."""

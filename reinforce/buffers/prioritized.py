@@ -1,4 +1,4 @@
-"""Prioritised replay, the proportional variant.
+"""Prioritized replay, the proportional variant.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""The last steps of vectorised environments, as a ring of rows.
+"""The last steps of vectorized environments, as a ring of rows.
 
 Row r holds the observations of all environments before a step, their actions, rewards and how it ended; the
 observations after it are those of the next row, so that each is kept once. The newest row has only observations.

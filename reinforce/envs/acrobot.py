@@ -15,8 +15,8 @@ from ..spaces import Box, Discrete
 
 __all__ = ["Acrobot"]
 
-# Both links: mass 1, length 1, centre of mass in the middle, moment of inertia 1.
-_CENTRE, _GRAVITY, _TIME = 0.5, 9.8, 0.2
+# Both links: mass 1, length 1, center of mass in the middle, moment of inertia 1.
+_CENTER, _GRAVITY, _TIME = 0.5, 9.8, 0.2
 _FASTEST_1, _FASTEST_2 = 4 * math.pi, 9 * math.pi
 _HALF_TURN, _TURN = math.pi, 2 * math.pi
 _BOUNDS = np.array([1, 1, 1, 1, _FASTEST_1, _FASTEST_2], np.float32)
@@ -27,14 +27,14 @@ def _slope(state, torque):
     """Time derivatives of angles and speeds, as printed in Sutton and Barto's book."""
     theta1, theta2, speed1, speed2 = state
     cos2, sin2 = simd.cos(theta2), simd.sin(theta2)
-    d1 = _CENTRE**2 + (1.0 + _CENTRE**2 + 2 * _CENTRE * cos2) + 1.0 + 1.0
-    d2 = (_CENTRE**2 + _CENTRE * cos2) + 1.0
-    phi2 = _CENTRE * _GRAVITY * simd.cos(theta1 + theta2 - math.pi / 2)
-    phi1 = (-_CENTRE * (speed2 * speed2) * sin2 - 2 * _CENTRE * speed2 * speed1 * sin2
-            + (_CENTRE + 1.0) * _GRAVITY * simd.cos(theta1 - math.pi / 2) + phi2)
+    d1 = _CENTER**2 + (1.0 + _CENTER**2 + 2 * _CENTER * cos2) + 1.0 + 1.0
+    d2 = (_CENTER**2 + _CENTER * cos2) + 1.0
+    phi2 = _CENTER * _GRAVITY * simd.cos(theta1 + theta2 - math.pi / 2)
+    phi1 = (-_CENTER * (speed2 * speed2) * sin2 - 2 * _CENTER * speed2 * speed1 * sin2
+            + (_CENTER + 1.0) * _GRAVITY * simd.cos(theta1 - math.pi / 2) + phi2)
     ratio = d2 / d1
-    acceleration2 = (torque + ratio * phi1 - _CENTRE * (speed1 * speed1) * sin2
-                     - phi2) / (_CENTRE**2 + 1.0 - d2 * d2 / d1)
+    acceleration2 = (torque + ratio * phi1 - _CENTER * (speed1 * speed1) * sin2
+                     - phi2) / (_CENTER**2 + 1.0 - d2 * d2 / d1)
     return speed1, speed2, -(d2 * acceleration2 + phi1) / d1, acceleration2
 
 

@@ -1,9 +1,9 @@
 """Go, on a board of any size.
 
-The board is kept with a border of one cell, so that every point has four neighbours: point (r, c) is cell (r + 1) W + c
+The board is kept with a border of one cell, so that every point has four neighbors: point (r, c) is cell (r + 1) W + c
 + 1 with W = size + 1, where the last cell of a row borders on the first of the next. Stones of a chain are linked into
 a ring and name one of them as their head, which counts the chain's *pseudo-liberties*: pairs of a stone and an empty
-neighbour. A chain whose only liberty is p has as many of them as p has neighbours in the chain, so no set of liberties
+neighbor. A chain whose only liberty is p has as many of them as p has neighbors in the chain, so no set of liberties
 is needed.
 """
 
@@ -108,7 +108,7 @@ class Go(Game):
         points, cells, longest, low_bits = self.size**2, (
             self.size + 1
         ) * (self.size + 2), self.max_length, self._filter_bits() - 1
-        zobrist = _zobrist(3 * cells)  # of a colour and a cell
+        zobrist = _zobrist(3 * cells)  # of a color and a cell
 
         @device
         def cell(action):
@@ -120,7 +120,7 @@ class Go(Game):
             if (state.filter[low >> 6] >> (low & 63)) & 1 == 0:
                 return False
             found = False
-            for k in range(state.num_seen):  # no way out: the loop is vectorised
+            for k in range(state.num_seen):  # no way out: the loop is vectorized
                 found |= state.seen[k] == h
             return found
 

@@ -51,7 +51,7 @@ class Hex(Game):
         are.
         """
         size, width = self.size, self.size + 2
-        neighbours = (-width, 1 - width, -1, 1, width - 1, width)
+        neighbors = (-width, 1 - width, -1, 1, width - 1, width)
 
         def initial(state):
             for k in range(1, size + 1):
@@ -71,7 +71,7 @@ class Hex(Game):
             cell = (action // size + 1) * width + action % size + 1
             board[cell] = sign * _STONE
             linked = False
-            for n in neighbours:
+            for n in neighbors:
                 linked |= sign * board[cell + n] == _LINKED
             if linked:
                 # Chains that this stone links: the cells that wait to be looked at hold, each, the next one that waits
@@ -82,7 +82,7 @@ class Hex(Game):
                     here = waiting
                     waiting = sign * board[here] - _WAITING
                     board[here] = sign * _LINKED
-                    for n in neighbours:
+                    for n in neighbors:
                         what = sign * board[here + n]
                         if what == _STONE:
                             board[here + n] = sign * (_WAITING + waiting)

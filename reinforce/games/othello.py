@@ -65,7 +65,7 @@ def _captured(cell, own, other):
 
 
 class Othello(Game):
-    """Stones enclosed in a line between a new stone and an own one change colour; who has more in the end wins.
+    """Stones enclosed in a line between a new stone and an own one change color; who has more in the end wins.
 
     Action 8 r + c is the cell of row r and column c (row 1 is the top one), and 64 a pass, allowed where nothing can be
     captured. Player 0 is black (x). Returns are 1, 0 or -1. Observation: own stones, the other's, where the player to

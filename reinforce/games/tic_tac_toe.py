@@ -83,5 +83,5 @@ class TicTacToe(Game):
         return "\n".join(["  a b c", *(f"{r + 1} {' '.join(cells[3 * r : 3 * r + 3])}" for r in range(3))])
 
     def action_name(self, state: State, action: int) -> str:
-        """Column and row, as in b2 for the centre."""
+        """Column and row, as in b2 for the center."""
         return f"{'abc'[action % 3]}{action // 3 + 1}"

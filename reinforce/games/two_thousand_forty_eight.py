@@ -34,7 +34,7 @@ def _movable(cells):
 
 @device
 def _slide(cells, action):
-    """Push all tiles to one side, where equal neighbours merge once; the sum of the merged tiles."""
+    """Push all tiles to one side, where equal neighbors merge once; the sum of the merged tiles."""
     gained, stride = np.int64(0), _STRIDES[action]
     for line in range(4):
         start = _STARTS[action][0] + line * _STARTS[action][1]

@@ -112,7 +112,7 @@ class PolicyPriors(Network):
         if not isinstance(policy.head, Categorical):
             raise EvaluatorError("MCTS: a policy as evaluator must have probabilities of discrete actions, got one "
                                  f"with the head {type(policy.head).__name__}")
-        super().__init__(_of_policy, (policy.head.network, policy.normaliser))
+        super().__init__(_of_policy, (policy.head.network, policy.normalizer))
         self._policy = policy
 
     def batch(self, game: Game, rows: int) -> Batch:
@@ -126,8 +126,8 @@ class PolicyPriors(Network):
 
 
 def _of_policy(params, observations):
-    network, normaliser = params
-    x = observations if normaliser is None else normaliser(observations)
+    network, normalizer = params
+    x = observations if normalizer is None else normalizer(observations)
     return network.with_values(x) if hasattr(network, "with_values") else (network(x), None)
 
 

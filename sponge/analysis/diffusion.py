@@ -118,7 +118,7 @@ def msd(positions: Any, interval: float | None = None, atoms: Any = None, *, box
     ----------
     positions : (frames, n, 3) array, nm, or trajectory
         Continuous (as runs write them), or wrapped with `boxes` given. For the diffusion of molecules give one
-        atom, or the centre of mass, of each. A trajectory is what `load_trajectory` gives or takes: a path, or an
+        atom, or the center of mass, of each. A trajectory is what `load_trajectory` gives or takes: a path, or an
         object of MDTraj or MDAnalysis.
     interval : float, ps, optional
         Time between frames. Defaults to that of a trajectory.

@@ -80,7 +80,7 @@ class FreeEnergy:
         ----------
         ax : matplotlib axes, optional
         highest : float, optional
-            End of the scale of colours, kJ/mol.
+            End of the scale of colors, kJ/mol.
         unsure : float, kJ/mol, optional
             Defaults to kT / 2.
         **style : optional
@@ -100,7 +100,7 @@ class FreeEnergy:
         return ax
 
     def plot_error(self, ax: Any = None, *, highest: float | None = None, **style: Any) -> Any:
-        """Draw a map of the errors in degrees; `highest` (kJ/mol, else kT) ends the scale of colours."""
+        """Draw a map of the errors in degrees; `highest` (kJ/mol, else kT) ends the scale of colors."""
         highest = units.GAS_CONSTANT * self.temperature if highest is None else highest
         ax = _map_axes(ax)
         self._mesh(ax, np.where(np.isfinite(self.value), np.minimum(self.error, highest), np.nan),

@@ -127,7 +127,7 @@ class Mbar:
         return np.exp(log_w - log_sum(log_w))
 
     def _covariance(self, *columns):
-        """Covariance of the logarithms of the normalisations of all states and of further columns of weights [1, eq.
+        """Covariance of the logarithms of the normalizations of all states and of further columns of weights [1, eq.
 
         8].
         """

@@ -141,7 +141,7 @@ def count_pairs(frame, positions, xyz, boxes, a, b, group, r_max, counts):  # a 
     per_bin = bins / r_max
     for i in a:
         x, y, z = positions[frame, i, 0], positions[frame, i, 1], positions[frame, i, 2]
-        for j in range(n_b):  # no branches: this loop is vectorised
+        for j in range(n_b):  # no branches: this loop is vectorized
             dx, dy, dz = minimum_image(x - xyz[frame, 0, j], y - xyz[frame, 1, j], z - xyz[frame, 2, j], box)
             square[j] = dx * dx + dy * dy + dz * dz
         for j in range(n_b):

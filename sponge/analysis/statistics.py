@@ -69,7 +69,7 @@ def statistical_inefficiency(x: Any) -> float:
 
     .. math:: g = 1 + 2 \sum_{t=1}^{T} (1 - t / N) C(t)
 
-    with the normalised autocorrelation C, summed until C(t) + C(t + 1) is no longer positive, as it is for reversible
+    with the normalized autocorrelation C, summed until C(t) + C(t + 1) is no longer positive, as it is for reversible
     dynamics (initial positive sequence: Geyer, Statist. Sci. 7, 473 (1992); g as in Chodera et al., J. Chem. Theory
     Comput. 3, 26 (2007)).
 

@@ -85,13 +85,13 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
     if w.shape != (len(atoms),) or np.any(w < 0) or not w.sum() > 0:
         raise ValueError(f"{where}: weights must be {len(atoms)} numbers >= 0 that are not all 0, got shape {w.shape}")
     w = w / w.sum()
-    centre = np.einsum("a,fax->fx", w, positions[:, atoms])
+    center = np.einsum("a,fax->fx", w, positions[:, atoms])
     target = w @ reference[atoms]
-    covariance = np.einsum("a,fax,ay->fxy", w, positions[:, atoms] - centre[:, None], reference[atoms] - target,
+    covariance = np.einsum("a,fax,ay->fxy", w, positions[:, atoms] - center[:, None], reference[atoms] - target,
                            optimize=True)
     u, _, vt = np.linalg.svd(covariance)
     u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]
-    return (positions - centre[:, None]) @ (u @ vt) + target
+    return (positions - center[:, None]) @ (u @ vt) + target
 
 
 def rmsd(positions: Any, reference: Any, atoms: Any = None, *, fit: bool = True, weights: Any = None) -> RmsDeviation:

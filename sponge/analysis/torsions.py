@@ -37,13 +37,13 @@ class Ramachandran:
     labels: list[str]
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
-        """Draw psi against phi in degrees: points of each residue in one colour."""
+        """Draw psi against phi in degrees: points of each residue in one color."""
         ax = axes(ax, xlabel="φ [°]", ylabel="ψ [°]", xlim=(-180, 180), ylim=(-180, 180), aspect="equal",
                   xticks=range(-180, 181, 60), yticks=range(-180, 181, 60))
         ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
         ax.axvline(0, color="0.8", linewidth=0.8, zorder=0)
         style = {"s": 4, "linewidths": 0, "alpha": float(np.clip(300 / max(len(self.phi), 1), 0.2, 1.0)), **style}
-        many = len(self.labels) > 10  # more colours than one can tell apart
+        many = len(self.labels) > 10  # more colors than one can tell apart
         for k, label in enumerate(self.labels):
             ax.scatter(np.degrees(self.phi[:, k]), np.degrees(self.psi[:, k]), label=label,
                        **({"color": "C0"} if many else {}), **style)
@@ -95,7 +95,7 @@ def dihedrals(positions: Any, atoms: Any, *, boxes: Any = None) -> np.ndarray:
 def phi_psi_atoms(topology: Topology) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Atoms of phi (C N CA C) and psi (N CA C N) of every residue that has both, and the numbers of these residues.
 
-    Neighbours are found by the peptide bonds of the topology, not by their numbers; caps such as ACE and NME count.
+    Neighbors are found by the peptide bonds of the topology, not by their numbers; caps such as ACE and NME count.
     """
     t = topology
     backbone: dict[str, dict[int, int]] = {name: {} for name in ("N", "CA", "C")}

@@ -16,7 +16,7 @@ __all__ = ["angular", "check_bins", "free_energies", "weighted_histogram"]
 # of a block in statistical inefficiencies: its mean is then too certain by a tenth in variance, a twentieth in error
 _LENGTH = 5
 _FEWEST, _MOST = 10, 200  # blocks
-_FINE = 65_536  # samples from which the length of blocks is chosen; of longer series means of neighbours are used
+_FINE = 65_536  # samples from which the length of blocks is chosen; of longer series means of neighbors are used
 
 
 def angular(x: np.ndarray, period: float) -> list[np.ndarray]:

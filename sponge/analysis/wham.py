@@ -95,7 +95,7 @@ class Wham:
 
 def wham(
     samples: Sequence[Any],
-    centres: Any = None,
+    centers: Any = None,
     k: Any = None,
     *,
     temperature: float,
@@ -122,14 +122,14 @@ def wham(
     ----------
     samples : sequence of (m,) or (m, 2) array
         The variable (or two of them) in each window, in the order of time.
-    centres : (windows,) or (windows, 2) array
-        Centres of harmonic biases k/2 (x - centre)^2.
+    centers : (windows,) or (windows, 2) array
+        Centers of harmonic biases k/2 (x - center)^2.
     k : float or array
-        Force constants in kJ/mol per square of the variable's unit: of all windows, or such as `centres`.
+        Force constants in kJ/mol per square of the variable's unit: of all windows, or such as `centers`.
     temperature : float, K
         Temperature of the samples.
     bias : sequence of callable, optional
-        Biases in place of centres and k: ``bias[w](x)`` or ``bias[w](x, y)``, in kJ/mol, of arrays.
+        Biases in place of centers and k: ``bias[w](x)`` or ``bias[w](x, y)``, in kJ/mol, of arrays.
     bins : int or (int, int)
         Bins should be at most half as wide as a window's spread, (RT/k)^1/2: the density is taken as constant in
         each, and wider bins smear out barriers.
@@ -173,9 +173,9 @@ def wham(
     Examples
     --------
     >>> import numpy as np
-    >>> rng, centres, width = np.random.default_rng(0), np.linspace(-1, 1, 5), np.sqrt(0.0083144626 * 300 / 50)
-    >>> samples = [rng.normal(c, width, 500) for c in centres]
-    >>> result = wham(samples, centres, k=50.0, temperature=300, bins=20, limits=(-1, 1))
+    >>> rng, centers, width = np.random.default_rng(0), np.linspace(-1, 1, 5), np.sqrt(0.0083144626 * 300 / 50)
+    >>> samples = [rng.normal(c, width, 500) for c in centers]
+    >>> result = wham(samples, centers, k=50.0, temperature=300, bins=20, limits=(-1, 1))
     >>> bool(result.value.max() < 2)  # flat: the windows feel nothing but their biases
     True
     """
@@ -188,7 +188,7 @@ def wham(
     periods = _intervals("period", period, dimensions)
     data = [_wrapped(x, periods) for x in data]
     edges = _edges(data, bins, periods, limits, dimensions)
-    functions = _biases(len(data), centres, k, bias, dimensions, periods)
+    functions = _biases(len(data), centers, k, bias, dimensions, periods)
     shape = tuple(len(e) - 1 for e in edges)
     counts = np.array([np.histogramdd(x, bins=edges)[0].ravel() for x in data])
     if np.any(counts.sum(1) == 0):
@@ -288,30 +288,30 @@ def _edges(data, bins, periods, limits, dimensions):
     return edges
 
 
-def _biases(windows, centres, k, bias, dimensions, periods):
-    if (bias is None) == (centres is None or k is None):
-        raise ValueError("wham: give either centres and k, or bias")
+def _biases(windows, centers, k, bias, dimensions, periods):
+    if (bias is None) == (centers is None or k is None):
+        raise ValueError("wham: give either centers and k, or bias")
     if bias is not None:
         if len(bias) != windows:
             raise ValueError(f"wham: there must be one bias for each of {windows} windows, got {len(bias)}")
         return list(bias)
-    centres = np.asarray(centres, np.float64)
-    centres = centres[:, None] if centres.ndim == 1 else centres
-    if centres.shape != (windows, dimensions):
+    centers = np.asarray(centers, np.float64)
+    centers = centers[:, None] if centers.ndim == 1 else centers
+    if centers.shape != (windows, dimensions):
         raise ValueError(
-            f"wham: centres must have shape {(windows, dimensions)[:1 + (dimensions > 1)]}, got {np.shape(centres)}"
+            f"wham: centers must have shape {(windows, dimensions)[:1 + (dimensions > 1)]}, got {np.shape(centers)}"
         )
     k = np.asarray(k, np.float64)
     k = k[:, None] if k.shape == (windows,) and dimensions == 1 else k
-    k = np.broadcast_to(k, centres.shape)
-    if not (np.isfinite(centres).all() and np.isfinite(k).all() and np.all(k >= 0)):
-        raise ValueError("wham: centres must be finite, and k finite and >= 0")
-    return [_harmonic(c, s, periods) for c, s in zip(centres, k, strict=True)]
+    k = np.broadcast_to(k, centers.shape)
+    if not (np.isfinite(centers).all() and np.isfinite(k).all() and np.all(k >= 0)):
+        raise ValueError("wham: centers must be finite, and k finite and >= 0")
+    return [_harmonic(c, s, periods) for c, s in zip(centers, k, strict=True)]
 
 
-def _harmonic(centre, k, periods):
+def _harmonic(center, k, periods):
     def energy(*x):
-        return sum(0.5 * s * _apart(v - c, p) ** 2 for v, c, s, p in zip(x, centre, k, periods, strict=True))
+        return sum(0.5 * s * _apart(v - c, p) ** 2 for v, c, s, p in zip(x, center, k, periods, strict=True))
 
     return energy
 
@@ -354,7 +354,7 @@ def solve(total: np.ndarray, per_bin: np.ndarray, log_c: np.ndarray, f: np.ndarr
           tolerance: float) -> tuple[np.ndarray, np.ndarray, int]:
     """Solve the equations of WHAM, or of MBAR, where every sample has a bin of its own.
 
-    Minimises the convex A(f) = sum_b M_b ln sum_w N_w exp(f_w) c_wb - sum_w N_w f_w, whose gradient is the expected
+    Minimizes the convex A(f) = sum_b M_b ln sum_w N_w exp(f_w) c_wb - sum_w N_w f_w, whose gradient is the expected
     number of samples in a window less the one that there are.
 
     Parameters

@@ -26,7 +26,7 @@ AXES = {"isotropic": ((0, 1, 2),), "semi-isotropic": ((0, 1), (2,)), "anisotropi
 
 
 class Barostat:
-    """Keeps the pressure by scaling box and centres of mass of molecules. Subclasses are frozen dataclasses."""
+    """Keeps the pressure by scaling box and centers of mass of molecules. Subclasses are frozen dataclasses."""
 
     pressure: float | Sequence[float]
     temperature: float | None

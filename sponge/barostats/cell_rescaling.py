@@ -31,7 +31,7 @@ class StochasticCellRescaling(Barostat):
 
     For each group of d axes scaled together, e = ln of the product of their lengths follows
     de = b d/(3 tau) (P - P0) dt + sqrt(2 RT b d/(3 V tau)) dW, with b the compressibility [1, equations 7, 15 and 16;
-    2]_. P is the pressure of molecules as wholes: their centres of mass are scaled, and the velocities of these
+    2]_. P is the pressure of molecules as wholes: their centers of mass are scaled, and the velocities of these
     inversely.
 
     Parameters

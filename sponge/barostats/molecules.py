@@ -1,4 +1,4 @@
-"""Molecules as wholes: centres of mass, scaling of boxes, and the pressure."""
+"""Molecules as wholes: centers of mass, scaling of boxes, and the pressure."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Molecules:
         weights = np.where(self.masses[self.of] > 0, engine.masses, 1.0)
         self._weights = weights / np.where(self.masses > 0, self.masses, size)[self.of]
 
-    def centres(self, vectors: np.ndarray) -> np.ndarray:
+    def centers(self, vectors: np.ndarray) -> np.ndarray:
         """Mass-weighted mean over each molecule, [molecules, 3], of positions or velocities [n, 3]."""
         return np.stack([np.bincount(self.of, self._weights * x) for x in vectors.T], axis=1)
 
     def scale(self, factors: np.ndarray, who: str) -> None:
-        """Multiply box and centres of mass by `factors` [3]; molecules keep their shapes.
+        """Multiply box and centers of mass by `factors` [3]; molecules keep their shapes.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class Molecules:
             changed.
         """
         engine = self.engine
-        engine.positions += ((factors - 1) * self.centres(engine.positions))[self.of]
+        engine.positions += ((factors - 1) * self.centers(engine.positions))[self.of]
         engine.box *= factors
         for potential in engine.potentials:
             if hasattr(potential, "check_box"):
@@ -72,9 +72,9 @@ class Molecules:
         engine.box_changed(rebuild=False)
 
     def scale_velocities(self, factors: np.ndarray) -> None:
-        """Multiply the velocities of the centres of mass by `factors` [3]."""
+        """Multiply the velocities of the centers of mass by `factors` [3]."""
         v = self.engine.velocities
-        gain = ((factors - 1) * self.centres(v))[self.of]
+        gain = ((factors - 1) * self.centers(v))[self.of]
         gain[self.engine.masses == 0] = 0.0
         v += gain
 
@@ -84,13 +84,13 @@ class Molecules:
         From the virial last computed, the forces and the velocities; `positions` [n, 3] are those that forces and
         virial belong to, the present ones when left out. Forces within molecules, those of constraints among them, do
         not come in, as they sum to nothing over a molecule: W - sum f (r - R) is the virial that belongs to scaling the
-        centres of mass R, and the kinetic energy is that of the centres. Where the tail of Lennard-Jones energies is
+        centers of mass R, and the kinetic energy is that of the centers. Where the tail of Lennard-Jones energies is
         corrected for, the step at the cut-off, which forces do not know of, is part of the pressure.
         """
         engine = self.engine
         positions = engine.positions if positions is None else positions
-        r = positions - self.centres(positions)[self.of]
+        r = positions - self.centers(positions)[self.of]
         virial = np.diag(engine.virial()) - np.einsum("ia,ia->a", engine.forces, r)
-        kinetic = self.masses @ self.centres(engine.velocities) ** 2
+        kinetic = self.masses @ self.centers(engine.velocities) ** 2
         volume = boxes.volume(engine.box)
         return (kinetic + virial + sum(plan.jump for plan in engine.plans.values()) / volume) / volume

@@ -29,7 +29,7 @@ _ADAPT_AFTER, _FEW, _MANY, _CHANGE = 10, 0.25, 0.75, 1.1  # attempts, fractions 
 class MonteCarloBarostat(Barostat):
     """Constant pressure by trial changes of the volume [1]_, as OpenMM does it [2]_.
 
-    Every `every` steps the volume changes by a random amount, centres of mass scale with it, and the change is accepted
+    Every `every` steps the volume changes by a random amount, centers of mass scale with it, and the change is accepted
     with probability exp(-(dE + P dV - N RT ln(V'/V)) / RT) for N molecules. The largest amount is adapted, ever more
     rarely, until a quarter to three quarters are accepted.
 

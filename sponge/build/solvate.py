@@ -50,7 +50,7 @@ def solvate(
     shape : {"cube", "dodecahedron", "octahedron"}
         Shape of the box with `padding`.
     ionic_strength : float, mol/l
-        Concentration of `positive` and `negative` ions, in addition to those that neutralise.
+        Concentration of `positive` and `negative` ions, in addition to those that neutralize.
     positive, negative : str
         Kinds of the ions that are added.
     neutralize : bool

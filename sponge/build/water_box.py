@@ -23,8 +23,8 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
               seed: int = 0) -> Structure:
     """A periodic box of rigid water.
 
-    Molecules stand on a cubic lattice, turned at random; neighbours are about 0.3 nm apart at the density of water, so
-    that nothing overlaps and a minimiser has little to do.
+    Molecules stand on a cubic lattice, turned at random; neighbors are about 0.3 nm apart at the density of water, so
+    that nothing overlaps and a minimizer has little to do.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def water_molecule(field, template):
     return positions
 
 
-# Cubic lattices, as the points of their cell: simple, body-centred, face-centred
+# Cubic lattices, as the points of their cell: simple, body-centered, face-centered
 _CELLS = [
     np.array(cell)
     for cell in ([[0, 0, 0]], [[0, 0, 0], [0.5, 0.5, 0.5]], [[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])
@@ -134,7 +134,7 @@ def _lattice(n, box, random_numbers):
     distance, cells, cell = best
     if distance < _CLOSEST:
         raise ValueError(
-            f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbours would be "
+            f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbors would be "
             f"{distance:.3f} nm apart)"
         )
     corners = np.array(list(np.ndindex(*cells)))[:, None]

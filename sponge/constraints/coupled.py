@@ -77,16 +77,16 @@ def elimination(clusters: list[np.ndarray], pairs: np.ndarray, lengths: np.ndarr
             of_atom.setdefault(i, []).append(k)
             of_atom.setdefault(j, []).append(k)
         coupling: dict[tuple[int, int], float] = {}
-        neighbours: list[set[int]] = [set() for _ in cluster]
+        neighbors: list[set[int]] = [set() for _ in cluster]
         for atom, meeting in of_atom.items():
             for k in meeting:
                 for m in meeting:
                     if k != m:
                         sign = 1.0 if (ends[k, 0] == atom) == (ends[m, 0] == atom) else -1.0
                         coupling[k, m] = coupling.get((k, m), 0.0) + sign * inverse_masses[atom]
-                        neighbours[k].add(m)
+                        neighbors[k].add(m)
         base = starts[-1]
-        eliminated, later = _least_degree(neighbours)
+        eliminated, later = _least_degree(neighbors)
         place = {k: base + p for p, k in enumerate(eliminated)}
         entry: dict[tuple[int, int], int] = {}
         below = []
@@ -111,11 +111,11 @@ def elimination(clusters: list[np.ndarray], pairs: np.ndarray, lengths: np.ndarr
                   np.array(updates, np.int32), np.array(update_starts, np.int64))
 
 
-def _least_degree(neighbours: list[set[int]]) -> tuple[list[int], list[list[int]]]:
+def _least_degree(neighbors: list[set[int]]) -> tuple[list[int], list[list[int]]]:
     """An order of elimination, and for each unknown those that are coupled to it when it is eliminated."""
     import heapq
 
-    graph = [set(s) for s in neighbours]
+    graph = [set(s) for s in neighbors]
     heap = [(len(s), k) for k, s in enumerate(graph)]
     heapq.heapify(heap)
     done = [False] * len(graph)

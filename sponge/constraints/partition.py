@@ -75,12 +75,12 @@ def partition(system: Any, masses: np.ndarray | None = None) -> Partition:
         members = order[first[which, None] + np.arange(k)]
         ends = pairs[members]  # [s, k, 2]
         for_first = np.all((ends == ends[:, :1, :1]).any(2), 1)  # the first end of the first constraint is in all
-        centre = np.where(for_first, ends[:, 0, 0], ends[:, 0, 1])
-        is_star = np.all((ends == centre[:, None, None]).any(2), 1)
-        ends, centre, members = ends[is_star], centre[is_star], members[is_star]
+        center = np.where(for_first, ends[:, 0, 0], ends[:, 0, 1])
+        is_star = np.all((ends == center[:, None, None]).any(2), 1)
+        ends, center, members = ends[is_star], center[is_star], members[is_star]
         found = np.full((len(ends), _MOST_LEAVES + 1), -1)
-        found[:, 0] = centre
-        found[:, 1 : k + 1] = ends.sum(2) - centre[:, None]
+        found[:, 0] = center
+        found[:, 1 : k + 1] = ends.sum(2) - center[:, None]
         stars.append(found)
         star_lengths.append(np.pad(lengths[members], ((0, 0), (0, _MOST_LEAVES - k))))
         star[which[is_star]] = True

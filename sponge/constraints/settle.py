@@ -17,7 +17,7 @@ from .vectors import LANES, load_triples, store_triples
 
 __all__ = ["PARAMETERS", "settle_positions", "settle_velocities", "water_parameters"]
 
-# What is known of a kind of water: share of mass of a leg, distances of apex and legs from the centre of mass along the
+# What is known of a kind of water: share of mass of a leg, distances of apex and legs from the center of mass along the
 # axis, half the distance of the legs, inverse of the second and of the last's double; four numbers of the inverse of
 # the velocities' matrix, and the inverse masses.
 PARAMETERS = 12
@@ -74,7 +74,7 @@ def settle_positions(chunk, starts, first, kinds, parameters, old, positions, ve
         )
         o = load_triples(old, atoms)
         n = load_triples(positions, atoms)
-        # relative to the apex: legs before and after; the centre of mass after
+        # relative to the apex: legs before and after; the center of mass after
         b0x, b0y, b0z, c0x, c0y, c0z = o[3] - o[0], o[4] - o[1], o[5] - o[2], o[6] - o[0], o[7] - o[1], o[8] - o[2]
         bx, by, bz, cx, cy, cz = n[3] - n[0], n[4] - n[1], n[5] - n[2], n[6] - n[0], n[7] - n[1], n[8] - n[2]
         gx, gy, gz = (bx + cx) * share, (by + cy) * share, (bz + cz) * share
@@ -145,7 +145,7 @@ def settle_positions(chunk, starts, first, kinds, parameters, old, positions, ve
 
 @kernel(nogil=True)
 def settle_velocities(chunk, starts, first, kinds, parameters, positions, velocities):
-    # takes out of the velocities what would change the lengths at `positions`, which fulfil the constraints
+    # takes out of the velocities what would change the lengths at `positions`, which fulfill the constraints
     for group in range(starts[chunk], starts[chunk + 1]):
         atoms = simd.load(first, group * LANES, 8)
         p = kinds[group] * PARAMETERS

@@ -44,7 +44,7 @@ class Solver:
     Attributes
     ----------
     old : (n, 3) float64
-        Positions that fulfil the constraints, which the tasks of `positions` start from: directions of the constraint
+        Positions that fulfill the constraints, which the tasks of `positions` start from: directions of the constraint
         forces. Whoever moves atoms puts their previous positions here.
 
     Raises
@@ -159,5 +159,5 @@ def _raise_not_converged(engine: Engine) -> bool:
     raise ConstraintError(
         f"step {engine.flags[STEP]}: constraints of {describe(atom)} with {', '.join(describe(a) for a in others)} "
         f"must be "
-        "fulfilled, got no solution (forces or the time step are too large: minimise first, or take a smaller step)"
+        "fulfilled, got no solution (forces or the time step are too large: minimize first, or take a smaller step)"
     )

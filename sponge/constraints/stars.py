@@ -70,7 +70,7 @@ def _report(flags, atoms, group, broken):
 @kernel(nogil=True)
 def star_positions(chunk, starts, sizes, atoms, squares, weights, tolerance, old, positions, velocities, inverse_dt,
                    flags):
-    # starts [chunks + 1] of groups; sizes [groups] leaves; atoms [groups, 4, 8] int32: centre, leaves, the centre again
+    # starts [chunks + 1] of groups; sizes [groups] leaves; atoms [groups, 4, 8] int32: center, leaves, the center again
     # where there is no leaf; squares [groups, 4, 8] of lengths; weights [groups, 4, 8] inverse masses, 0 without a
     # leaf; inverse_dt [1]: velocities gain the displacement times this
     per_time = simd.splat(inverse_dt[0], 8)
@@ -131,7 +131,7 @@ def star_positions(chunk, starts, sizes, atoms, squares, weights, tolerance, old
             continue
         n0 = _moved(_moved(_moved(x0, w0 * t1, r1), w0 * t2, r2), w0 * t3, r3)
         n1, n2, n3 = _moved(x1, -(w1 * t1), r1), _moved(x2, -(w2 * t2), r2), _moved(x3, -(w3 * t3), r3)
-        # the centre last, as it stands for leaves that are not there
+        # the center last, as it stands for leaves that are not there
         if inverse_dt[0] != 0.0:
             _add(velocities, i3, n3, x3, per_time)
             _add(velocities, i2, n2, x2, per_time)

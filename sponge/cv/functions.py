@@ -184,7 +184,7 @@ def _geometric(z, terms):
 
 def coordination(first: Any, second: Any, r0: float, *, n: int = 6, m: int = 12,
                  name: str | None = None) -> CollectiveVariable:
-    r"""Number of neighbours, counted by a rational switching function over all pairs of two sets of atoms.
+    r"""Number of neighbors, counted by a rational switching function over all pairs of two sets of atoms.
 
     .. math:: \sum_{i \in A} \sum_{j \in B, j \neq i} \frac{1 - (r_{ij}/r_0)^n}{1 - (r_{ij}/r_0)^m}
 
@@ -230,7 +230,7 @@ def _gyration(x, box, weights):
 
 
 def radius_of_gyration(atoms: Any, masses: Any = None, *, name: str | None = None) -> CollectiveVariable:
-    r"""Radius of gyration in nm, :math:`\sqrt{\sum_i m_i |x_i - x_c|^2 / \sum_i m_i}` about the centre of mass.
+    r"""Radius of gyration in nm, :math:`\sqrt{\sum_i m_i |x_i - x_c|^2 / \sum_i m_i}` about the center of mass.
 
     Images are not taken: the atoms have to belong to whole molecules.
 

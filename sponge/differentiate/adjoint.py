@@ -24,7 +24,7 @@ _WORD = 62  # bits of a word that are used
 class Contraction:
     """v -> floor(c v + 1/2) for whole numbers v and 1/2 < c < 1, which can be undone.
 
-    The map is not one to one: some results come from two neighbouring numbers. Which of them it was is pushed as a bit
+    The map is not one to one: some results come from two neighboring numbers. Which of them it was is pushed as a bit
     onto the number's stack, so that a stack grows by 2 (1 - c) bits a step on average.
 
     Parameters

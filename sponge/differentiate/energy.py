@@ -26,7 +26,7 @@ _MOST_ATOMS = 3000  # 4.5 million pairs, half a GB for each second derivative
 def explicit_energy(system: System) -> Callable[..., Any]:
     """The potential energy of a small system as one pure function that the core compiles, to any order of derivative.
 
-    Pairs are those of all atoms, each with its nearest image and without a neighbour list: for up to a thousand atoms
+    Pairs are those of all atoms, each with its nearest image and without a neighbor list: for up to a thousand atoms
     or so this is what to differentiate twice. ``system.energy_function()`` is faster for values and first derivatives
     of larger systems.
 

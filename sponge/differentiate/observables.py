@@ -158,7 +158,7 @@ def pressure(system: System, temperature: float, energy: Callable[..., Any] | No
 
     .. math:: P = \frac{1}{V}\left(N RT - \frac{1}{3} \frac{dU}{d\lambda}\right)
 
-    where centres of N molecules and box are scaled by lambda, as in ``sim.energies()["pressure"]``; with the energy's
+    where centers of N molecules and box are scaled by lambda, as in ``sim.energies()["pressure"]``; with the energy's
     tail, and what the step of Lennard-Jones energies at the cut-off adds where the tail is corrected for.
 
     Parameters
@@ -183,10 +183,10 @@ def pressure(system: System, temperature: float, energy: Callable[..., Any] | No
 
     def value(params, positions, box=None):
         if atomic:
-            centres = positions
+            centers = positions
         else:
-            centres = core.index_add(np.zeros((len(mass), 3)), of, weights * positions)[of]
-        slope = core.jvp(lambda x, b: energy(params, x, b), (positions, box), (centres, box))[1]
+            centers = core.index_add(np.zeros((len(mass), 3)), of, weights * positions)[of]
+        slope = core.jvp(lambda x, b: energy(params, x, b), (positions, box), (centers, box))[1]
         volume = boxes.volume(box)
         p = (count * units.GAS_CONSTANT * temperature - slope / 3) / volume
         for name, form, types in steps:

@@ -49,7 +49,7 @@ def trajectory(
     masses : (n,) array, dalton
         Masses of the atoms.
     integrator : VelocityVerlet or LangevinMiddle
-        Without constraints. The motion of the centre of mass is left alone.
+        Without constraints. The motion of the center of mass is left alone.
     steps : int
     observe : callable, optional
         ``observe(params, positions, box)`` returns a tree of arrays to be recorded.

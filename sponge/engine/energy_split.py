@@ -102,7 +102,7 @@ class EnergySplit:
     Pairs of atoms go by how many of both belong to the solute; this includes Lennard-Jones and Coulomb pairs within the
     cut-off, whatever potential they come from. Terms of the potentials `terms` go by their atoms: all in the solute,
     pp; some, pw. A potential in `terms` that has no terms to tell apart, such as GB or a FunctionPotential, is pp as a
-    whole. Everything else is ww. Nothing is computed twice: the parts come from neighbour lists of their own.
+    whole. Everything else is ww. Nothing is computed twice: the parts come from neighbor lists of their own.
 
     Forces are F = s_pp F_pp + s_pw F_pw + F_ww with factors that the method sets at every evaluation, once `energies`
     are there and before forces are summed.
@@ -152,7 +152,7 @@ class EnergySplit:
 
     # -- plans ---------------------------------------------------------------------------------------------------------
     def pair_class(self, kind: int) -> int:
-        """Class of the pairs in a neighbour list of this kind."""
+        """Class of the pairs in a neighbor list of this kind."""
         return SOLUTE if kind < 0 else kind
 
     def plan(self, potential: Any) -> Plan:

@@ -54,7 +54,7 @@ class Engine:
     atom_starts : (atom_chunks + 1,) int64
         Ranges of atoms for per-atom work; no constraint and no virtual site reaches across a boundary.
     neighbor_lists : dict
-        The neighbour lists that the potentials share, by cut-off; see `neighbors.shared_list`.
+        The neighbor lists that the potentials share, by cut-off; see `neighbors.shared_list`.
     plans : dict of str to Plan
     split : EnergySplit or None
         Energies and forces that a sampling method needs separately.
@@ -168,7 +168,7 @@ class Engine:
     def box_changed(self, rebuild: bool = True) -> None:
         """Tell the potentials that `box` has changed.
 
-        Neighbour lists notice for themselves when atoms have gone too far: for a small change they need no `rebuild`.
+        Neighbor lists notice for themselves when atoms have gone too far: for a small change they need no `rebuild`.
         """
         for plan in self.plans.values():
             if plan.update_box is not None:
@@ -179,7 +179,7 @@ class Engine:
     def compute(self, positions: Any = None, box: Any = None, energy: bool = True) -> None:
         """Set `forces`, and with `energy` the energies and virial, once, outside of any step.
 
-        The neighbour list is rebuilt, so that the result depends on nothing but positions and box.
+        The neighbor list is rebuilt, so that the result depends on nothing but positions and box.
         """
         if positions is not None:
             self.positions[:] = positions

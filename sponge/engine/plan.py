@@ -33,7 +33,7 @@ class Plan:
     update_box : callable, optional
         Called after ``engine.box`` has changed.
     before : list of Phase
-        Run ahead of the stages, such as the check and rebuild of a neighbour list; one that several plans share runs
+        Run ahead of the stages, such as the check and rebuild of a neighbor list; one that several plans share runs
         once.
     jump : float
         What steps of the energy, such as at a cut-off, add to the pressure, times the volume squared (kJ/mol nm^3).

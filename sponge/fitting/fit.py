@@ -86,7 +86,7 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
     """Fit parameters of potentials to targets.
 
     With targets that are averages over simulations, rounds alternate between runs of the compiled engine and
-    minimisation of the squared deviations, with gradients by reweighting or through trajectories, as `by` says. Targets
+    minimization of the squared deviations, with gradients by reweighting or through trajectories, as `by` says. Targets
     of given configurations alone need no simulation: they are fitted by least squares.
 
     Parameters

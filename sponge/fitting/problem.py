@@ -121,13 +121,13 @@ class Given:
         self._scales = np.full(self._reference.shape[1], target.force_error)
         if want_e:
             self._scales[0] = target.energy_error
-        self._centred = want_e and target.offset
+        self._centered = want_e and target.offset
         self.jacobian: np.ndarray | None = None
 
     def _weighted(self, rows):
         """In units of the errors, energies relative to their mean; rows [frames, values, ...]."""
         rows = rows.copy()
-        if self._centred:
+        if self._centered:
             rows[:, 0] -= rows[:, 0].mean(axis=0)
         shape = (1, -1) + (1,) * (rows.ndim - 2)
         return (rows / self._scales.reshape(shape)).reshape(-1, *rows.shape[2:])

@@ -28,7 +28,7 @@ class Reweighted:
     Attributes
     ----------
     limited : bool
-        True if the last minimisation ended at the limit of the overlap.
+        True if the last minimization ended at the limit of the overlap.
     """
 
     def __init__(self, problem: Problem, by: Reweighting):
@@ -92,7 +92,7 @@ class Reweighted:
         return u
 
     def errors(self, u):
-        """Estimate errors from the scatter of blocks of the runs, through the linearised fit."""
+        """Estimate errors from the scatter of blocks of the runs, through the linearized fit."""
         p, e = self.problem, self.ensemble
         _, full = self._both(u)
         w, scatter = e.weights(u), 0.0
@@ -217,7 +217,7 @@ class Differentiated:
         return np.concatenate([np.stack(columns, axis=1), *[g.both(u)[1] for g in p.given]])
 
     def errors(self, u):
-        """Errors from the scatter of the replicas, through the linearised fit; NaN where parameters are many."""
+        """Errors from the scatter of the replicas, through the linearized fit; NaN where parameters are many."""
         jacobian, count = self._jacobian(u), self.by.replicas
         if jacobian is None:
             return np.full(len(u), np.nan)

@@ -1,4 +1,4 @@
-"""Temperature: degrees of freedom, kinetic energy, thermal velocities, and the motion of the centre of mass."""
+"""Temperature: degrees of freedom, kinetic energy, thermal velocities, and the motion of the center of mass."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["degrees_of_freedom", "kinetic_energy", "remove_com_motion", "set_thermal_velocities", "temperature"]
 
-_EVERY = 10  # steps between removals of the motion of the centre of mass
+_EVERY = 10  # steps between removals of the motion of the center of mass
 
 
 def degrees_of_freedom(system: System) -> int:
-    """Three for each atom with mass, less the constraints, less three when the motion of the centre of mass is taken
+    """Three for each atom with mass, less the constraints, less three when the motion of the center of mass is taken
     out.
     """
     massive = int(np.count_nonzero(system.masses))
@@ -49,7 +49,7 @@ def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None 
     """Draw ``engine.velocities`` from Maxwell and Boltzmann's distribution at the engine's positions.
 
     What would change constrained lengths is projected out, which leaves the distribution of the constrained system, and
-    so is the motion of the centre of mass, if the system's is taken out in runs.
+    so is the motion of the center of mass, if the system's is taken out in runs.
 
     Parameters
     ----------
@@ -73,17 +73,17 @@ def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None 
 
 
 def remove_com_motion(engine: Engine, every: int = 1) -> list[Phase]:
-    """Phases that take the velocity of the centre of mass from all velocities, in steps that are multiples of
+    """Phases that take the velocity of the center of mass from all velocities, in steps that are multiples of
     `every`.
     """
     sums = np.zeros((engine.atom_chunks, 4))
     arrays = (engine.atom_starts, engine.velocities, engine.masses, sums)
-    return [Phase([Task(f, *arrays, chunks=engine.atom_chunks)], every=every, name="centre of mass")
+    return [Phase([Task(f, *arrays, chunks=engine.atom_chunks)], every=every, name="center of mass")
             for f in (momentum, remove_momentum)]
 
 
 def com_phases(engine: Engine) -> list[Phase]:
-    """Return the phases that remove centre-of-mass motion; empty if the system leaves it alone."""
+    """Return the phases that remove center-of-mass motion; empty if the system leaves it alone."""
     wanted = engine.system.remove_com_motion and np.count_nonzero(engine.masses) > 1
     return remove_com_motion(engine, _EVERY) if wanted else []
 

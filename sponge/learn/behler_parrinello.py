@@ -1,4 +1,4 @@
-"""Behler-Parrinello networks: symmetry functions of an atom's neighbourhood, and a small network for each element.
+"""Behler-Parrinello networks: symmetry functions of an atom's neighborhood, and a small network for each element.
 
 J. Behler and M. Parrinello, Phys. Rev. Lett. 98, 146401 (2007), https://doi.org/10.1103/PhysRevLett.98.146401;
 J. Behler, J. Chem. Phys. 134, 074106 (2011), https://doi.org/10.1063/1.3553717 (its G2 and, for angles, G5).
@@ -29,8 +29,8 @@ _ZETAS = 1.0, 4.0, 16.0  # sharpness of angular functions
 class BehlerParrinello(Network):
     """Energies of atoms from radial and angular symmetry functions, with one network for each element.
 
-    Radial functions are sums of Gaussians of the distance for each element of the neighbour; angular ones are sums over
-    pairs of neighbours, for each pair of elements. All are divided by fixed sizes, so that they are about one.
+    Radial functions are sums of Gaussians of the distance for each element of the neighbor; angular ones are sums over
+    pairs of neighbors, for each pair of elements. All are divided by fixed sizes, so that they are about one.
 
     Attributes
     ----------
@@ -109,20 +109,20 @@ class BehlerParrinello(Network):
         r = np.sqrt(np.sum(vectors * vectors, axis=-1))
         ends = envelope(r, self.cutoff)
         kinds = np.equal(species[:, None], np.arange(m)).astype(dtype)[neighbors]  # [n, k, m]
-        centres = np.linspace(_FIRST, self.cutoff, self.radial).astype(dtype)
+        centers = np.linspace(_FIRST, self.cutoff, self.radial).astype(dtype)
         width = (self.cutoff - _FIRST) / self.radial
-        near = np.exp(-(((r[..., None] - centres) * (1 / width)) ** 2) * 0.5) * ends[..., None]
+        near = np.exp(-(((r[..., None] - centers) * (1 / width)) ** 2) * 0.5) * ends[..., None]
         found = [np.reshape(np.sum(near[..., None] * kinds[:, :, None], axis=1), (r.shape[0], -1))]
         if self.angular:
             found.append(self._angular(r, vectors, ends, kinds, dtype))
         return found
 
     def _angular(self, r, vectors, ends, kinds, dtype):
-        """G5: 2^(1 - zeta) (1 +- cos)^zeta exp(-eta (r1^2 + r2^2)) f1 f2, over pairs of neighbours."""
+        """G5: 2^(1 - zeta) (1 +- cos)^zeta exp(-eta (r1^2 + r2^2)) f1 f2, over pairs of neighbors."""
         n, m = r.shape[0], len(self.elements)
         unit = vectors / r[..., None]
         cosine = unit @ np.swapaxes(unit, 1, 2)  # [n, k, k]
-        # of an atom with itself as the second neighbour the cosine is 1: a constant, taken out below
+        # of an atom with itself as the second neighbor the cosine is 1: a constant, taken out below
         different = (1 - np.eye(r.shape[1])).astype(dtype)
         widths = np.linspace(0.12, self.cutoff, self.angular)  # nm: how far the radial factors reach
         factors = [np.exp(-(r * r) * float(0.5 / w**2)) * ends for w in widths]

@@ -244,7 +244,7 @@ def record(sim: Any, frames: int, every: int) -> Dataset:
 
 
 class Batch(NamedTuple):
-    """Frames in one shape: b frames of n atoms with k neighbours each, one frame after the other in flat arrays.
+    """Frames in one shape: b frames of n atoms with k neighbors each, one frame after the other in flat arrays.
 
     `real` is 0 for atoms, and `frame` for frames, that only fill up.
     """
@@ -252,7 +252,7 @@ class Batch(NamedTuple):
     species: np.ndarray  # int32 [b * n]
     positions: np.ndarray  # [b * n, 3]
     neighbors: np.ndarray  # int32 [b * n, k]
-    offsets: np.ndarray  # [b * n, k, 3]: to the image of the neighbour
+    offsets: np.ndarray  # [b * n, k, 3]: to the image of the neighbor
     real: np.ndarray  # [b * n]
     energies: np.ndarray  # float64 [b]
     forces: np.ndarray  # [b * n, 3]
@@ -320,7 +320,7 @@ class Batches:
 
 
 def _neighborhood(data: Dataset, k: int, network: Network) -> tuple[np.ndarray, np.ndarray]:
-    """Neighbours [n, places] and offsets [n, places, 3] of a frame; images of any number of cells away count."""
+    """Neighbors [n, places] and offsets [n, places, 3] of a frame; images of any number of cells away count."""
     x, box, cutoff = data.positions[k], data.boxes[k], network.cutoff
     n = len(x)
     if box is None:

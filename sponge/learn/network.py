@@ -24,9 +24,9 @@ _Self = TypeVar("_Self", bound="Network")
 
 
 class Network:
-    """Sum of atomic energies, each a function of the neighbours within a cut-off.
+    """Sum of atomic energies, each a function of the neighbors within a cut-off.
 
-    Networks are frozen dataclasses: trees of weights, that transforms and optimisers of the core take whole. What is
+    Networks are frozen dataclasses: trees of weights, that transforms and optimizers of the core take whole. What is
     not trained stands in fields of the structure, the same for all networks:
 
     Attributes
@@ -62,9 +62,9 @@ class Network:
         species : (n,) int
             Places in `elements`.
         neighbors : (n, k) int
-            Neighbours of each atom: each pair stands in the rows of both. Free places repeat any atom.
+            Neighbors of each atom: each pair stands in the rows of both. Free places repeat any atom.
         vectors : (n, k, 3) array
-            Vectors from the atom to its neighbours, in nm; at free places longer than the cut-off.
+            Vectors from the atom to its neighbors, in nm; at free places longer than the cut-off.
         """
         out = self.outputs(species, neighbors, vectors)
         return out.astype(np.float64) * self.scale + core.numpy.take(
@@ -136,19 +136,19 @@ def positive(where: str, **values: Any) -> None:
 
 
 def neighbor_rows(atoms: np.ndarray, others: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of neighbours from pairs of atoms.
+    """Rows of neighbors from pairs of atoms.
 
     Parameters
     ----------
     atoms, others : (m,) int
-        An atom and a neighbour of it; both directions of each pair.
+        An atom and a neighbor of it; both directions of each pair.
     n : int
         Number of atoms.
 
     Returns
     -------
     neighbors : (n, k) int32
-        Neighbours of each atom, rising; its own number at free places. There is at least one place.
+        Neighbors of each atom, rising; its own number at free places. There is at least one place.
     which : (n, k) int64
         The pair in each place; -1 at free places.
     """

@@ -32,7 +32,7 @@ __all__ = ["NeuralPotential"]
 class NeuralPotential(Potential):
     """A network's energy, of all atoms or of some, alone or on top of a force field.
 
-    Exclusions of the system play no part: the network sees every neighbour within its cut-off. In mixed precision it
+    Exclusions of the system play no part: the network sees every neighbor within its cut-off. In mixed precision it
     computes as it was trained (float32 as a rule), in double precision in float64; energies are summed in float64.
 
     Parameters

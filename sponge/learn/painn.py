@@ -1,4 +1,4 @@
-"""PaiNN: an equivariant network that passes messages of scalars and vectors between neighbours.
+"""PaiNN: an equivariant network that passes messages of scalars and vectors between neighbors.
 
 K. T. Schütt, O. T. Unke and M. Gastegger, ICML 2021, https://arxiv.org/abs/2102.03150.
 """
@@ -147,7 +147,7 @@ class PaiNN(Network):
 
 @core.custom_vjp
 def _message(x, filters, v, directions, neighbors):
-    """Return the contributions of neighbours to scalars (n, f) and vectors (n, 3, f) (eq. 7 and 8).
+    """Return the contributions of neighbors to scalars (n, f) and vectors (n, 3, f) (eq. 7 and 8).
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def _forward(x, filters, v, directions, neighbors):
 
 
 def _backward(residuals, cotangents):
-    """Sums over those who received from an atom are sums over its neighbours, too: nothing is scattered."""
+    """Sums over those who received from an atom are sums over its neighbors, too: nothing is scattered."""
     x, filters, v, directions, neighbors = residuals
     by_s, by_v = cotangents
     f = by_s.shape[1]

@@ -36,7 +36,7 @@ A12, B6 = KCAL * 1e-12, KCAL * 1e-6  # kcal/mol A^12 and A^6 in our units
 # number silently.
 _UNKNOWN = {
     "LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones", "LENNARD_JONES_DCOEF": "12-6-4 Lennard-Jones",
-    "POLARIZABILITY": "polarisable atoms", "DIPOLE_DAMP_FACTOR": "polarisable atoms", "AMOEBA_FORCEFIELD": "AMOEBA",
+    "POLARIZABILITY": "polarizable atoms", "DIPOLE_DAMP_FACTOR": "polarizable atoms", "AMOEBA_FORCEFIELD": "AMOEBA",
     "LES_NTYP": "locally enhanced sampling", "LES_TYPE": "locally enhanced sampling",
     "PERT_BOND_ATOMS": "perturbed atoms",
 }
@@ -67,7 +67,7 @@ def _check_supported(top: Prmtop) -> None:
             )
     if "IPOL" in top and np.any(top.get("IPOL")):
         raise FileFormatError(
-            f"{top.path}: section IPOL must be 0, got {top.get('IPOL')[0]}: polarisable atoms are not supported"
+            f"{top.path}: section IPOL must be 0, got {top.get('IPOL')[0]}: polarizable atoms are not supported"
         )
     refused = {"IFPERT": "perturbed atoms", "IFCAP": "a water cap", "NPARM": "locally enhanced sampling"}
     for pointer, what in (refused | {"NCOPY": "copies of a ring polymer or of parts"}).items():

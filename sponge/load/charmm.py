@@ -104,9 +104,9 @@ def _check_psf(path: str | Path) -> None:
     """Raise an error for terms that ParmEd skips or that have no counterpart."""
     text = read_bytes(path).decode("latin-1")
     if "DRUDE" in text.partition("\n")[0].split():
-        raise FileFormatError(f"{path}: polarisable systems (DRUDE) are not supported")
+        raise FileFormatError(f"{path}: polarizable systems (DRUDE) are not supported")
     for section, what in (("NNB", "explicit exclusions"), ("NUMLP", "lone pairs"),
-                          ("NUMANISO", "anisotropic polarisation")):
+                          ("NUMANISO", "anisotropic polarization")):
         found = re.search(rf"^[ \t]*(\d+)[^!\n]*!{section}", text, re.MULTILINE)
         if found and int(found[1]):
             raise FileFormatError(

@@ -27,7 +27,7 @@ class Function(NamedTuple):
 
     count: int  # of parameters
     convert: Callable[..., list[Term]]
-    bond: bool = False  # joins the atoms chemically, so that near neighbours are excluded
+    bond: bool = False  # joins the atoms chemically, so that near neighbors are excluded
     types: str = ""  # function type under which parameters are listed, if another
 
 

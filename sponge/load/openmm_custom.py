@@ -1,6 +1,6 @@
 """OpenMM's custom forces: an expression in the canonical form of one of our potentials becomes it, others are compiled.
 
-Forms are recognised symbolically (see `expressions`), never by values at points. An expression that is not recognised
+Forms are recognized symbolically (see `expressions`), never by values at points. An expression that is not recognized
 is compiled as it is; forces that act on other things than bonds, angles, torsions, single particles and pairs are
 refused.
 """

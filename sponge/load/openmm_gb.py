@@ -121,7 +121,7 @@ def _check_necks(found: dict[str, np.ndarray], radii: np.ndarray, index: np.ndar
 
 
 def _energy_term(found: dict, expression: str, kind: str, offset: float, where: str) -> None:
-    """Recognise one energy term; its constants go to `found`."""
+    """Recognize one energy term; its constants go to `found`."""
     known = {}
     for definition in expression.split(";")[1:]:
         name, _, value = definition.partition("=")

@@ -1,4 +1,4 @@
-"""Neighbour lists: clusters of four atoms, sorted on a grid, and pairs of clusters within a cut-off."""
+"""Neighbor lists: clusters of four atoms, sorted on a grid, and pairs of clusters within a cut-off."""
 
 from .neighbor_list import NeighborList, PairList, shared_list
 

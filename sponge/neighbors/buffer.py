@@ -1,4 +1,4 @@
-"""Width of the buffers of a neighbour list, and the schedule of its builds and prunes.
+"""Width of the buffers of a neighbor list, and the schedule of its builds and prunes.
 
 Between two builds a pair of atoms may come within the cut-off unseen. Its missing energy, averaged over thermal
 displacements, is a drift of the total energy; the buffer is chosen so that an upper estimate of the drift stays below a

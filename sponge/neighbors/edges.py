@@ -1,7 +1,7 @@
-"""`Edges`: the neighbours of each atom within a cut-off, with vectors to them, from the cluster-pair list.
+"""`Edges`: the neighbors of each atom within a cut-off, with vectors to them, from the cluster-pair list.
 
-This is the form in which networks take a neighbourhood: rows of fixed length, both directions of each pair, free places
-filled with vectors that end beyond the cut-off. Excluded pairs of the system are neighbours like others.
+This is the form in which networks take a neighborhood: rows of fixed length, both directions of each pair, free places
+filled with vectors that end beyond the cut-off. Excluded pairs of the system are neighbors like others.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FULL", "Edges"]
 
-FULL = 24  # status: an atom has more neighbours than a row has places; the information is the atom
-_SPARE = 1.15  # places in a row, over the most neighbours that an atom has when the rows are made
+FULL = 24  # status: an atom has more neighbors than a row has places; the information is the atom
+_SPARE = 1.15  # places in a row, over the most neighbors that an atom has when the rows are made
 
 
 @device
@@ -95,7 +95,7 @@ def add_excluded(chunk, positions, box, periodic, cutoff, rows, pairs, counts, n
 
 @kernel(nogil=True)
 def fill_up(chunk, cutoff, flags, most, counts, neighbors, vectors):
-    """Fill the free places with non-neighbours, and report full rows."""
+    """Fill the free places with non-neighbors, and report full rows."""
     places, fullest = neighbors.shape[1], 0
     for i in range(counts.shape[0]):
         if counts[i] > counts[fullest]:
@@ -116,7 +116,7 @@ class _StrictList(NeighborList):
 
 
 class Edges:
-    """Neighbours of each atom, kept up to date inside the step loop.
+    """Neighbors of each atom, kept up to date inside the step loop.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class Edges:
     atoms : (m,) int, optional
         The atoms to consider. Defaults to all. Row k, and the number k in rows, belong to ``atoms[k]``.
     places : int
-        Neighbours that a row has room for; 0 for as many as are there now, and some to spare.
+        Neighbors that a row has room for; 0 for as many as are there now, and some to spare.
     real : dtype
         Floating-point type of the vectors.
 
@@ -135,13 +135,13 @@ class Edges:
     neighbors : (m, places) int32
         Free places hold the row's own number.
     vectors : real [m, places, 3]
-        From the atom to its neighbour, in nm; of length 2 * cutoff at free places.
+        From the atom to its neighbor, in nm; of length 2 * cutoff at free places.
     counts : (m,) int64
-        Neighbours of each atom.
+        Neighbors of each atom.
     most : (1,) int64
         The largest of them.
     before : list of Phase
-        What fills all this: the neighbour list, then the rows. When a row is too short, the status is `FULL`: make new
+        What fills all this: the neighbor list, then the rows. When a row is too short, the status is `FULL`: make new
         edges of at least ``most[0]`` places.
 
     Examples
@@ -208,4 +208,4 @@ class Edges:
 
 
 def _too_short(engine):
-    raise ValueError(f"edges: atom {engine.flags[STATUS_INFO]} has more neighbours than there are places")
+    raise ValueError(f"edges: atom {engine.flags[STATUS_INFO]} has more neighbors than there are places")

@@ -126,14 +126,14 @@ class NeighborList:
     def __init__(self, engine: Engine, cutoff: float):
         self.engine, self.cutoff = engine, float(cutoff)
         if not 0 < self.cutoff < np.inf:
-            raise ValueError(f"neighbour list: cut-off must be positive and finite, got {cutoff}")
+            raise ValueError(f"neighbor list: cut-off must be positive and finite, got {cutoff}")
         n = engine.n
         self.real = np.dtype(np.float32 if engine.precision == "mixed" else np.float64)
         self.chunks = max(1, min(n // 500, 16) if n < 32_000 else min(n // 2000, 64))
         self.word = _FIRST_WORD + 2 * len(engine.neighbor_lists)
         if self.word >= _LAST_WORD:
             raise ValueError(
-                f"neighbour list: at most {(_LAST_WORD - _FIRST_WORD) // 2} different cut-offs can be used at once"
+                f"neighbor list: at most {(_LAST_WORD - _FIRST_WORD) // 2} different cut-offs can be used at once"
             )
         self._sort_chunks = int(np.clip(n // 4096, 1, 32))
         self._groups = np.zeros(1, np.int8) if engine.groups is None else engine.groups
@@ -395,12 +395,12 @@ def _grow(engine: Engine) -> bool:
 
 def _box_too_small(engine: Engine) -> bool:
     cutoff = max(neighbors.cutoff for neighbors in engine.neighbor_lists.values())
-    raise BoxError(f"neighbour list: the box must be at least twice the cut-off of {cutoff} nm wide, got a box of "
+    raise BoxError(f"neighbor list: the box must be at least twice the cut-off of {cutoff} nm wide, got a box of "
                    f"{engine.box.tolist()} (a smaller cut-off, or a larger system)")
 
 
 def shared_list(engine: Engine, cutoff: float) -> NeighborList:
-    """The neighbour list that all potentials of this cut-off share."""
+    """The neighbor list that all potentials of this cut-off share."""
     if cutoff not in engine.neighbor_lists:
         engine.neighbor_lists[cutoff] = NeighborList(engine, cutoff)
     return engine.neighbor_lists[cutoff]

@@ -1,4 +1,4 @@
-"""Words of a neighbour list's state, shared by its kernels.
+"""Words of a neighbor list's state, shared by its kernels.
 
 A list has two words of `Engine.flags` of its own, need (rebuild) and prune. They are conditions of its phases, and 0
 when these are through.

@@ -6,7 +6,7 @@ Pure functions, differentiable to second order in their first three arguments:
 - ``dispersion_reciprocal_energy(coefficients, positions, box, alpha, grid, order=5)``: the same for -c_i c_j / r^6;
 - ``ewald_energy(charges, positions, box, alpha, counts)``: plain Ewald.
 
-All include self energy and, for charges, the neutralising background; none knows of excluded pairs.
+All include self energy and, for charges, the neutralizing background; none knows of excluded pairs.
 
 Compiled forms for a potential's plan, with attributes ``before`` (tasks to run ahead of the stages), ``stages``,
 ``reduce``, ``rows`` and methods ``update_box()``, ``update_charges(charges)``, ``charge_gradient()``:

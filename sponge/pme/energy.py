@@ -20,7 +20,7 @@ __all__ = ["dispersion_reciprocal_energy", "ewald_energy", "reciprocal_energy", 
 
 def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int],
                       order: int = 5) -> Any:
-    """Smooth particle mesh Ewald: reciprocal sum, self energy and neutralising background.
+    """Smooth particle mesh Ewald: reciprocal sum, self energy and neutralizing background.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def dispersion_reciprocal_energy(coefficients: Any, positions: Any, box: Any, al
 
 
 def ewald_energy(charges: Any, positions: Any, box: Any, alpha: float, counts: tuple[int, int, int]) -> Any:
-    """Plain Ewald sum: reciprocal sum over |n_a| < counts[a], self energy and neutralising background.
+    """Plain Ewald sum: reciprocal sum over |n_a| < counts[a], self energy and neutralizing background.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def ewald_energy(charges: Any, positions: Any, box: Any, alpha: float, counts: t
 def spline_moduli(n: int, order: int) -> np.ndarray:
     """|sum_k M(k + 1) exp(2 pi i m k / n)|^2 for m = 0 ... n - 1: the inverse of |b|^2 in Essmann's equation 4.4.
 
-    Splines of odd order vanish at m = n/2; there the mean of the neighbours is taken, as OpenMM does.
+    Splines of odd order vanish at m = n/2; there the mean of the neighbors is taken, as OpenMM does.
     """
     values = np.zeros(n)
     weights = _spline_weights(np.zeros(1), order)

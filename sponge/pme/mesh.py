@@ -53,7 +53,7 @@ class PME:
     dispersion : bool
         Sum -c_i c_j / r^6 in place of q_i q_j / r.
     builds : (1,) int64, optional
-        Counts the rebuilds of the neighbour list; the atoms are sorted again after each. Default: at each evaluation.
+        Counts the rebuilds of the neighbor list; the atoms are sorted again after each. Default: at each evaluation.
     felt : (n,) array, optional
         Charges that feel the field. Defaults to the charges that create it.
 
@@ -68,7 +68,7 @@ class PME:
     scratch : tuple of arrays
         What stands in them between evaluations does not matter.
     rows : ndarray [m, 10]
-        Energy and virial, with self energy and neutralising background.
+        Energy and virial, with self energy and neutralizing background.
     """
 
     def __init__(self, engine: Engine, charges: Any, alpha: float, grid: tuple[int, int, int], order: int = 5, *,
@@ -279,7 +279,7 @@ class PME:
         return potential + COULOMB * (background - 2 * self.alpha / np.sqrt(np.pi) * self._exact)
 
     def _own_energy(self, volume):
-        """Self energy, and the energy of the neutralising background, which goes as 1 / volume."""
+        """Self energy, and the energy of the neutralizing background, which goes as 1 / volume."""
         if self.dispersion:
             return self.alpha**6 / 12 * np.sum(self._exact**2), 0.0
         background = -COULOMB * np.pi / (2 * self.alpha**2 * volume) * np.sum(self._exact) ** 2

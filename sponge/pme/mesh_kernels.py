@@ -66,7 +66,7 @@ def sort(chunk, positions, geometry, sizes, slabs, owners, builds, seen, keys, c
     """Order the atoms by chunk of `spread`, row of bricks and plane, after each rebuild: what a row needs fits in L1.
 
     owners [nx, 2]: first plane and number of planes of the chunk that has a plane. `builds` [1] counts the rebuilds of
-    the neighbour list; `seen` [1] is its value at the last sorting. order (slot to atom) and slots (atom to slot) are
+    the neighbor list; `seen` [1] is its value at the last sorting. order (slot to atom) and slots (atom to slot) are
     int32.
     """
     if seen[0] == builds[0] and builds[0] >= 0:

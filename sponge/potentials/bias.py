@@ -87,13 +87,13 @@ class BiasPotential(Potential):
         self.__dict__.update(state, function=function.get() if isinstance(function, Handle) else function)
 
 
-def umbrella(cvs: Any, centre: Any, k: Any, *, name: str = "umbrella") -> BiasPotential:
+def umbrella(cvs: Any, center: Any, k: Any, *, name: str = "umbrella") -> BiasPotential:
     r"""Harmonic bias :math:`\sum_c k_c (s_c - s_c^0)^2 / 2` on collective variables; periodic ones go the shortest way.
 
     Parameters
     ----------
     cvs : CollectiveVariable or sequence of m CollectiveVariable
-    centre : float or (m,) array
+    center : float or (m,) array
         The s0, in the variables' units.
     k : float or (m,) array
         Force constant in kJ/mol per square of the variable's unit.
@@ -102,21 +102,21 @@ def umbrella(cvs: Any, centre: Any, k: Any, *, name: str = "umbrella") -> BiasPo
 
     Examples
     --------
-    >>> umbrella(cv.torsion(4, 6, 8, 14), centre=-1.2, k=200.0)
-    <BiasPotential 'umbrella': centre (1,), k (1,)>
+    >>> umbrella(cv.torsion(4, 6, 8, 14), center=-1.2, k=200.0)
+    <BiasPotential 'umbrella': center (1,), k (1,)>
     """
     where = f"umbrella {name!r}"
     found = as_variables(where, cvs)
     params = {}
-    for key, given in (("centre", centre), ("k", k)):
+    for key, given in (("center", center), ("k", k)):
         value = np.asarray(given, np.float64)
         if value.shape not in ((), (len(found),)):
             raise ValueError(
                 f"{where}: {key} must be a number or one for each of {len(found)} variables, got shape {value.shape}"
             )
         params[key] = np.broadcast_to(value, (len(found),))
-    for variable, value in zip(found, params["centre"]):
-        variable.check_values(where, "centre", value)
+    for variable, value in zip(found, params["center"]):
+        variable.check_values(where, "center", value)
     return BiasPotential(_Harmonic(found), found, params, name)
 
 
@@ -126,10 +126,10 @@ class _Harmonic:
     def __init__(self, cvs: list[CollectiveVariable]):
         self.cvs = cvs
 
-    def __call__(self, *values: Any, centre: Any, k: Any) -> Any:
+    def __call__(self, *values: Any, center: Any, k: Any) -> Any:
         total = 0.0
         for c, variable in enumerate(self.cvs):
-            total = total + 0.5 * k[c] * variable.difference(values[c], centre[c]) ** 2
+            total = total + 0.5 * k[c] * variable.difference(values[c], center[c]) ** 2
         return total
 
 
@@ -140,12 +140,12 @@ def _product(a, b, k):
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
     biases = [
-        umbrella([cv.torsion(0, 1, 2, 3), cv.distance(0, 9), cv.angle(2, 5, 4)], centre=[3.0, 0.5, 1.0],
+        umbrella([cv.torsion(0, 1, 2, 3), cv.distance(0, 9), cv.angle(2, 5, 4)], center=[3.0, 0.5, 1.0],
                  k=[30.0, 2000.0, 100.0]),
         BiasPotential(_product, [cv.torsion(3, 4, 5, 6), cv.coordination([0, 1], [7, 8, 9], r0=0.3)], {"k": 20.0},
                       name="product"),
     ]
     whole = umbrella([cv.rmsd(range(6), np.eye(3)[np.arange(6) % 3] + np.arange(18).reshape(6, 3) % 5),
                       cv.radius_of_gyration(range(12))],
-                     centre=[0.1, 0.2], k=1000.0, name="shape")
+                     center=[0.1, 0.2], k=1000.0, name="shape")
     return [([*biases, whole], {}), (biases, {"box": [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]})]

@@ -147,7 +147,7 @@ class PairPotential(Potential):
 
     @property
     def pair_scope(self) -> Literal["listed", "all"]:  # type: ignore[override]
-        """Return "all" without a cut-off, "listed" with a neighbour list."""
+        """Return "all" without a cut-off, "listed" with a neighbor list."""
         return "all" if self.cutoff is None else "listed"
 
     def steepness(self) -> tuple[float, float]:

@@ -1,1 +1,1 @@
-"""A system in motion: the simulation, its loop, its guard, checkpoints and energy minimisation."""
+"""A system in motion: the simulation, its loop, its guard, checkpoints and energy minimization."""

@@ -74,7 +74,7 @@ def fingerprint(sim: SimulationLike) -> dict[str, Any]:
         "constraints": _describe([system.constraints.pairs, system.constraints.distances]),
         "virtual sites": _describe(system.virtual_sites),
         "exclusions": _describe(system.exclusions),
-        "removal of centre-of-mass motion": system.remove_com_motion,
+        "removal of center-of-mass motion": system.remove_com_motion,
         "potentials": {p.name: _fields(p) for p in system.potentials},
         "integrator": _fields(sim.integrator),
         "barostat": None if sim.barostat is None else _fields(sim.barostat),

@@ -109,7 +109,7 @@ class Guard:
         if ahead > 0:
             try:
                 sim._advance(ahead)
-            except Exception:  # noqa: BLE001  rounding may differ, since the neighbour list was rebuilt
+            except Exception:  # noqa: BLE001  rounding may differ, since the neighbor list was rebuilt
                 self._restore()
             if self._bad_atom() >= 0:
                 self._restore()

@@ -1,4 +1,4 @@
-"""Minimisation of the potential energy: L-BFGS and FIRE, on the surface where all constraints hold.
+"""Minimization of the potential energy: L-BFGS and FIRE, on the surface where all constraints hold.
 
 Forces are projected on the directions that constraints allow, and after every move atoms go back to the surface along
 the constraint forces. All atoms count the same here, whatever their masses; those without mass stay where they are, or
@@ -33,7 +33,7 @@ _JITTER, _MOST_JITTERS = 0.01, 10  # nm, for atoms on top of each other
 
 @dataclass(frozen=True)
 class Minimum:
-    """Result of a minimisation.
+    """Result of a minimization.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class _Surface:
         """Energy and force, after atoms have been put on the surface and apart from each other."""
         self.engine.flags[REBUILD] = 1
         self._solver.old[:] = self.engine.positions
-        self._fulfil()
+        self._fulfill()
         energy, force = self.evaluate()
         rng = np.random.default_rng(0)
         for _ in range(_MOST_JITTERS):
@@ -168,13 +168,13 @@ class _Surface:
         self.engine.positions[:] = start + displacement
         self._solver.old[:] = start
         try:
-            self._fulfil()
+            self._fulfill()
         except ConstraintError:
             self.engine.positions[:] = start
             return False
         return True
 
-    def _fulfil(self):
+    def _fulfill(self):
         flags = self.engine.flags
         for task in self._restore:
             task.run()

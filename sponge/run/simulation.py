@@ -130,7 +130,7 @@ class Simulation(Fixed):
         self._measured: dict[str, float] | None = None  # energies of the present state
         self._rate = 0.0  # steps per second
         self._running = False
-        self._scheduled_box: np.ndarray | None = None  # for which neighbour lists were scheduled
+        self._scheduled_box: np.ndarray | None = None  # for which neighbor lists were scheduled
         if positions is not None:
             self.positions = positions
         if velocities is not None:
@@ -168,8 +168,8 @@ class Simulation(Fixed):
         0: forces 0 [parallel, if FORCES_STALE is set]: terms (1)
         1: sum of forces [sequence, if FORCES_STALE is set]: zero_forces (1), add_buffers (1)
         2: forces at the start [parallel, if FORCES_STALE is set]: _mark_fresh (1)
-        3: centre of mass [parallel, every 10 steps]: momentum (1)
-        4: centre of mass [parallel, every 10 steps]: remove_momentum (1)
+        3: center of mass [parallel, every 10 steps]: momentum (1)
+        4: center of mass [parallel, every 10 steps]: remove_momentum (1)
         5: integrator [sequence]: kick_drift (1)
         6: forces 0 [parallel]: terms (1)
         7: sum of forces, integrator [sequence]: zero_forces (1), add_buffers (1), kick (1)
@@ -256,7 +256,7 @@ class Simulation(Fixed):
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Three for each atom with mass, less one for each constraint, less three if the centre of mass is held."""
+        """Three for each atom with mass, less one for each constraint, less three if the center of mass is held."""
         return self._freedom
 
     @property
@@ -314,7 +314,7 @@ class Simulation(Fixed):
 
     @cached_property
     def _observer(self):
-        """An engine of its own: a run's neighbour list ages with every evaluation, and must not do so for onlookers."""
+        """An engine of its own: a run's neighbor list ages with every evaluation, and must not do so for onlookers."""
         system = copy.copy(self.system)
         system.box = self._first_box  # from which meshes are planned
         return Engine(system, self.precision, sampling=self.sampling)
@@ -432,7 +432,7 @@ class Simulation(Fixed):
         self._runner.run(steps)
 
     def _schedule(self, box):
-        """Choose radii and intervals of neighbour lists for a run that begins in `box`."""
+        """Choose radii and intervals of neighbor lists for a run that begins in `box`."""
         engine = self._engine
         now, self._scheduled_box = engine.box.copy(), box.copy()
         engine.box[:] = box
@@ -451,7 +451,7 @@ class Simulation(Fixed):
     def save(self, path: str | os.PathLike) -> None:
         """Write a checkpoint: everything that a run needs to resume bit for bit.
 
-        The file is replaced as a whole or not at all. The neighbour list is rebuilt afterwards, as it is when the
+        The file is replaced as a whole or not at all. The neighbor list is rebuilt afterwards, as it is when the
         checkpoint is loaded.
 
         Raises

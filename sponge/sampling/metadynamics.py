@@ -36,7 +36,7 @@ class FreeEnergyEstimate:
     value : (n1, ...) array
         Free energy from the weights of the recorded states, in kJ/mol, 0 at the minimum; infinite where none is.
     error : (n1, ...) array
-        Standard error of -RT ln p, in kJ/mol, of which the probability's normalisation is a part; infinite where one of
+        Standard error of -RT ln p, in kJ/mol, of which the probability's normalization is a part; infinite where one of
         the blocks of the run has not been.
     from_bias : (n1, ...) array
         -gamma / (gamma - 1) V, or -V of plain metadynamics, 0 at the minimum.
@@ -440,7 +440,7 @@ class Metadynamics(Sampling):
         self._common = state["common"].copy() if "common" in state else None
 
     def news(self):
-        """Centres and heights of the hills since the last `receive`."""
+        """Centers and heights of the hills since the last `receive`."""
         rows = self._rows()[self._shared:]
         rows = rows[rows[:, -1] > 0]
         return {"hills": np.column_stack([rows[:, 1:-3], rows[:, -1]])}

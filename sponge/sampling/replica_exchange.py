@@ -31,7 +31,7 @@ __all__ = ["ReplicaExchange"]
 
 
 class ReplicaExchange(Replicas):
-    r"""Replicas in states of different temperature [1]_ or Hamiltonian [2]_, whose neighbours exchange
+    r"""Replicas in states of different temperature [1]_ or Hamiltonian [2]_, whose neighbors exchange
     configurations.
 
     State k is a simulation with its own system, temperature and pressure, and with the reduced potential
@@ -51,7 +51,7 @@ class ReplicaExchange(Replicas):
     integrator : Integrator
         One with a temperature.
     temperatures : (n,) array, K, optional
-        Neighbours side by side, such as ``units.ladder(300, 600, 8)``. The integrator's when left out.
+        Neighbors side by side, such as ``units.ladder(300, 600, 8)``. The integrator's when left out.
     every : int
         Steps between attempts to exchange.
     seed : int

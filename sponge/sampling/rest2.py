@@ -33,7 +33,7 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     in the nonbonded, 1-4, torsion and CMAP terms, by scaling parameters [2]_: charges of the solute by sqrt(lambda),
     its Lennard-Jones well depths by lambda, and torsions, 1-4 pairs and maps by lambda if all of their atoms are the
     solute's, by sqrt(lambda) if some are. Bonds, angles, harmonic impropers, restraints and potentials of the user's
-    own stay as they are; in implicit solvent the charges of the solute are scaled, too, so that its polarisation goes
+    own stay as they are; in implicit solvent the charges of the solute are scaled, too, so that its polarization goes
     with lambda.
 
     Parameters

@@ -159,7 +159,7 @@ def solve(energy: np.ndarray, count: np.ndarray, samples: np.ndarray, log_n: np.
         return new - new[0]
 
     x = np.zeros(len(betas)) if start is None else start - start[0]
-    if start is None:  # as if all had been drawn from the mean energy's neighbourhood: right to first order
+    if start is None:  # as if all had been drawn from the mean energy's neighborhood: right to first order
         x = -(betas - betas[0]) * float(np.average(energy[used], weights=count[used]))
     if np.count_nonzero(samples) == 1:  # one set of n: c is n, whatever Z
         x = step(x)

@@ -49,7 +49,7 @@ class SITS(Sampling):
     solute : sequence of int or (n,) bool, optional
         Its atoms; None for integrated tempering of everything.
     temperatures : (N,) array
-        The ladder in K, such as ``units.ladder(280, 600, 60)``. Neighbours must overlap; more of them cost next to
+        The ladder in K, such as ``units.ladder(280, 600, 60)``. Neighbors must overlap; more of them cost next to
         nothing.
     cross : float
         The alpha above, from 0 to 1.

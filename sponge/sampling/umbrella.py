@@ -25,7 +25,7 @@ from ..run.sampling_method import Sampling
 from ..run.simulation import Simulation
 from ..system import System
 from .replicas import Replicas, replica_seed
-from .umbrella_kernels import keep_values, move_centre
+from .umbrella_kernels import keep_values, move_center
 
 __all__ = ["UmbrellaSampling"]
 
@@ -38,7 +38,7 @@ class UmbrellaSampling(Replicas):
     system : System
         Without the biases.
     cvs : CollectiveVariable or sequence of CollectiveVariable
-    centres : (windows,) or (windows, cvs) array
+    centers : (windows,) or (windows, cvs) array
         Where each window is held.
     k : float, (cvs,) or (windows, cvs) array
         Force constants in kJ/mol per square of the variable's unit; [windows] with one variable.
@@ -51,7 +51,7 @@ class UmbrellaSampling(Replicas):
     seed : int
     positions : (windows, n, 3) array, optional
         Initial positions of each window, in nm. Defaults to those of the system. `equilibrate` brings them to their
-        centres.
+        centers.
     barostat : Barostat, optional
     precision : {"mixed", "double"}
     comm : mpi4py communicator, optional
@@ -59,7 +59,7 @@ class UmbrellaSampling(Replicas):
 
     Attributes
     ----------
-    centres, k : (windows, cvs) float arrays
+    centers, k : (windows, cvs) float arrays
 
     References
     ----------
@@ -81,7 +81,7 @@ class UmbrellaSampling(Replicas):
     (3, (40, 1))
     """
 
-    def __init__(self, system: System, cvs: CollectiveVariable | Sequence[CollectiveVariable], centres: Any, k: Any,
+    def __init__(self, system: System, cvs: CollectiveVariable | Sequence[CollectiveVariable], centers: Any, k: Any,
                  integrator: Integrator, *, record: int = 50, every: int = 1000, seed: int = 0, positions: Any = None,
                  barostat: Any = None, precision: Literal["mixed", "double"] = "mixed", comm: Any = None):
         where = "UmbrellaSampling"
@@ -91,23 +91,23 @@ class UmbrellaSampling(Replicas):
             raise TypeError(f"{where}: integrator must be one with a temperature, such as LangevinMiddle, got "
                             f"{type(integrator).__name__}")
         self.cvs = as_variables(where, cvs)
-        centres = np.array(centres, np.float64)
-        self.centres = centres[:, None] if centres.ndim == 1 and len(self.cvs) == 1 else centres
-        if self.centres.ndim != 2 or self.centres.shape[1] != len(self.cvs) or not np.isfinite(self.centres).all():
-            raise ValueError(f"{where}: centres must be finite numbers "
-                             f"[windows{', cvs' if len(self.cvs) > 1 else ''}], got shape {centres.shape}")
-        for variable, values in zip(self.cvs, self.centres.T):
-            variable.check_values(where, "centres", values)
+        centers = np.array(centers, np.float64)
+        self.centers = centers[:, None] if centers.ndim == 1 and len(self.cvs) == 1 else centers
+        if self.centers.ndim != 2 or self.centers.shape[1] != len(self.cvs) or not np.isfinite(self.centers).all():
+            raise ValueError(f"{where}: centers must be finite numbers "
+                             f"[windows{', cvs' if len(self.cvs) > 1 else ''}], got shape {centers.shape}")
+        for variable, values in zip(self.cvs, self.centers.T):
+            variable.check_values(where, "centers", values)
         k = np.array(k, np.float64)
-        k = k[:, None] if k.ndim == 1 and len(self.cvs) == 1 and len(k) == len(self.centres) else k
+        k = k[:, None] if k.ndim == 1 and len(self.cvs) == 1 and len(k) == len(self.centers) else k
         if np.broadcast_shapes(k.shape,
-                               self.centres.shape) != self.centres.shape or not (np.isfinite(k).all()
+                               self.centers.shape) != self.centers.shape or not (np.isfinite(k).all()
                                                                                  and np.all(k > 0)):
-            raise ValueError(f"{where}: k must be positive, a number or of shape {self.centres.shape[1:]} or "
-                             f"{self.centres.shape}, got {k}")
-        self.k = np.array(np.broadcast_to(k, self.centres.shape))
-        self.centres.flags.writeable = self.k.flags.writeable = False  # windows have copies
-        n = len(self.centres)
+            raise ValueError(f"{where}: k must be positive, a number or of shape {self.centers.shape[1:]} or "
+                             f"{self.centers.shape}, got {k}")
+        self.k = np.array(np.broadcast_to(k, self.centers.shape))
+        self.centers.flags.writeable = self.k.flags.writeable = False  # windows have copies
+        n = len(self.centers)
         if positions is not None and np.shape(positions) != (n, system.n, 3):
             raise ValueError(f"{where}: positions must have shape {(n, system.n, 3)}, got {np.shape(positions)}")
         self.temperature, self.seed = float(integrator.temperature), seed
@@ -118,7 +118,7 @@ class UmbrellaSampling(Replicas):
         self._samples: list[list[np.ndarray]] = [[] for _ in range(n)]
 
         def make(w):
-            self._windows[w] = _Window(self.cvs, self.centres[w], self.k[w], self.record, every // self.record + 2)
+            self._windows[w] = _Window(self.cvs, self.centers[w], self.k[w], self.record, every // self.record + 2)
             return Simulation(system, integrator, seed=replica_seed(seed, w), barostat=barostat, precision=precision,
                               sampling=self._windows[w], positions=None if positions is None else positions[w])
 
@@ -132,13 +132,13 @@ class UmbrellaSampling(Replicas):
 
     def equilibrate(self, steps: int | None = None, *, time: str | float | None = None,
                     report: Reports = None, progress: bool | None = None) -> None:
-        """Make steps that are not recorded: pull each window to its centre, and let it come to rest there.
+        """Make steps that are not recorded: pull each window to its center, and let it come to rest there.
 
-        During the first half of the steps the centres move evenly from the present values of the variables, the
+        During the first half of the steps the centers move evenly from the present values of the variables, the
         shortest way, to where they belong. Held there at once, a window far away would get the energy of the whole
         stretch, enough to turn a peptide bond to cis, from where it does not come back.
 
-        What is slow at a given centre still depends on where a window comes from, such as psi when only phi is held:
+        What is slow at a given center still depends on where a window comes from, such as psi when only phi is held:
         such a variable needs windows too, or the free energy is wrong by more than its error.
 
         Parameters
@@ -195,7 +195,7 @@ class UmbrellaSampling(Replicas):
         **options
             Such as `limits` and `bootstrap`.
         """
-        return wham(self.samples, self.centres, self.k, temperature=self.temperature, bins=bins,
+        return wham(self.samples, self.centers, self.k, temperature=self.temperature, bins=bins,
                     period=[v.period for v in self.cvs], **options)
 
     def mbar(self) -> Mbar:
@@ -205,7 +205,7 @@ class UmbrellaSampling(Replicas):
         State 0 is without bias, state 1 + w is window w. Samples of a window are used as often as they are independent.
         """
         s = np.concatenate(self.samples)
-        apart = np.stack([v.difference(s[:, c], self.centres[:, c, None]) for c, v in enumerate(self.cvs)], axis=-1)
+        apart = np.stack([v.difference(s[:, c], self.centers[:, c, None]) for c, v in enumerate(self.cvs)], axis=-1)
         bias = 0.5 * np.einsum("wc,wsc->ws", self.k, apart**2) / (units.GAS_CONSTANT * self.temperature)
         periods = [v.period for v in self.cvs]
         return mbar(np.concatenate([np.zeros((1, len(s))), bias]), np.array([0, *map(len, self.samples)]),
@@ -224,7 +224,7 @@ class UmbrellaSampling(Replicas):
                 rows.append(new)
 
     def _options(self):
-        return {**super()._options(), "seed": self.seed, "record": self.record, "centres": self.centres.tolist(),
+        return {**super()._options(), "seed": self.seed, "record": self.record, "centers": self.centers.tolist(),
                 "k": self.k.tolist()}
 
     def _arrays(self):
@@ -239,11 +239,11 @@ class _Window(Sampling):
     state.
     """
 
-    def __init__(self, cvs, centre, k, record, slots):
+    def __init__(self, cvs, center, k, record, slots):
         self.name, self.record = "umbrella", record
-        self._bias = umbrella(cvs, centre, k)
-        self.centre, self.k = self._bias.params["centre"], self._bias.params["k"]
-        self._held = self.centre.copy()  # at; elsewhere than `centre` while it is pulled
+        self._bias = umbrella(cvs, center, k)
+        self.center, self.k = self._bias.params["center"], self._bias.params["k"]
+        self._held = self.center.copy()  # at; elsewhere than `center` while it is pulled
         self._offset, self._span = np.zeros(len(cvs)), np.zeros(2, np.int64)
         self._buffer = np.zeros((slots, len(cvs)))
         self._evaluations: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -257,7 +257,7 @@ class _Window(Sampling):
 
     def plan(self, engine):
         def energy(*values):
-            return self._bias.function(*values[:-2], centre=values[-2], k=values[-1])
+            return self._bias.function(*values[:-2], center=values[-2], k=values[-1])
 
         self._evaluations[engine] = Evaluation(engine, self._bias.cvs, "UmbrellaSampling", energy, [self._held, self.k])
         return self._evaluations[engine].plan()
@@ -266,21 +266,21 @@ class _Window(Sampling):
         values = self._evaluations[engine].values
         shift = int(integrator.forces_at == "new")
         keep = Task(keep_values, engine.flags, shift, self.record, values, self._buffer)
-        return [Phase([keep, Task(move_centre, engine.flags, self._span, self._offset, self.centre, self._held)],
+        return [Phase([keep, Task(move_center, engine.flags, self._span, self._offset, self.center, self._held)],
                       name="umbrella")]
 
     def pull(self, sim, steps):
-        """Pull the variables from their present values to the centre, in the next `steps` steps."""
+        """Pull the variables from their present values to the center, in the next `steps` steps."""
         self._offset[:] = [v.difference(float(v(sim.positions, sim.box)), c) for v,
-                           c in zip(self._bias.cvs, self.centre, strict=True)]
+                           c in zip(self._bias.cvs, self.center, strict=True)]
         self._span[:] = sim.step, sim.step + steps
-        self._held[:] = self.centre + self._offset
+        self._held[:] = self.center + self._offset
         sim._engine.flags[FORCES_STALE] = 1
 
     def hold(self):
-        """Hold the variables at the centre."""
+        """Hold the variables at the center."""
         self._offset[:] = 0.0
-        self._held[:] = self.centre
+        self._held[:] = self.center
 
     def skip(self, sim):
         """Take nothing of what was before the present state."""

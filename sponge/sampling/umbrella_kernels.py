@@ -4,7 +4,7 @@ from triskele.core.extend import kernel
 
 from ..engine.flags import STEP
 
-__all__ = ["keep_values", "move_centre"]
+__all__ = ["keep_values", "move_center"]
 
 
 @kernel(nogil=True)
@@ -18,10 +18,10 @@ def keep_values(chunk, flags, shift, every, values, buffer):
 
 
 @kernel(nogil=True)
-def move_centre(chunk, flags, span, offset, target, centre):
-    """Bring the centre [m] of a bias from `target` + `offset` to `target`, evenly from the first to the second step of
+def move_center(chunk, flags, span, offset, target, center):
+    """Bring the center [m] of a bias from `target` + `offset` to `target`, evenly from the first to the second step of
     `span`.
     """
     left = (span[1] - flags[STEP] - 1) / max(span[1] - span[0], 1)
-    for c in range(centre.size):
-        centre[c] = target[c] + min(max(left, 0.0), 1.0) * offset[c]
+    for c in range(center.size):
+        center[c] = target[c] + min(max(left, 0.0), 1.0) * offset[c]

@@ -28,7 +28,7 @@ _STEPS = 20
 
 
 class Springs(Potential):
-    """Wells of fourth order around `at` [n, 3], and springs of fourth order between neighbours in a row."""
+    """Wells of fourth order around `at` [n, 3], and springs of fourth order between neighbors in a row."""
 
     def __init__(self, name: str, at: np.ndarray, wells: float = 0.0, springs: float = 0.0):
         self.name = name

@@ -175,10 +175,10 @@ class _Checker:
             return
         turn, _ = np.linalg.qr(self.rng.normal(size=(3, 3)))
         turn *= np.sign(np.linalg.det(turn))
-        centre = self.x.mean(0)
-        self.near(np.cross(self.x - centre, forces).sum(0), np.zeros(3), "torque",
+        center = self.x.mean(0)
+        self.near(np.cross(self.x - center, forces).sum(0), np.zeros(3), "torque",
                   scale=size * len(forces) * np.ptp(self.x))
-        self.near(self.energy((self.x - centre) @ turn), self.energy(self.x), "energy after a rotation",
+        self.near(self.energy((self.x - center) @ turn), self.energy(self.x), "energy after a rotation",
                   scale=self.scale)
 
 

@@ -39,7 +39,7 @@ def _weighted(positions, parents, weights, column, first, last):
 
 @device
 def _frame(positions, parents, weights, first, last):
-    """The two directions of a frame before and after normalisation, and the third axis with the length of X x Y."""
+    """The two directions of a frame before and after normalization, and the third axis with the length of X x Y."""
     u, v = _weighted(positions, parents, weights, 1, first,
                      last), _weighted(positions, parents, weights, 2, first, last)
     w = _cross(u, v)

@@ -98,7 +98,7 @@ def _check_sum(name: str, what: str, weights: np.ndarray, total: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class WeightedAverage(VirtualSite):
-    """An average of any number of atoms, such as a centre of mass: r = sum w_i r_i.
+    """An average of any number of atoms, such as a center of mass: r = sum w_i r_i.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def show(rows):
 
 
 def means(advantages, rivals="best peer"):
-    """Lines with the geometric mean and the least favourable case of `{(case, threads): advantage}`."""
+    """Lines with the geometric mean and the least favorable case of `{(case, threads): advantage}`."""
     lines = []
     for threads in sorted({key[1] for key in advantages}):
         found = {name: a for (name, t), a in advantages.items() if t == threads and a is not None}

@@ -224,7 +224,7 @@ def test_discrete_draws_by_chi_square():
 
 
 def test_streams_are_uncorrelated():
-    """Correlations of split, folded and neighbouring streams, and of draws of different kinds, are within 4.5 standard
+    """Correlations of split, folded and neighboring streams, and of draws of different kinds, are within 4.5 standard
     errors.
     """
     a, b = random.split(KEY)
@@ -298,7 +298,7 @@ def test_gamma_derivatives_of_means_and_second_order():
     assert np.all(np.abs(jvp(moments, (2.5,), (1.0,))[1] - 1) < 0.05)
     f = lambda a: np.sum(random.loggamma(KEY, a, 5))
     h = 1e-4
-    # the second derivative of the formula itself, along its own samples: difference of slopes at neighbouring quantiles
+    # the second derivative of the formula itself, along its own samples: difference of slopes at neighboring quantiles
     p = scipy.special.gammainc(2.5, random.gamma(KEY, 2.5, 5))
     q = lambda a: np.sum(np.log(scipy.special.gammaincinv(a, p)))
     np.testing.assert_allclose(grad(grad(f))(2.5), (q(2.5 + h) - 2 * q(2.5) + q(2.5 - h)) / h**2, rtol=1e-5)

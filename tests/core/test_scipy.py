@@ -40,7 +40,7 @@ def test_linear_algebra_has_scipys_defaults(rng):
 
 
 @pytest.mark.parametrize("lower", [False, True])
-def test_generalised_eigenvalues(rng, lower):
+def test_generalized_eigenvalues(rng, lower):
     a, p, _, h = matrices(rng)
     b = p / 10 + np.eye(4)
     part = np.tril if lower else np.triu

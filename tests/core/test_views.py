@@ -261,7 +261,7 @@ def test_shared_in_compiled_programs(base):
 # ------------------------------------------------------------------------------------
 
 
-def centred(a):
+def centered(a):
     a = a * 1.0
     for k in range(3):
         column = a.T[k]
@@ -272,8 +272,8 @@ def centred(a):
 
 
 def test_derivatives_follow_the_writes():
-    core.check_grads(centred, (X / 3,), order=2)
-    np.testing.assert_allclose(core.jit(core.grad(centred))(X / 3), core.grad(centred)(X / 3), rtol=1e-12)
+    core.check_grads(centered, (X / 3,), order=2)
+    np.testing.assert_allclose(core.jit(core.grad(centered))(X / 3), core.grad(centered)(X / 3), rtol=1e-12)
 
 
 def parts(z):

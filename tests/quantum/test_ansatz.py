@@ -65,7 +65,7 @@ def test_inverse_and_control(excitation, t):
     np.testing.assert_allclose(controlled[64:, 64:], unitary(circuit, {"t": t}), atol=1e-13)
 
 
-def test_gates_between_neighbours_are_the_qubit_excitations():
+def test_gates_between_neighbors_are_the_qubit_excitations():
     """[[c, -s], [s, c]] between |01> and |10>, |0011> and |1100>, nothing else."""
     c, s = np.cos(0.3), np.sin(0.3)
     single, double = unitary(Circuit(2).single_excitation(0.3, 0, 1)), unitary(
@@ -180,7 +180,7 @@ def test_energy_does_not_depend_on_the_mapping(rng, mapping):
 @pytest.mark.parametrize("name", STORED)
 def test_energies_of_another_program(name):
     """UCCSD's minimum: MindQuantum's ansatz has the same excitations one after another in nearly the same order (it is
-    stored as far as it was minimised).
+    stored as far as it was minimized).
     """
     molecule = quantum.molecules.load(name)
     stored = json.loads(gzip.decompress((DATA / f"{STORED[name]}.json.gz").read_bytes()))["uccsd"]

@@ -126,7 +126,7 @@ def test_gates_of_the_basis_stay():
     assert decompose(circuit, {"u", "cx", "swap", "ccx", "rzz"}) == circuit
 
 
-def test_neighbours_are_merged():
+def test_neighbors_are_merged():
     circuit = quantum.Circuit(1).h(0).t(0).h(0).s(0).rx(0.3, 0)
     assert len(decompose(circuit, {"u"})) <= 2
     assert len(decompose(quantum.Circuit(1).h(0).h(0), {"u"})) == 0

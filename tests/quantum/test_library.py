@@ -43,17 +43,17 @@ def test_entangled_states(n):
     np.testing.assert_allclose(twin.statevector(quantum.w_state(n)), w, atol=1e-15)
 
 
-def test_graph_state_is_stabilised():
-    """X on a vertex and Z on its neighbours leave a graph state as it is."""
+def test_graph_state_is_stabilized():
+    """X on a vertex and Z on its neighbors leave a graph state as it is."""
     edges = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 4)]
     circuit = quantum.graph_state(5, edges)
     state = twin.statevector(circuit)
     for vertex in range(5):
-        stabiliser = quantum.Circuit(5).x(vertex)
+        stabilizer = quantum.Circuit(5).x(vertex)
         for edge in edges:
             if vertex in edge:
-                stabiliser.z(sum(edge) - vertex)
-        np.testing.assert_allclose(twin.statevector(stabiliser, initial=state), state, atol=1e-15)
+                stabilizer.z(sum(edge) - vertex)
+        np.testing.assert_allclose(twin.statevector(stabilizer, initial=state), state, atol=1e-15)
 
 
 @given(st.integers(0, 5), st.integers(0, 2**32 - 1), st.floats(0, 1))

@@ -1,4 +1,4 @@
-"""Optimisers find minima that are known, and refuse circuits on which they would not be exact."""
+"""Optimizers find minima that are known, and refuse circuits on which they would not be exact."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_an_error_in_a_reporter_comes_through():
         minimize(bowl, START, report=broken)
 
 
-def test_start_is_not_changed_and_nothing_to_optimise_is_fine():
+def test_start_is_not_changed_and_nothing_to_optimize_is_fine():
     start = START.copy()
     minimize(bowl, start, "adam", max_steps=3)
     np.testing.assert_array_equal(start, START)
@@ -183,7 +183,7 @@ def test_natural_gradient_needs_a_state_vector():
 @pytest.mark.parametrize("optimizer", ["bfsg", "", 3, None, optim.Adam, SPSA, np.zeros(2)])
 def test_what_is_no_optimizer(optimizer):
     with pytest.raises(OptimizerError,
-                       match=r"optimizer: (unknown name .* \(known: .*bfgs.*spsa|a name, an optimiser)"):
+                       match=r"optimizer: (unknown name .* \(known: .*bfgs.*spsa|a name, an optimizer)"):
         minimize(bowl, START, optimizer)
 
 
@@ -213,7 +213,7 @@ def test_values_that_are_not_finite_end_the_run():
 
 @pytest.mark.parametrize("optimizer", ["bfgs", "cobyla"])
 @pytest.mark.parametrize("observables", [["Z0"], ["Z0", "X0"]])
-def test_a_vector_is_not_minimised(observables, optimizer):
+def test_a_vector_is_not_minimized(observables, optimizer):
     energies = quantum.Expectation(quantum.Circuit(1).ry("a", 0), observables)
     with pytest.raises(TypeError, match=f"one number, got an array of shape .{len(observables)},"):
         minimize(energies, np.zeros(1), optimizer)

@@ -143,7 +143,7 @@ def test_triple_excitations_of_many_modes_and_qubits():
 
 
 def test_one_particle_on_sixty_sites_is_a_walk():
-    # nearest-neighbour hopping in Trotter steps on a chain, as 60x60 matrices
+    # nearest-neighbor hopping in Trotter steps on a chain, as 60x60 matrices
     n, t = 60, 0.1
     circuit = quantum.Circuit(n).x(30)
     expected = np.eye(n)[30].astype(complex)

@@ -39,7 +39,7 @@ def test_expectation_values_agree_with_the_density_matrix(n, seed):
     assert abs(mean.value - exact) < 5 * mean.error + 1e-9
 
 
-def test_states_are_normalised_and_pure_noise_is_exact():
+def test_states_are_normalized_and_pure_noise_is_exact():
     circuit = quantum.Circuit(3).h(0).cx(0, 1).amplitude_damping(0.4, 1).ry(0.3, 2).thermal_relaxation(
         50, 70, 30, 0
     ).cx(2, 0)

@@ -59,7 +59,7 @@ def test_searches_of_openspiel_find_the_minimax_action(theirs):
 
 
 def test_the_value_of_tic_tac_toe_is_near_that_of_our_search(theirs):
-    """Rollouts are not the same, means of 2,000 are close; the centre is visited most by both."""
+    """Rollouts are not the same, means of 2,000 are close; the center is visited most by both."""
     ours = rl.games.TicTacToe()
     a, b = (rl.MCTS(g, 2000, seed=3)(g.initial_state()) for g in (theirs, ours))
     assert a.action == b.action == 4

@@ -46,12 +46,12 @@ def fill(buffer, data, twin=None, first=0):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(1, 4), st.booleans(), st.booleans())
-def test_transitions_are_those_of_the_episodes(seed, envs, n, wraps, prioritised):
+def test_transitions_are_those_of_the_episodes(seed, envs, n, wraps, prioritized):
     """Every transition drawn is one of the twin's, which has written out whole episodes; none is stale, none crosses an
     end.
     """
     rng = np.random.default_rng(seed)
-    make = rl.PrioritizedReplayBuffer if prioritised else rl.ReplayBuffer
+    make = rl.PrioritizedReplayBuffer if prioritized else rl.ReplayBuffer
     buffer = make(20 * envs if wraps else 200, SPACE, ACTION, num_envs=envs, n_step=n, discount=0.9, seed=seed)
     twin = Episodes(envs)
     fill(buffer, stream(rng, 37, envs), twin)

@@ -46,7 +46,7 @@ def test_values_of_a_world_that_is_known():
     assert np.mean(np.abs(errors)) < 0.03 and np.max(np.abs(errors)) < 0.1, errors
 
 
-@pytest.mark.parametrize("options", [{}, {"double": True, "duelling": True, "prioritized": True, "n_step": 3}],
+@pytest.mark.parametrize("options", [{}, {"double": True, "dueling": True, "prioritized": True, "n_step": 3}],
                          ids=["plain", "all options"])
 def test_learns_to_balance(options):
     agent = rl.DQN("CartPole-v1", seed=1, **QUICK, **options).train(10_000, progress=False)
@@ -63,7 +63,7 @@ def test_returns_of_cleanrl():
 
 
 @pytest.mark.parametrize("options", [{}, {"prioritized": True, "n_step": 2, "num_envs": 2}],
-                         ids=["uniform", "prioritised"])
+                         ids=["uniform", "prioritized"])
 def test_a_resumed_training_is_the_one_that_was_not_interrupted(options, tmp_path):
     def make():
         return rl.DQN("CartPole-v1", seed=3, **QUICK, **options)
@@ -80,7 +80,7 @@ def test_a_resumed_training_is_the_one_that_was_not_interrupted(options, tmp_pat
 
 
 def test_the_policy_is_saved_without_the_agent(tmp_path):
-    agent = rl.DQN("CartPole-v1", seed=0, duelling=True)
+    agent = rl.DQN("CartPole-v1", seed=0, dueling=True)
     agent.policy.save(tmp_path / "policy.safetensors")
     x = np.random.default_rng(0).standard_normal((16, 4)).astype(np.float32)
     assert_array_equal(rl.Policy.load(tmp_path / "policy.safetensors")(x), np.argmax(agent.network(x), axis=1))

@@ -98,15 +98,15 @@ def test_compiled_functions_play():
 def test_searches_and_networks_play():
     game = rl.games.TicTacToe()
     weights = np.zeros((18, 9), np.float32)
-    centre_first = policy.Policy(
+    center_first = policy.Policy(
         policy.Categorical(policy.Flat(nn.Linear(weights, np.array([1, 0, 2, 0, 9, 0, 3, 0, 4], np.float32)), axes=3)),
         (2, 3, 3),
         num_actions=9,
     )
-    result = play({"search": rl.MCTS(game, simulations=500), "network": centre_first}, games=6, game=game)
+    result = play({"search": rl.MCTS(game, simulations=500), "network": center_first}, games=6, game=game)
     assert result.losses[0] == 0
     assert all(moves[0] == 4 for moves, f in zip(result.moves, result.first, strict=True) if f == 1)
-    other = policy.Policy(centre_first.head, (18,), num_actions=9)
+    other = policy.Policy(center_first.head, (18,), num_actions=9)
     with pytest.raises(rl.GameError, match=r"must take observations of shape \(2, 3, 3\) and have 9 actions as "
                                            r"TicTacToe has, got \(18,\) and 9"):
         play([other, first])

@@ -5,7 +5,7 @@ import pytest
 
 from triskele import reinforce as rl
 from triskele.core import nn, random
-from triskele.reinforce.policy import Categorical, Flat, Greedy, Normaliser, Policy
+from triskele.reinforce.policy import Categorical, Flat, Greedy, Normalizer, Policy
 
 
 def uniform(game, **options):
@@ -50,8 +50,8 @@ def test_observations_are_normalized():
     weight = np.asarray(random.normal(random.key(0), (int(np.prod(shape)), 9)))
 
     network = Flat(nn.Linear(weight), len(shape))
-    normaliser = Normaliser(np.full(shape, 0.5, np.float32), np.full(shape, 2.0, np.float32))
-    policy = Policy(Categorical(network), shape, normaliser, 9)
+    normalizer = Normalizer(np.full(shape, 0.5, np.float32), np.full(shape, 2.0, np.float32))
+    policy = Policy(Categorical(network), shape, normalizer, 9)
     by_hand = rl.Network(lambda params, x: (params((x - 0.5) * 2), np.zeros(len(x), np.float32)), network)
     results = [rl.MCTS(game, 50, policy=rl.PUCT(), evaluator=e)(game.initial_state()) for e in (policy, by_hand)]
     np.testing.assert_array_equal(results[0].visits, results[1].visits)

@@ -168,7 +168,7 @@ class TestLearning:
         x = np.linspace(-1, 1, 21, dtype=np.float32)[:, None]
         assert np.abs(agent.act(x) - x).mean() < 0.1
 
-    def test_normalised_observations(self):
+    def test_normalized_observations(self):
         agent = PPO(Far, seed=0, num_envs=8, num_steps=32, minibatches=4, epochs=8, learning_rate=3e-3, normalize=True,
                     discount=0.0, hidden=(16,))
         agent.train(20_000, progress=False)

@@ -20,7 +20,7 @@ from triskele.reinforce import storage
 from triskele.reinforce.policy import Categorical, Flat, Gaussian, Greedy, Policy, SquashedGaussian
 from triskele.reinforce.training.agent import Agent
 from triskele.reinforce.training.episodes import Episodes
-from triskele.reinforce.training.normalise import ReturnScale, RunningMoments
+from triskele.reinforce.training.normalize import ReturnScale, RunningMoments
 
 
 def rows_of(path):
@@ -296,9 +296,9 @@ class TestEvaluation:
 POLICIES = {
     "categorical": Policy(Categorical(network(3, 8, 4)), (3,), None, 4),
     "greedy, two axes": Policy(Greedy(Flat(network(6, 8, 4), 2)), (2, 3), None, 4),
-    "gaussian, normalised": Policy(Gaussian(network(3, 8, 2), np.zeros(2, np.float32), (-1.0, -np.inf), (1.0, 2.0)),
+    "gaussian, normalized": Policy(Gaussian(network(3, 8, 2), np.zeros(2, np.float32), (-1.0, -np.inf), (1.0, 2.0)),
                                    (3,),
-                                   RunningMoments.start((3,)).normaliser()),
+                                   RunningMoments.start((3,)).normalizer()),
     "squashed": Policy(SquashedGaussian(network(3, 8, 4), (-2.0, 0.0), (2.0, 1.0)), (3,)),
 }
 
@@ -339,12 +339,12 @@ class TestPolicies:
         np.testing.assert_allclose(drawn, nn.softmax(logits), atol=0.015)
 
     def test_actions_stay_within_bounds(self, rng):
-        for name in ("gaussian, normalised", "squashed"):
+        for name in ("gaussian, normalized", "squashed"):
             policy = POLICIES[name]
             actions = policy(10 * rng.standard_normal((500, 3)), rng=rng)
             assert (actions >= np.array(policy.head.low)).all() and (actions <= np.array(policy.head.high)).all()
 
-    def test_squashed_density_is_normalised(self):
+    def test_squashed_density_is_normalized(self):
         head = SquashedGaussian(nn.Linear(np.zeros((1, 2), np.float32), np.array([0.3, 0.2], np.float32)), (-2.0,),
                                 (1.0,))
         noise = np.linspace(-7, 7, 200_001)[:, None]
@@ -410,7 +410,7 @@ class TestStatistics:
             moments.add(part)
         np.testing.assert_allclose(moments.mean, x.mean(axis=0))
         np.testing.assert_allclose(moments.variance, x.var(axis=0))
-        y = moments.normaliser()(x.astype(np.float32))
+        y = moments.normalizer()(x.astype(np.float32))
         np.testing.assert_allclose([y.mean(), y.std()], [0, 1], atol=1e-5)
 
     def test_rewards_are_scaled_by_the_size_of_returns(self, rng):

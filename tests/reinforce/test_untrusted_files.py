@@ -34,7 +34,7 @@ def policy_with(activation, head="triskele.reinforce.policy:Categorical", **more
     network = {"class": "triskele.core.nn.layers:MLP", "fields": {"layers": layers, "activation": activation}}
     return {"class": "triskele.reinforce.policy:Policy",
             "fields": {"head": {"class": head, "fields": {"network": network}}, "observation_shape": {"tuple": [4]},
-                       "normaliser": None, "num_actions": 2, **more}}
+                       "normalizer": None, "num_actions": 2, **more}}
 
 
 def write_policy(path, value, code=b""):
@@ -116,7 +116,7 @@ def test_a_ufunc_of_the_user_s_is_none_of_numpy_s(tmp_path):
         policy_with({"function": "numpy:tanh"}, observation_shape=4),
         policy_with({"function": "numpy:tanh"}, observation_shape={"tuple": [2**40, 4]}),
         policy_with({"function": "numpy:tanh"}, observation_shape={"tuple": [-4]}),
-        policy_with({"function": "numpy:tanh"}, normaliser=linear("3")),
+        policy_with({"function": "numpy:tanh"}, normalizer=linear("3")),
         policy_with({"function": "numpy:tanh"}, num_actions=2**60),
         policy_with({"function": "numpy:tanh"}, num_actions=7),
         policy_with({"function": "numpy:tanh"}, num_actions="2"),

@@ -127,7 +127,7 @@ def test_two_pressures_have_the_ratio_of_their_boltzmann_factors(which):
     assert error < 0.35 * abs(expected)
 
 
-def test_pressure_is_the_derivative_along_scaled_centres(rng):
+def test_pressure_is_the_derivative_along_scaled_centers(rng):
     """Rigid waters with sites of both kinds and a potential that feels positions and box."""
     system = gas(6, 8.0, "waters", rng)
     first = 4 * np.arange(6)
@@ -199,12 +199,12 @@ def test_scaling_keeps_triclinic_boxes_reduced_and_molecules_whole(rng):
     system.box = boxes.as_box([[3, 0, 0], [1, 2.8, 0], [-1, 1, 2.5]])
     engine = Engine(system)
     whole, before = Molecules(engine), engine.positions.copy()
-    centres = whole.centres(before)
+    centers = whole.centers(before)
     whole.scale(np.array([1.1, 0.9, 1.2]), "test")
     np.testing.assert_allclose(boxes.as_box(engine.box), engine.box)
-    np.testing.assert_allclose(whole.centres(engine.positions), centres * [1.1, 0.9, 1.2])
+    np.testing.assert_allclose(whole.centers(engine.positions), centers * [1.1, 0.9, 1.2])
     inner = lambda x, c: x - c[whole.of]
-    np.testing.assert_allclose(inner(engine.positions, whole.centres(engine.positions)), inner(before, centres),
+    np.testing.assert_allclose(inner(engine.positions, whole.centers(engine.positions)), inner(before, centers),
                                atol=1e-14)
 
 

@@ -57,7 +57,7 @@ def test_water_has_the_geometry_of_its_force_field(model):
 def test_water_of_any_number_does_not_overlap(n, seed):
     water = build.water_box(n=n, seed=seed)
     assert water.topology.n == 3 * n
-    assert nearest_contact(water) > 0.1  # nm; hydrogens of lattice neighbours at the worst
+    assert nearest_contact(water) > 0.1  # nm; hydrogens of lattice neighbors at the worst
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_a_run_killed_at_any_moment_resumes_bit_for_bit(tmp_path):
     ],
     ids=lambda b: type(b).__name__,
 )
-def test_neighbour_lists_do_not_remember_in_which_box_a_run_was_resumed(tmp_path, barostat):
+def test_neighbor_lists_do_not_remember_in_which_box_a_run_was_resumed(tmp_path, barostat):
     folder = ROOT / "tests/data/sponge/ala2_explicit_pme"
 
     def make():
@@ -152,7 +152,7 @@ def test_a_state_goes_back_in_the_same_simulation(tmp_path):
     ({"k": 1001.0}, r"differ: potentials bond: params: k \(other values\)$"),
     ({"n": 12}, r"atoms \(10 in the checkpoint, 12 here\), masses \(other values\)"),
     ({"box": 3.0}, r"first box \(none in the checkpoint, #\w+ here\)$"),
-    ({"remove": False}, r"removal of centre-of-mass motion \(True in the checkpoint, False here\)"),
+    ({"remove": False}, r"removal of center-of-mass motion \(True in the checkpoint, False here\)"),
     ({"seed": 2}, r"differ: seed \(1 in the checkpoint, 2 here\)$"),
     ({"precision": "double"}, r"differ: precision \(mixed in the checkpoint, double here\)$"),
     ({"integrator": sponge.LangevinMiddle(temperature=310, friction=1.0, timestep=0.002)},

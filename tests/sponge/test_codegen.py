@@ -95,7 +95,7 @@ def test_simplified_expressions_have_the_same_value(e):
         return
     algebra = Algebra()
     found = _value(algebra, _build(algebra, e), inputs)
-    # sums of cancelling powers lose digits in either order
+    # sums of canceling powers lose digits in either order
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 

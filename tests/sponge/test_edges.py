@@ -1,4 +1,4 @@
-"""Edges from the cluster-pair list: every neighbour within the cut-off, once in each direction, whatever the box."""
+"""Edges from the cluster-pair list: every neighbor within the cut-off, once in each direction, whatever the box."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def listed(edges):
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), periodic=st.booleans(), lean=st.floats(-0.5, 0.5), exclude=st.integers(0, 60))
-def test_every_neighbour_is_found_in_leaning_boxes(seed, periodic, lean, exclude):
+def test_every_neighbor_is_found_in_leaning_boxes(seed, periodic, lean, exclude):
     rng = np.random.default_rng(seed)
     n, cutoff = 70, 0.45
     box = np.array([[1.0, 0, 0], [lean, 0.95, 0], [-lean, 0.45 * lean, 1.1]])
@@ -77,6 +77,6 @@ def test_pairs_within_and_between_groups_are_all_there():
 
 def test_a_row_that_is_too_short_is_never_silent():
     edges = Edges(engine_of(np.random.default_rng(3).random((30, 3)) * 0.3), 0.5, places=5)
-    with pytest.raises(ValueError, match="more neighbours than there are places"):
+    with pytest.raises(ValueError, match="more neighbors than there are places"):
         edges.now()
     assert edges.most[0] == 29

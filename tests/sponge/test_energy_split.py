@@ -320,16 +320,16 @@ class TestDynamics:
         assert np.array_equal(sim.positions, again.positions)
 
     def test_the_pressure_is_that_of_the_effective_energy(self):
-        """-dU_eff/dV as the box is scaled with the centres of molecules."""
+        """-dU_eff/dV as the box is scaled with the centers of molecules."""
         system, scales = peptide(), np.array([0.5, 0.75])
         system.nonbonded.update(dispersion_correction=False)  # which adds the step at the cut-off
         engine = Engine(system, "double", sampling=[Scaled(HEAD, scales)])
         engine.compute()
         whole, parts, energy = Molecules(engine), pure_parts(system, HEAD), total(system)
-        centres = whole.centres(system.positions)[whole.of]
+        centers = whole.centers(system.positions)[whole.of]
 
         def effective(scale):
-            positions, box = system.positions + (scale - 1) * centres, system.box * scale
+            positions, box = system.positions + (scale - 1) * centers, system.box * scale
             u_pp, u_pw = parts(positions, box)
             return energy(positions, box) + (scales[0] - 1) * u_pp + (scales[1] - 1) * u_pw
 

@@ -98,7 +98,7 @@ def test_other_arguments_are_refused(argument):
 
 
 class Grown(Potential):
-    """A potential whose kernel asks for more room once, as a neighbour list does."""
+    """A potential whose kernel asks for more room once, as a neighbor list does."""
 
     name = "grown"
 

@@ -79,20 +79,20 @@ def _weighted_profile(rng):
 
 def _windows(rng, m=800):
     """Samples of a harmonic potential of 1 kT in harmonic windows of 4 kT."""
-    centres = np.linspace(-2.5, 2.5, 8)
-    return centres, [4 / 5 * c + correlated(rng, m) / np.sqrt(5.0) for c in centres]
+    centers = np.linspace(-2.5, 2.5, 8)
+    return centers, [4 / 5 * c + correlated(rng, m) / np.sqrt(5.0) for c in centers]
 
 
 def _wham(rng):
-    centres, samples = _windows(rng)
-    found = analysis.wham(samples, centres, 4 * KT, temperature=300.0, bins=12, limits=(-2.0, 2.0), bootstrap=60)
+    centers, samples = _windows(rng)
+    found = analysis.wham(samples, centers, 4 * KT, temperature=300.0, bins=12, limits=(-2.0, 2.0), bootstrap=60)
     return _gauss(SimpleNamespace(x=found.middles[0], value=found.value, error=found.error))
 
 
 def _reduced(rng):
-    centres, samples = _windows(rng, 400)
+    centers, samples = _windows(rng, 400)
     x = np.stack(samples)
-    return x, np.concatenate([[0.5 * x**2 + 2 * (x - c) ** 2] for c in centres])
+    return x, np.concatenate([[0.5 * x**2 + 2 * (x - c) ** 2] for c in centers])
 
 
 def _mbar_free_energies(rng):

@@ -96,7 +96,7 @@ def test_an_ion_has_borns_energy(charge, radius):
 
 
 def test_far_apart_charges_interact_through_the_solvent():
-    """Vacuum Coulomb energy plus the pair's polarisation energy is the energy in a dielectric, and Debye-Hueckel's with
+    """Vacuum Coulomb energy plus the pair's polarization energy is the energy in a dielectric, and Debye-Hueckel's with
     salt.
     """
     far = np.array([[0.0, 0, 0], [50.0, 0, 0]])

@@ -139,7 +139,7 @@ MOL 1
 
 @pytest.mark.parametrize("number", ["", "0", "-1", "6"])
 def test_beads_of_martini(number, tmp_path):
-    """Beads have no element, C6 and C12 instead of sigma and epsilon, and exclude bound neighbours alone."""
+    """Beads have no element, C6 and C12 instead of sigma and epsilon, and exclude bound neighbors alone."""
     (tmp_path / "x.top").write_text(BEADS.format(number=number))
     positions = np.array([[0, 0, 0], [0.5, 0, 0], [0.6, 0.45, 0]])
     system = sponge.load(tmp_path / "x.top")

@@ -162,11 +162,11 @@ def test_energy_of_rigid_water_does_not_drift(rng):
     def energy(p, x, box):
         r2 = ((x[i] - x[j]) ** 2).sum(1)
         s6 = (p["sigma"] ** 2 / r2[oxygens]) ** 3
-        inside = ((x - p["centre"]) ** 2).sum(1)
+        inside = ((x - p["center"]) ** 2).sum(1)
         return ((units.COULOMB * charges[i] * charges[j] / np.sqrt(r2)).sum() + (4 * 0.6364 * (s6 * s6 - s6)).sum()
                 + 50 * (inside**2).sum())
 
-    system.add(Formula("water", energy, sigma=0.31507, centre=system.positions.mean(0)))
+    system.add(Formula("water", energy, sigma=0.31507, center=system.positions.mean(0)))
     trial = Trial(sponge.LangevinMiddle(300.0, 20.0, 0.002), system, seed=1).run(1000)
     system.positions, system.velocities = trial.engine.positions.copy(), trial.engine.velocities.copy()
     trial = Trial(sponge.VelocityVerlet(0.002, constraint_tolerance=1e-9), system)
@@ -294,7 +294,7 @@ def test_velocities_of_a_seed_are_those_of_the_seed(rng):
     assert np.array_equal(drawn[0], drawn[1]) and not np.array_equal(drawn[0], drawn[2])
 
 
-def test_motion_of_the_centre_of_mass_is_taken_out():
+def test_motion_of_the_center_of_mass_is_taken_out():
     for remove in (True, False):
         system = spring_system(units=2)
         system.remove_com_motion = remove

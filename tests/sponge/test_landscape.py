@@ -184,13 +184,13 @@ def test_a_periodic_profile_is_that_of_von_mises(rng):
 
 
 def test_minima_of_a_mixture_are_found_and_noise_is_not(rng):
-    centres = np.radians([[-75, 75], [-150, 165], [60, -60]])
+    centers = np.radians([[-75, 75], [-150, 165], [60, -60]])
     which = rng.choice(3, 200_000, p=[0.55, 0.40, 0.05])
-    phi, psi = rng.vonmises(centres[which].T, 12.0)
+    phi, psi = rng.vonmises(centers[which].T, 12.0)
     found = analysis.free_energy(phi, psi, temperature=300, bins=60, blocks=40).minima()
     assert len(found) == 3
-    for minimum, centre, share in zip(found, centres, [0.55, 0.40, 0.05]):
-        assert (minimum.phi, minimum.psi) == pytest.approx(tuple(centre), abs=np.radians(4))
+    for minimum, center, share in zip(found, centers, [0.55, 0.40, 0.05]):
+        assert (minimum.phi, minimum.psi) == pytest.approx(tuple(center), abs=np.radians(4))
         expected = KT * np.log(0.55 / share)
         assert abs(minimum.value - expected) < 4 * minimum.error + 0.1 * KT
     assert found[0].depth == np.inf and found[0].value == 0

@@ -358,7 +358,7 @@ def put(index, value):
     "name, values, message",
     [
         ("LES_NTYP", [2], "locally enhanced sampling"), ("LENNARD_JONES_CCOEF", [1.0], "12-6-4"),
-        ("POLARIZABILITY", [1.0], "polarisable"), ("IPOL", [1], "IPOL must be 0, got 1"),
+        ("POLARIZABILITY", [1.0], "polarizable"), ("IPOL", [1], "IPOL must be 0, got 1"),
         ("AMOEBA_FORCEFIELD", [1], "AMOEBA"), ("QUARTIC_BOND", [1.0], "section QUARTIC_BOND is not known"),
         ("MASS", [1.0], "section MASS must occur once"),
     ],

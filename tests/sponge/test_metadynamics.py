@@ -69,16 +69,16 @@ def test_hills_on_the_grid_are_the_direct_sum_of_gaussians(d):
     bias = sponge.Metadynamics(cvs, [0.3, 0.2, 0.25][:d], height=1.0, every=10,
                                grid=[None, (-1.0, 1.5), (-2.0, 1.0)][:d])
     rng = np.random.default_rng(d)
-    centres = np.column_stack([rng.uniform(-4, 4, 30), rng.uniform(-1, 1.5, 30), rng.uniform(-2, 1, 30)])[:, :d]
+    centers = np.column_stack([rng.uniform(-4, 4, 30), rng.uniform(-1, 1.5, 30), rng.uniform(-2, 1, 30)])[:, :d]
     heights = rng.uniform(0.2, 1.5, 30)
-    bias.receive([{"hills": np.column_stack([centres, heights])}])
+    bias.receive([{"hills": np.column_stack([centers, heights])}])
 
     def direct(*s):
         total = 0.0
         for image in (-2, -1, 0, 1, 2):  # of the torsion
-            square = ((s[0][..., None] - centres[:, 0] + 2 * np.pi * image) / 0.3) ** 2
+            square = ((s[0][..., None] - centers[:, 0] + 2 * np.pi * image) / 0.3) ** 2
             for k in range(1, d):
-                square = square + ((s[k][..., None] - centres[:, k]) / bias.sigma[k]) ** 2
+                square = square + ((s[k][..., None] - centers[:, k]) / bias.sigma[k]) ** 2
             total = total + np.sum(heights * np.exp(-0.5 * square), axis=-1)
         return total
 
@@ -157,9 +157,9 @@ def test_heights_and_records():
     assert np.array_equal(hills, bias.steps % 20 == 0)
 
     twin = sponge.Metadynamics(X, 0.1, height=1.0, every=20, bias_factor=gamma, grid=(-5, 5, 500))
-    for centre, height in list(zip(bias.values[hills, 0], bias.heights[hills]))[:50]:
-        assert height == pytest.approx(np.exp(-float(twin.bias(centre)) / (RT * (gamma - 1))), rel=1e-9)
-        twin.receive([{"hills": np.array([[centre, height]])}])
+    for center, height in list(zip(bias.values[hills, 0], bias.heights[hills]))[:50]:
+        assert height == pytest.approx(np.exp(-float(twin.bias(center)) / (RT * (gamma - 1))), rel=1e-9)
+        twin.receive([{"hills": np.array([[center, height]])}])
 
 
 def test_records_of_velocity_verlet_belong_to_the_present_state():
@@ -410,7 +410,7 @@ def test_undefined_gradient_is_an_error_that_names_it(tmp_path, monkeypatch):
                             (cv.angle(0, 1, 2), "lie on a line"), (PHI, "lie on a line")):
         places = [0, 0, 1, 2] if "distance" in variable.name else range(4)
         system = sponge.System(sponge.Topology.of_particles(4), np.ones(4), positions=np.outer(places, [0.1, 0.2, 0.3]))
-        system.add(sponge.umbrella(variable, centre=0.3, k=10.0))
+        system.add(sponge.umbrella(variable, center=0.3, k=10.0))
         with pytest.raises(cv.VariableError, match=f"bias 'umbrella': .* must have a gradient, .*{where}"):
             langevin(system, []).run(10)
 

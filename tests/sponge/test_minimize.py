@@ -1,4 +1,4 @@
-"""Minimisers: known minima, constraints, clashes, frozen atoms and virtual sites, bad input."""
+"""Minimizers: known minima, constraints, clashes, frozen atoms and virtual sites, bad input."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The neighbour list holds every pair within the cut-off, once: random boxes, densities, edges, motion, threads."""
+"""The neighbor list holds every pair within the cut-off, once: random boxes, densities, edges, motion, threads."""
 
 import numpy as np
 import pytest

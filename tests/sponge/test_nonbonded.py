@@ -21,7 +21,7 @@ from triskele.sponge.potentials.nonbonded.mixing import LJTable
 from triskele.sponge.potentials.nonbonded.nonbonded import Nonbonded
 from triskele.sponge.units import COULOMB
 
-MADELUNG = 1.747564594633182  # of rock salt, with respect to the nearest neighbour
+MADELUNG = 1.747564594633182  # of rock salt, with respect to the nearest neighbor
 
 
 def system_of(nonbonded, positions, box=None, exclusions=()):
@@ -46,7 +46,7 @@ def fluid(n, seed, edge, lean=0.0):
 
 
 def random_fluid(n, seed, edge=2.2, lean=0.0, table=False, neutral=True, **options):
-    """A system with random parameters, some atoms without Lennard-Jones, and random exclusions between neighbours."""
+    """A system with random parameters, some atoms without Lennard-Jones, and random exclusions between neighbors."""
     rng = np.random.default_rng(seed)
     positions, box = fluid(n, seed, edge, lean)
     charges = rng.normal(0, 0.5, n)

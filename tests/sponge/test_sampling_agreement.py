@@ -104,8 +104,8 @@ def test_metadynamics():
 
 def test_umbrella_sampling():
     pytest.importorskip("pymbar")
-    centres = np.linspace(-np.pi, np.pi, 18, endpoint=False)
-    windows = sponge.UmbrellaSampling(chain(), PHI, centres, 60.0, langevin(), record=EVERY, every=2000, seed=4)
+    centers = np.linspace(-np.pi, np.pi, 18, endpoint=False)
+    windows = sponge.UmbrellaSampling(chain(), PHI, centers, 60.0, langevin(), record=EVERY, every=2000, seed=4)
     windows.equilibrate(4000)
     windows.run(20_000)
     value, error = windows.mbar().mean(np.concatenate(windows.samples)[:, 0] > 0)

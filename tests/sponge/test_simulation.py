@@ -113,7 +113,7 @@ def test_seeds_make_runs_differ_and_repeat():
 
 
 def test_plans_rebuilt_by_a_phase_in_python_are_used_at_once():
-    # a barostat computes energies in a smaller box, where the neighbour list may have to grow
+    # a barostat computes energies in a smaller box, where the neighbor list may have to grow
     engine = springs()._engine
     made = []
 
@@ -157,10 +157,10 @@ def test_pressure_is_the_derivative_by_the_volume_of_molecules_that_stay_rigid(p
     sim = solvated(peptide, precision="double", velocities=np.zeros((peptide.n, 3)))
     molecule = peptide.topology.molecules
     mass = np.bincount(molecule, peptide.masses)
-    centre = np.stack([np.bincount(molecule, peptide.masses * x) for x in sim.positions.T], 1) / mass[:, None]
+    center = np.stack([np.bincount(molecule, peptide.masses * x) for x in sim.positions.T], 1) / mass[:, None]
 
     def energy(scale):
-        return peptide.energy(sim.positions + (scale - 1) * centre[molecule], sim.box * scale)
+        return peptide.energy(sim.positions + (scale - 1) * center[molecule], sim.box * scale)
 
     h, volume = 1e-5, sim.energies()["volume"]
     slope = (energy(1 + h) - energy(1 - h)) / (volume * ((1 + h) ** 3 - (1 - h) ** 3))

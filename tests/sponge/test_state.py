@@ -33,7 +33,7 @@ def molecule():
     system.add(sponge.harmonic_angle([[0, 1, 2]], k=300.0, theta0=1.9))
     system.add(sponge.Nonbonded([0.1, -0.1, 0.1, -0.1, 0.0], np.full(5, 0.2), np.full(5, 0.1), method="reaction_field",
                                 cutoff=0.9))
-    system.add(sponge.umbrella(cv.distance(0, 2), centre=0.2, k=100.0))
+    system.add(sponge.umbrella(cv.distance(0, 2), center=0.2, k=100.0))
     return system
 
 
@@ -69,7 +69,7 @@ CHANGES = {
     "nonbonded.update": lambda sim: sim.system.nonbonded.update(cutoff=0.8),
     "nonbonded attribute": lambda sim: setattr(sim.system.nonbonded, "dielectric", 2.0),
     "charges": _fill(lambda sim: sim.system.nonbonded.params["charges"]),
-    "centre of a bias": _fill(lambda sim: sim.system["umbrella"].params["centre"]),
+    "center of a bias": _fill(lambda sim: sim.system["umbrella"].params["center"]),
     "variables of a bias": lambda sim: sim.system["umbrella"].cvs.__setitem__(0, cv.distance(1, 2)),
     "atoms of a variable": lambda sim: sim.system["umbrella"].cvs[0].atoms.__setitem__(0, 1),
     # system
@@ -80,7 +80,7 @@ CHANGES = {
     "exclusions": lambda sim: setattr(sim.system, "exclusions", [[0, 1]]),
     "virtual sites": lambda sim: setattr(sim.system, "virtual_sites", [TwoParticleAverage(4, (0, 1), (0.4, 0.6))]),
     "weights of a site": _fill(lambda sim: sim.system.virtual_sites[0].weights, [0.3, 0.7]),
-    "centre of mass": lambda sim: setattr(sim.system, "remove_com_motion", False),
+    "center of mass": lambda sim: setattr(sim.system, "remove_com_motion", False),
     "system.positions": lambda sim: setattr(sim.system, "positions", sim.system.positions + 0.1),
     "system.positions in place": _fill(lambda sim: sim.system.positions[0]),
     "system.velocities": lambda sim: setattr(sim.system, "velocities", np.ones((5, 3))),
@@ -275,7 +275,7 @@ def test_replicas_notice():
             change()
     windows = sponge.UmbrellaSampling(system, cv.distance(0, 1), [0.2, 0.3], k=2000.0, integrator=integrator)
     with pytest.raises(ValueError, match="read-only"):
-        windows.centres[:] = 1.0
+        windows.centers[:] = 1.0
     bond.params["k"][:] = 2000.0
     for replicas in (rex, windows):
         with pytest.raises(StaleSimulationError, match="replica 0"):

@@ -1,4 +1,4 @@
-"""Umbrella sampling: windows brought to their centres, potentials of mean force against exact ones, records at the
+"""Umbrella sampling: windows brought to their centers, potentials of mean force against exact ones, records at the
 right steps, restarts.
 """
 
@@ -13,7 +13,7 @@ from triskele.sponge.errors import CheckpointError
 
 RT = units.GAS_CONSTANT * 300
 LANGEVIN = sponge.LangevinMiddle(temperature=300, friction=10.0, timestep=0.005)
-CENTRES = np.linspace(0.26, 0.74, 9)
+CENTERS = np.linspace(0.26, 0.74, 9)
 
 
 @sponge.bond_potential
@@ -41,7 +41,7 @@ def exact(r):
 
 @pytest.fixture(scope="module")
 def windows():
-    made = sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTRES, 3000.0, LANGEVIN, record=20, seed=3)
+    made = sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTERS, 3000.0, LANGEVIN, record=20, seed=3)
     made.each(lambda sim: sim.minimize())
     made.equilibrate(1000)
     made.run(40_000)
@@ -50,7 +50,7 @@ def windows():
 
 def test_the_potential_of_mean_force_is_right_within_its_errors(windows):
     assert [x.shape for x in windows.samples] == [(2000, 1)] * 9
-    assert np.abs([x.mean() - c for x, c in zip(windows.samples, CENTRES, strict=True)]).max() < 0.08
+    assert np.abs([x.mean() - c for x, c in zip(windows.samples, CENTERS, strict=True)]).max() < 0.08
     result = windows.wham(bins=25, limits=(0.28, 0.72), bootstrap=40)
     d = result.value - exact(result.middles[0])
     d -= np.average(d, weights=result.error**-2)
@@ -62,21 +62,21 @@ def test_the_potential_of_mean_force_is_right_within_its_errors(windows):
     assert abs(population - right) < 4 * error < 0.4
 
 
-def test_windows_are_brought_to_their_centres_gently():
+def test_windows_are_brought_to_their_centers_gently():
     # held there at once, the constraints break; with a weaker bias, some windows get a cis peptide bond
     data = Path(__file__).parents[1] / "data" / "sponge" / "ala2_vacuum"
     system = sponge.load(data / "alanine-dipeptide.prmtop", data / "alanine-dipeptide.crd", constraints="h-bonds")
     phi, omegas = cv.torsion(4, 6, 8, 14), (cv.torsion(1, 4, 6, 8), cv.torsion(8, 14, 16, 18))
-    centres = np.radians([-15.0, -9.0, -3.0, 3.0, 9.0, 15.0])
-    made = sponge.UmbrellaSampling(system, phi, centres, 1000.0, sponge.LangevinMiddle(300, 2.0, 0.002), seed=1)
+    centers = np.radians([-15.0, -9.0, -3.0, 3.0, 9.0, 15.0])
+    made = sponge.UmbrellaSampling(system, phi, centers, 1000.0, sponge.LangevinMiddle(300, 2.0, 0.002), seed=1)
     made.equilibrate(time="20 ps")
     for w in range(6):
         x = made[w].positions
-        assert abs(phi.difference(float(phi(x)), centres[w])) < 0.3  # six standard deviations
+        assert abs(phi.difference(float(phi(x)), centers[w])) < 0.3  # six standard deviations
         assert all(np.cos(float(omega(x))) < -0.5 for omega in omegas)
 
 
-def test_the_bias_is_at_its_centre_after_equilibration_even_one_that_was_cut_off(monkeypatch):
+def test_the_bias_is_at_its_center_after_equilibration_even_one_that_was_cut_off(monkeypatch):
     made = sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), [0.7], 3000.0, LANGEVIN)
     segment = made._segment
 
@@ -84,18 +84,18 @@ def test_the_bias_is_at_its_centre_after_equilibration_even_one_that_was_cut_off
         segment(*arguments)
         raise KeyboardInterrupt
 
-    def energy_at_centre():
+    def energy_at_center():
         return 0.5 * 3000.0 * (float(cv.distance(0, 1)(made[0].positions)) - 0.7) ** 2
 
     monkeypatch.setattr(made, "_segment", interrupted)
     with pytest.raises(KeyboardInterrupt):
         made.equilibrate(20_000)
-    assert made.step == 1000 and energy_at_centre() > 100.0  # has hardly moved
-    assert made[0].energies()["umbrella"] == pytest.approx(energy_at_centre())
+    assert made.step == 1000 and energy_at_center() > 100.0  # has hardly moved
+    assert made[0].energies()["umbrella"] == pytest.approx(energy_at_center())
     monkeypatch.undo()
     made.equilibrate(20_000)
-    assert energy_at_centre() < 20.0
-    assert made[0].energies()["umbrella"] == pytest.approx(energy_at_centre())
+    assert energy_at_center() < 20.0
+    assert made[0].energies()["umbrella"] == pytest.approx(energy_at_center())
 
 
 def test_mbar_reweights_any_observable_to_no_bias(windows):
@@ -109,7 +109,7 @@ def test_mbar_reweights_any_observable_to_no_bias(windows):
 
 
 def test_records_are_those_of_a_reporter_of_the_same_steps():
-    made = sponge.UmbrellaSampling(dimer(3.0), [cv.distance(0, 1)], CENTRES[:3], 3000.0, LANGEVIN, record=7, every=50,
+    made = sponge.UmbrellaSampling(dimer(3.0), [cv.distance(0, 1)], CENTERS[:3], 3000.0, LANGEVIN, record=7, every=50,
                                    seed=1)
     seen = {w: sponge.Variables({"r": cv.distance(0, 1)}, 7) for w in range(3)}
     made.equilibrate(33)
@@ -123,7 +123,7 @@ def test_records_are_those_of_a_reporter_of_the_same_steps():
 @pytest.mark.parametrize("integrator", [sponge.Bussi(300, 0.1, 0.005), sponge.NoseHoover(300, 0.1, 0.005)],
                          ids=["Bussi", "NoseHoover"])
 def test_records_of_integrators_whose_forces_are_those_of_the_end_of_a_step(integrator):
-    made = sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTRES[:2], 3000.0, integrator, record=5, every=20)
+    made = sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTERS[:2], 3000.0, integrator, record=5, every=20)
     seen = {w: sponge.Variables({"r": cv.distance(0, 1)}, 5) for w in range(2)}
     made.run(63, replica_report=lambda w: seen[w])
     for w in range(2):
@@ -132,7 +132,7 @@ def test_records_of_integrators_whose_forces_are_those_of_the_end_of_a_step(inte
 
 def test_windows_resume_bit_for_bit(tmp_path):
     def make(**options):
-        return sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTRES[:3], 3000.0, LANGEVIN,
+        return sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTERS[:3], 3000.0, LANGEVIN,
                                        **{"record": 10, "every": 50, **options})
 
     whole = make()
@@ -161,17 +161,17 @@ def test_too_few_samples_are_an_error_and_windows_far_apart_a_warning():
 
 
 @pytest.mark.parametrize("arguments, message", [
-    ({"centres": [[0.3, 0.4]]},
-     "centres must be finite numbers"), ({"centres": [0.3, np.nan]}, "centres must be finite"),
-    ({"cvs": cv.torsion(0, 1, 2, 3), "centres": [-180.0, 0.0]},
-     r"centres of torsion.* must be from -6.28 to 6.28, got -180 \(angles are in radians"),
+    ({"centers": [[0.3, 0.4]]},
+     "centers must be finite numbers"), ({"centers": [0.3, np.nan]}, "centers must be finite"),
+    ({"cvs": cv.torsion(0, 1, 2, 3), "centers": [-180.0, 0.0]},
+     r"centers of torsion.* must be from -6.28 to 6.28, got -180 \(angles are in radians"),
     ({"k": 0.0}, "k must be positive"), ({"k": [1.0, 2.0, 3.0]}, "k must be positive, a number or of shape"),
     ({"record": 0}, "record must be an integer"), ({"positions": np.zeros((3, 2, 3))},
                                                        r"positions must have shape \(2, 2, 3\)"),
 ])
 def test_bad_input_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        sponge.UmbrellaSampling(**{"system": dimer(), "cvs": cv.distance(0, 1), "centres": [0.3, 0.4], "k": 100.0,
+        sponge.UmbrellaSampling(**{"system": dimer(), "cvs": cv.distance(0, 1), "centers": [0.3, 0.4], "k": 100.0,
                                    "integrator": LANGEVIN, **arguments})
 
 

@@ -22,12 +22,12 @@ def draw(rng, energy, grid, m):
 
 
 GRID = np.linspace(-2, 2, 4001)
-CENTRES = np.linspace(-1.5, 1.5, 13)
+CENTERS = np.linspace(-1.5, 1.5, 13)
 
 
-def windows(seed=0, m=800, k=100.0, potential=double_well, centres=CENTRES):
+def windows(seed=0, m=800, k=100.0, potential=double_well, centers=CENTERS):
     rng = np.random.default_rng(seed)
-    return [draw(rng, potential(GRID) + 0.5 * k * (GRID - c) ** 2, GRID, m) for c in centres]
+    return [draw(rng, potential(GRID) + 0.5 * k * (GRID - c) ** 2, GRID, m) for c in centers]
 
 
 def exact(edges, potential=double_well):
@@ -40,7 +40,7 @@ def test_a_double_well_comes_out_within_its_errors():
     edges = np.linspace(-1.5, 1.5, 31)
     scaled = []
     for seed in range(5):
-        result = wham(windows(seed), CENTRES, 100.0, temperature=300, bins=30, limits=(-1.5, 1.5), bootstrap=40)
+        result = wham(windows(seed), CENTERS, 100.0, temperature=300, bins=30, limits=(-1.5, 1.5), bootstrap=40)
         assert isinstance(result, Wham) and result.iterations < 20 and result.probability.sum() == pytest.approx(1)
         known = result.error < 1.0  # but for the ends, where hardly anything is sampled
         d = (result.value - exact(edges))[known]
@@ -56,8 +56,8 @@ def test_a_double_well_comes_out_within_its_errors():
 
 
 def test_free_energies_of_windows_are_those_of_their_biases():
-    result = wham(windows(3, m=3000), CENTRES, 100.0, temperature=300, bins=60)
-    z = [np.exp(-(double_well(GRID) + 50 * (GRID - c) ** 2) / RT).sum() for c in CENTRES]
+    result = wham(windows(3, m=3000), CENTERS, 100.0, temperature=300, bins=60)
+    z = [np.exp(-(double_well(GRID) + 50 * (GRID - c) ** 2) / RT).sum() for c in CENTERS]
     d = result.offsets + RT * np.log(np.array(z) / z[0])  # A = -RT ln Z
     assert np.all(np.abs(d)[1:] < 4 * result.offset_errors[1:] + 0.05)
     assert np.allclose(result.overlap.sum(1), 1) and result.offsets[0] == 0
@@ -68,15 +68,15 @@ def test_periodic_variables_have_no_edge():
         return 8 * np.cos(x) + 4 * np.sin(2 * x)
 
     grid = np.linspace(-np.pi, np.pi, 2001)
-    centres = np.linspace(-np.pi, np.pi, 12, endpoint=False)
+    centers = np.linspace(-np.pi, np.pi, 12, endpoint=False)
     rng = np.random.default_rng(1)
-    data = [draw(rng, potential(grid) + 15 * np.angle(np.exp(1j * (grid - c))) ** 2, grid, 1500) for c in centres]
+    data = [draw(rng, potential(grid) + 15 * np.angle(np.exp(1j * (grid - c))) ** 2, grid, 1500) for c in centers]
     turned = [x + 2 * np.pi * rng.integers(-2, 3, len(x)) for x in data]  # as an angle that is not wrapped
-    result = wham(turned, centres + 2 * np.pi, 30.0, temperature=300, bins=40, period=(-np.pi, np.pi), bootstrap=30)
+    result = wham(turned, centers + 2 * np.pi, 30.0, temperature=300, bins=40, period=(-np.pi, np.pi), bootstrap=30)
     d = result.value - exact(np.linspace(-np.pi, np.pi, 41), potential)
     d -= d.mean()
     assert np.abs(d).max() < 0.8 and np.std(d / result.error) < 1.6
-    assert result.offsets == pytest.approx(wham(data, centres, 30.0, temperature=300, bins=40, period=(-np.pi, np.pi),
+    assert result.offsets == pytest.approx(wham(data, centers, 30.0, temperature=300, bins=40, period=(-np.pi, np.pi),
                                                 bootstrap=0).offsets, abs=1e-6)
 
 
@@ -86,14 +86,14 @@ def test_two_variables():
 
     x = np.linspace(-1.6, 1.6, 81)
     grid = np.stack(np.meshgrid(x, x, indexing="ij"), -1).reshape(-1, 2)
-    centres = np.stack(np.meshgrid([-1.2, -0.6, 0, 0.6, 1.2], [-0.8, 0, 0.8], indexing="ij"), -1).reshape(-1, 2)
+    centers = np.stack(np.meshgrid([-1.2, -0.6, 0, 0.6, 1.2], [-0.8, 0, 0.8], indexing="ij"), -1).reshape(-1, 2)
     rng, data = np.random.default_rng(2), []
-    for c in centres:
+    for c in centers:
         energy = potential(*grid.T) + 0.5 * 30.0 * ((grid - c) ** 2).sum(1)
         p = np.exp(-(energy - energy.min()) / RT)
         data.append(grid[rng.choice(len(grid), 2000,
                                     p=p / p.sum())] + rng.uniform(-0.5, 0.5, (2000, 2)) * (x[1] - x[0]))
-    result = wham(data, centres, [30.0, 30.0], temperature=300, bins=(16, 16), limits=[(-1.6, 1.6), (-1.6, 1.6)],
+    result = wham(data, centers, [30.0, 30.0], temperature=300, bins=(16, 16), limits=[(-1.6, 1.6), (-1.6, 1.6)],
                   bootstrap=10)
     fine = (np.linspace(-1.6, 1.6, 161)[1:] + np.linspace(-1.6, 1.6, 161)[:-1]) / 2  # ten points a bin
     density = np.exp(-potential(*np.meshgrid(fine, fine, indexing="ij")) / RT).reshape(16, 10, 16, 10).mean((1, 3))
@@ -101,7 +101,7 @@ def test_two_variables():
     d = (result.value + RT * np.log(density))[well]
     assert result.value.shape == (16, 16) and well.sum() > 30
     assert np.std(d) < 0.5 and np.std((d - d.mean()) / result.error[well]) < 1.5
-    by_function = wham(data, bias=[lambda x, y, c=c: 15.0 * ((x - c[0]) ** 2 + (y - c[1]) ** 2) for c in centres],
+    by_function = wham(data, bias=[lambda x, y, c=c: 15.0 * ((x - c[0]) ** 2 + (y - c[1]) ** 2) for c in centers],
                        temperature=300, bins=(16, 16),
                        limits=[(-1.6, 1.6), (-1.6, 1.6)], bootstrap=0)
     assert by_function.offsets == pytest.approx(result.offsets, abs=1e-6)
@@ -109,9 +109,9 @@ def test_two_variables():
 
 def test_wham_agrees_with_mbar():
     data = windows(7)
-    narrow = wham(data, CENTRES, 100.0, temperature=300, bins=400, bootstrap=0)
+    narrow = wham(data, CENTERS, 100.0, temperature=300, bins=400, bootstrap=0)
     x = np.concatenate(data)
-    bias = 50 * (x - CENTRES[:, None]) ** 2 / RT
+    bias = 50 * (x - CENTERS[:, None]) ** 2 / RT
     result = mbar(np.concatenate([np.zeros((1, x.size)), bias]), [0, *map(len, data)])
     assert narrow.offsets / RT == pytest.approx(result.free_energies[1:] - result.free_energies[1], abs=0.05)
     p, error = result.mean(x > 0)
@@ -121,8 +121,8 @@ def test_wham_agrees_with_mbar():
 def test_correlated_samples_count_less():
     data = windows(5, m=500)
     repeated = [np.repeat(np.sort(x), 4) for x in data]
-    honest = wham(data, CENTRES, 100.0, temperature=300, bins=20, bootstrap=30)
-    slow = wham(repeated, CENTRES, 100.0, temperature=300, bins=20, bootstrap=30)
+    honest = wham(data, CENTERS, 100.0, temperature=300, bins=20, bootstrap=30)
+    slow = wham(repeated, CENTERS, 100.0, temperature=300, bins=20, bootstrap=30)
     assert np.all(slow.samples < 0.2 * honest.samples)
     assert np.nanmedian(slow.error) > 2 * np.nanmedian(honest.error)
 
@@ -131,14 +131,14 @@ def test_windows_without_overlap_are_told_about():
     far = [-1.5, -1.4, 1.4, 1.5]
     with pytest.warns(UserWarning, match=r"wham: windows 0, 1 do not overlap with 2, 3: the free energy between them "
                                          r"is not determined"):
-        wham(windows(k=2000.0, centres=far), far, 2000.0, temperature=300, bins=50, bootstrap=0)
-    x = np.concatenate(windows(k=2000.0, centres=far))
+        wham(windows(k=2000.0, centers=far), far, 2000.0, temperature=300, bins=50, bootstrap=0)
+    x = np.concatenate(windows(k=2000.0, centers=far))
     with pytest.warns(UserWarning, match="mbar: states 0, 1 do not overlap with 2, 3"):
         mbar(1000 * (x - np.array(far)[:, None]) ** 2 / RT, [800] * 4)
 
 
 def test_bins_that_nobody_saw_are_infinite():
-    result = wham(windows(), CENTRES, 100.0, temperature=300, bins=40, limits=(-4, 4), bootstrap=5)
+    result = wham(windows(), CENTERS, 100.0, temperature=300, bins=40, limits=(-4, 4), bootstrap=5)
     unseen = np.abs(result.middles[0]) > 2
     assert np.isinf(result.value[unseen]).all() and np.isnan(result.error[unseen]).all() and np.all(
         result.probability[unseen] == 0
@@ -150,7 +150,7 @@ def test_bins_that_nobody_saw_are_infinite():
     ({"samples": [np.zeros(3), np.array([0.0, np.nan])]}, "samples must be finite, got .*nan.* in window 1"),
     ({"samples": [np.zeros((3, 3)), np.zeros((3, 3))]},
      r"must have shape \[m\] or \[m, 2\]"), ({"temperature": 0}, "temperature must be a positive number"),
-    ({"centres": [0.0]}, r"centres must have shape \(2,\)"), ({"k": None}, "give either centres and k, or bias"),
+    ({"centers": [0.0]}, r"centers must have shape \(2,\)"), ({"k": None}, "give either centers and k, or bias"),
     ({"k": -1.0}, "k finite and >= 0"), ({"bins": 0},
                                          "bins must be integers >= 1"), ({"limits": (1, 0)}, "low < high"),
     ({"limits": (5.0, 6.0)},
@@ -158,7 +158,7 @@ def test_bins_that_nobody_saw_are_infinite():
     ({"samples": [np.zeros(3), np.zeros(3)]}, "samples must differ"),
 ])
 def test_bad_input_of_wham(arguments, message):
-    given = {"samples": [np.array([0.0, 0.1]), np.array([0.1, 0.2])], "centres": [0.0, 0.2], "k": 10.0,
+    given = {"samples": [np.array([0.0, 0.1]), np.array([0.1, 0.2])], "centers": [0.0, 0.2], "k": 10.0,
              "temperature": 300.0, **arguments}
     with pytest.raises(ValueError, match=message):
         wham(**given)

@@ -61,7 +61,7 @@ def test_packages_are_linked_into_the_namespace():
 
 
 @pytest.mark.parametrize("project", ["OpenMM", "openmmtools"])
-def test_data_of_others_lie_beside_their_licence(project):
+def test_data_of_others_lie_beside_their_license(project):
     readmes = [ROOT / "sponge" / "data", ROOT / "examples" / "sponge" / "data", ROOT / "tests" / "data" / "sponge"]
     folders = [folder for folder in readmes
                if re.search(rf"\b{project}\b.*\bMIT\b", (folder / "README.md").read_text(), re.DOTALL)]
@@ -71,7 +71,7 @@ def test_data_of_others_lie_beside_their_licence(project):
         assert "Permission is hereby granted, free of charge" in text and "Copyright" in text or "copyright" in text
 
 
-def test_licences_of_shipped_data_are_in_the_wheel():
+def test_licenses_of_shipped_data_are_in_the_wheel():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     shipped = {str(path.relative_to(ROOT)) for folder in FOLDERS[:5] for path in (ROOT / folder).rglob("LICENSE*")}
     assert shipped | {"LICENSE"} == set(project["license-files"])

@@ -110,15 +110,15 @@ class Head:
 
 
 def network(images: Array, labels: NDArray[np.int64], folder: Path) -> Head:
-    """A network, its optimiser, and a file."""
+    """A network, its optimizer, and a file."""
     head = Head(nn.Linear.init(random.key(0), 64, 10), np.ones(10))
-    optimiser = optim.Adam(optim.warmup(50, optim.cosine_decay(3e-3, 1000)))
-    state = optimiser.init(head)
+    optimizer = optim.Adam(optim.warmup(50, optim.cosine_decay(3e-3, 1000)))
+    state = optimizer.init(head)
 
     @core.jit
     def step(head: Head, state: Any) -> tuple[Head, Any, Any]:
         value, grads = core.value_and_grad(lambda h: nn.cross_entropy(h(images), labels))(head)
-        head, state = optimiser.step(head, optim.clip_by_global_norm(grads, 1.0), state)
+        head, state = optimizer.step(head, optim.clip_by_global_norm(grads, 1.0), state)
         return head, state, value
 
     head, state, value = step(head, state)
@@ -155,7 +155,7 @@ def potentials(system: sponge.System) -> None:
     """Potentials of the user's are added like ours."""
     system.add(buckingham(a=4.2e5, b=35.0, c=0.0062, cutoff=1.0))
     system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
-    system.add(sponge.umbrella([cv.torsion(4, 6, 8, 14)], centre=[-1.2], k=[200.0]))
+    system.add(sponge.umbrella([cv.torsion(4, 6, 8, 14)], center=[-1.2], k=[200.0]))
     system.nonbonded.update(tolerance=1e-4)
 
 

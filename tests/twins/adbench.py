@@ -67,7 +67,7 @@ def read_ba(name):
 
 
 def ba(cameras, points, weights, features, np=numpy):
-    """Weighted reprojection errors, two arrays [p]; a camera is rotation 3, centre 3, focal length, x0 2, distortion
+    """Weighted reprojection errors, two arrays [p]; a camera is rotation 3, center 3, focal length, x0 2, distortion
     2.
     """
     rotation, x = cameras[:, :3], points - cameras[:, 3:6]

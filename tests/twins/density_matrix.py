@@ -20,7 +20,7 @@ def conjugate(kraus, qubits, rho):
 
 
 def branches(circuit, values=None, initial=None):
-    """{classical bits as an integer: unnormalised density matrix} after the circuit, with parameters by name."""
+    """{classical bits as an integer: unnormalized density matrix} after the circuit, with parameters by name."""
     size = 1 << circuit.num_qubits
     rho = np.zeros((size, size), complex)
     rho[0, 0] = 1.0

@@ -29,7 +29,7 @@ def direct(charges, positions, box, alpha, reach=2):
 
 
 def reciprocal(charges, positions, box, alpha, counts):
-    """The part that is summed over wave vectors, with self energy and neutralising background."""
+    """The part that is summed over wave vectors, with self energy and neutralizing background."""
     inverse, volume = np.linalg.inv(box), np.linalg.det(box)
     energy = 0.0
     for n in itertools.product(*[range(1 - c, c) for c in counts]):

@@ -16,16 +16,16 @@ class Board:
         self.seen = {frozenset()}
         self.points = list(product(range(size), repeat=2))
 
-    def neighbours(self, point):
+    def neighbors(self, point):
         r, c = point
         return [p for p in ((r - 1, c), (r + 1, c), (r, c - 1),
                             (r, c + 1)) if 0 <= p[0] < self.size and 0 <= p[1] < self.size]
 
     def region(self, stones, point):
-        """Points connected to `point` that look like it, and what other colours (None: empty) they touch."""
+        """Points connected to `point` that look like it, and what other colors (None: empty) they touch."""
         color, found, waiting, touched = stones.get(point), {point}, [point], set()
         while waiting:
-            for q in self.neighbours(waiting.pop()):
+            for q in self.neighbors(waiting.pop()):
                 if stones.get(q) != color:
                     touched.add(stones.get(q))
                 elif q not in found:
@@ -36,7 +36,7 @@ class Board:
     def after(self, point):
         """Stones after the player to move plays at an empty point, and what was taken; None if it is suicide."""
         stones, taken = {**self.stones, point: self.player}, set()
-        for q in self.neighbours(point):
+        for q in self.neighbors(point):
             if stones.get(q) == 1 - self.player:
                 chain, touched = self.region(stones, q)
                 if None not in touched:
@@ -60,7 +60,7 @@ class Board:
         if move == PASS:
             self.passes += 1
         else:
-            surrounded = all(self.stones.get(q) == 1 - self.player for q in self.neighbours(move))
+            surrounded = all(self.stones.get(q) == 1 - self.player for q in self.neighbors(move))
             self.stones, taken = self.after(move)
             self.passes = 0
             if surrounded and len(taken) == 1:

@@ -112,7 +112,7 @@ def xor_lanes(typingctx, v, x):
             numbers = ir.Constant(ir.VectorType(ir.IntType(bits), n), list(range(n)))
             index = builder.xor(numbers, splat_value(builder, x if bits == 64 else builder.trunc(x, I32), n))
             return call(builder, f"llvm.x86.avx512.permvar.{'sf' if bits == 32 else 'df'}.512", v.llvm, [vector, index])
-        # exchange neighbours at distance 1, 2, 4, ... where x has that bit
+        # exchange neighbors at distance 1, 2, 4, ... where x has that bit
         for step in (1 << b for b in range(n.bit_length() - 1)):
             swapped = _pick(builder, vector, ir.Constant(v.llvm, ir.Undefined), [lane ^ step for lane in range(n)])
             vector = builder.select(builder.icmp_unsigned("!=", builder.and_(x, I64(step)), I64(0)), swapped, vector)

@@ -153,7 +153,7 @@ def rsqrt_fast(typingctx, x, steps):
 
 
 def _vecmath(name, arity):
-    """Over vectors, and over float32 and float64 numbers: then LLVM's loop vectoriser makes vectors of them."""
+    """Over vectors, and over float32 and float64 numbers: then LLVM's loop vectorizer makes vectors of them."""
 
     def signature(*args):
         if any(isinstance(a, Vec) for a in args):

@@ -1,11 +1,11 @@
 """Vector math as LLVM IR text: exp, log, sin, erf, pow, ... written once for scalars and vectors of any width.
 
-A function of width 1 is scalar code without branches or library calls, which LLVM's loop vectoriser turns into full
+A function of width 1 is scalar code without branches or library calls, which LLVM's loop vectorizer turns into full
 vectors; one of width n takes <n x float> or <n x double>. Both dtypes. Infinities, NaN, signed zeros and subnormal
 numbers behave as in NumPy. `names()` lists the functions with arity and largest error.
 
 sin, cos and tan of angles beyond `Row.far` (1e13 in float32, 3e13 in float64) need another, much slower method: vectors
-branch to the C library, lane by lane; scalar code gives NaN, since a branch would keep its loop from being vectorised.
+branch to the C library, lane by lane; scalar code gives NaN, since a branch would keep its loop from being vectorized.
 
 On Intel processors give a function that holds such loops the attribute "prefer-vector-width"="512": 10 to 30 % faster.
 

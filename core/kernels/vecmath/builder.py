@@ -114,7 +114,7 @@ class Builder:
     ----------
     dtype : "f32" or "f64"
     width : int
-        1 gives scalar code for the loop vectoriser, n gives <n x dtype>.
+        1 gives scalar code for the loop vectorizer, n gives <n x dtype>.
     fma : bool
         Whether the target multiplies and adds in one rounding. Without it `llvm.fma` would be a call into libm, so
         exact products are split by Dekker's method instead.

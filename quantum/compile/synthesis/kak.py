@@ -61,7 +61,7 @@ def canonical(matrix: np.ndarray) -> Canonical:
 
 
 def _real_eigenvectors(m: np.ndarray) -> np.ndarray:
-    """A rotation that diagonalises a symmetric unitary matrix: its real and imaginary part commute."""
+    """A rotation that diagonalizes a symmetric unitary matrix: its real and imaginary part commute."""
     best, error = np.eye(4), math.inf
     # a generic combination separates what only one of them does
     for weight in (0.0, 1.0, 0.6180339887, 2.6457513, 0.3141592, 7.389056):

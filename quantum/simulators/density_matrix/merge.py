@@ -1,4 +1,4 @@
-"""Fewer and cheaper maps: what acts on one qubit becomes one product, constant maps become part of their neighbours."""
+"""Fewer and cheaper maps: what acts on one qubit becomes one product, constant maps become part of their neighbors."""
 
 from __future__ import annotations
 

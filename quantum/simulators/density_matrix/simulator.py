@@ -142,7 +142,7 @@ def _start(initial: Any, n: int, m: int) -> PauliVector:
 
 def _branches(body: Sequence[Instruction], n: int, names: tuple[str, ...], theta: np.ndarray,
               initial: Any) -> dict[int, PauliVector]:
-    """Unnormalised state for each value that the classical bits can have."""
+    """Unnormalized state for each value that the classical bits can have."""
     found = [e for i in body if not isinstance(i.gate, ReadoutError) for e in elements(i)]
     m = check_size(positions(found, n))
     states = {0: _start(initial, n, m)}

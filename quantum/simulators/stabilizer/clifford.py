@@ -11,7 +11,7 @@ from ...noise.channel import pauli_strings
 
 __all__ = ["MOST_QUBITS", "Action", "action"]
 
-MOST_QUBITS = 4  # of a gate that is recognised by its matrix
+MOST_QUBITS = 4  # of a gate that is recognized by its matrix
 _EXACT = 1e-9
 
 

@@ -1,1 +1,1 @@
-"""Generalised Born implicit solvent."""
+"""Generalized Born implicit solvent."""

@@ -26,7 +26,7 @@ PROBE = 0.14  # nm, radius of water
 
 
 class GB(Potential):
-    r"""Generalized Born solvent: polarisation energy of the charges in a continuum, and a term for the cavity's
+    r"""Generalized Born solvent: polarization energy of the charges in a continuum, and a term for the cavity's
     surface.
 
     .. math:: E = -k_e \sum_{i \le j} w_{ij} \left(\frac{1}{\epsilon_{in}}

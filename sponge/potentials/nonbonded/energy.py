@@ -195,7 +195,7 @@ def _screened_over(x):
 
 
 def reciprocal(form: Form, params: dict[str, Any], positions: Any, box: Any) -> Any:
-    """The sums over wave vectors, with self energies and neutralising background."""
+    """The sums over wave vectors, with self energies and neutralizing background."""
     q = params["charges"]
     if form.method == "ewald":
         return pme.ewald_energy(q, positions, box, form.alpha, form.wave_vectors)

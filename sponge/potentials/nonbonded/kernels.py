@@ -342,7 +342,7 @@ def sort_params(chunk, chunks, state, atoms, values, params):
 
 
 class PairPlan(Plan):
-    """The plan of a pair potential over a neighbour list.
+    """The plan of a pair potential over a neighbor list.
 
     Parameters
     ----------

@@ -248,11 +248,11 @@ class Nonbonded(Potential):
 
     @property
     def pair_scope(self) -> Literal["listed", "all"]:  # type: ignore[override]
-        """Return "all" without a cut-off, "listed" with a neighbour list."""
+        """Return "all" without a cut-off, "listed" with a neighbor list."""
         return "all" if self.method == "none" else "listed"
 
     def at_cutoff(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
-        """The energies that a neighbour list misses when its buffer is too thin.
+        """The energies that a neighbor list misses when its buffer is too thin.
 
         Returns
         -------
@@ -280,7 +280,7 @@ class Nonbonded(Potential):
         return params["charges"], sigmas, epsilons, -COULOMB * slope, COULOMB * curvature
 
     def plan(self, engine: Engine) -> Plan:
-        """Pair kernels over the neighbour list, the correction of excluded pairs, the reciprocal sum, the tail."""
+        """Pair kernels over the neighbor list, the correction of excluded pairs, the reciprocal sum, the tail."""
         from .plan import plan
 
         return plan(self, engine)

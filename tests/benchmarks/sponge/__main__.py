@@ -116,7 +116,7 @@ def main(arguments=None):
                              start])
     header = ["system", "threads", "unit", "triskele", *peers, "start, s: cold / warm"]
     print("In brackets: triskele's rate over this tool's; medians. Starts run to the end of the first step, "
-          "minimisation included.\n")
+          "minimization included.\n")
     for row in [header, ["---"] * len(header), *rows]:
         print("| " + " | ".join(row) + " |")
 

@@ -2,7 +2,7 @@
 
 The same network (128 features, 3 interactions, 20 radial functions, cut-off 0.5 nm, float32) is built in SchNetPack
 from our weights; both must give the same forces before anything is timed. Each gets the pairs within the cut-off of the
-same configuration: ours as rows filled up to one length, SchNetPack a list. The neighbour search is in neither time.
+same configuration: ours as rows filled up to one length, SchNetPack a list. The neighbor search is in neither time.
 
     python -m tests.benchmarks.sponge.network [--atoms 2000] [--threads 1] [--rounds 3]
 """

@@ -1,4 +1,4 @@
-"""Pair forces and neighbour list by parts, on one thread: milliseconds per call of each kernel, and per step.
+"""Pair forces and neighbor list by parts, on one thread: milliseconds per call of each kernel, and per step.
 
 Run as ``python -m tests.benchmarks.sponge.pair_kernel [waters] [precision]``: water molecules of random orientation at
 liquid density, Lennard-Jones and direct-space Ewald within 0.9 nm. The default, 23,556 atoms, has the size of the DHFR

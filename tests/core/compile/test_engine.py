@@ -58,7 +58,7 @@ def run(module, x, out):
 def test_compiles_once_then_loads():
     first, second = compile_module(SINE), compile_module(SINE)
     assert (first.cached, second.cached) == (False, True)
-    assert set(first.seconds) == {"parse", "optimise", "emit", "load"}
+    assert set(first.seconds) == {"parse", "optimize", "emit", "load"}
     assert set(second.seconds) == {"load"}
     assert sine(first)(0.5) == sine(second)(0.5) == np.sin(0.5)
 

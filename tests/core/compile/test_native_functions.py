@@ -233,7 +233,7 @@ def test_complex_operations_at_special_values(f):
 ], ids=range(8))
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_constant_bases_of_complex_powers(f, dtype, rng):
-    """A constant argument of a called function is not optimised out of it alone."""
+    """A constant argument of a called function is not optimized out of it alone."""
     z = (rng.normal(size=50) + 1j * rng.normal(size=50)).astype(dtype)
     want = f(z)
     np.testing.assert_allclose(core.jit(f)(z), want, rtol=1e-13 if np.dtype(dtype).itemsize == 16 else 1e-5)

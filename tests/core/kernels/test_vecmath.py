@@ -13,7 +13,7 @@ from triskele.core.kernels import vecmath
 FLOAT = {"f32": np.float32, "f64": np.float64}
 LLVM = {"f32": "float", "f64": "double"}
 WIDTH = {"f32": 16, "f64": 8}
-# Scalar code for the loop vectoriser, explicit vectors, and scalar code for a processor without FMA.
+# Scalar code for the loop vectorizer, explicit vectors, and scalar code for a processor without FMA.
 FORMS = ("scalar", "vector", "no-fma")
 pytestmark = pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="the references need 80-bit long double")
 
@@ -253,7 +253,7 @@ def test_exact_results_stay_exact():
 
 
 @pytest.mark.parametrize("dtype", FLOAT)
-def test_loops_over_scalar_code_are_vectorised(dtype):
+def test_loops_over_scalar_code_are_vectorized(dtype):
     if llvm.get_host_cpu_features().get("avx2"):
         text = str(engine(dtype, "scalar")[1])
         for name in vecmath.names():

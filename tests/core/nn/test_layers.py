@@ -61,7 +61,7 @@ def test_one_dimensional_convolution_is_a_sliding_sum_of_products():
     np.testing.assert_allclose(layer(x), expected, rtol=1e-12)
 
 
-def test_normalisations():
+def test_normalizations():
     scale, bias = REFERENCE["norm_scale"], REFERENCE["norm_bias"]
     assert_same(nn.LayerNorm(scale, bias)(REFERENCE["x"]), "layer_norm_y")
     y, updated = nn.BatchNorm(scale, bias, np.zeros(4), np.ones(4)).train(REFERENCE["x"])
@@ -111,7 +111,7 @@ def test_gradients_of_whole_layers_eager_and_compiled(make):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
-def test_initialisers_have_the_variance_of_their_paper():
+def test_initializers_have_the_variance_of_their_paper():
     shape = (400, 300)
     for init, variance in ((nn.init.glorot_uniform, 2 / 700), (nn.init.lecun_normal, 1 / 400),
                            (nn.init.he_normal, 2 / 400)):

@@ -1,4 +1,4 @@
-"""Optimisers against PyTorch's trajectories (tests/data/nn), schedules and clipping against their formulas."""
+"""Optimizers against PyTorch's trajectories (tests/data/nn), schedules and clipping against their formulas."""
 
 from pathlib import Path
 

@@ -91,7 +91,7 @@ def test_the_rest_is_nan(f):
     assert np.isnan(core.jvp(f, (np.eye(4),), (e,))[1])
 
 
-def test_several_matrix_functions_of_one_factorisation():
+def test_several_matrix_functions_of_one_factorization():
     """Their parts cannot be told apart: NaN, never a finite wrong number."""
 
     def f(a):

@@ -87,7 +87,7 @@ def test_as_numpy(name, rng):
 def test_shapes_that_depend_on_values_need_values(f, rng):
     x = rng.integers(-2, 3, (3, 4)).astype(float)
     assert_same(vjp(lambda x: tuple(np.atleast_1d(f(x))), x)[0], tuple(np.atleast_1d(f(x))), 0, "on a tape")
-    with pytest.raises(TracerError, match=r"np\.where|compare neighbours"):
+    with pytest.raises(TracerError, match=r"np\.where|compare neighbors"):
         jit(f)(x)
 
 

@@ -196,7 +196,7 @@ def test_an_override_is_seen_through_a_calling_function():
     assert {e.primitive.name for e in twice.graph().equations} == {"sin", "multiply", "add"}
 
 
-def test_compiled_and_fused_into_its_neighbours():
+def test_compiled_and_fused_into_its_neighbors():
     f = with_override()
     loss = lambda r: np.sum(truncated(r, 1.0, 1.0, 2.0) + 2 * f(r, 3.0) * morse(r, 5.0, 1.2))
     np.testing.assert_allclose(jit(loss)(R), loss(R), rtol=1e-13)

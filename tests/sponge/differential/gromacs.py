@@ -85,7 +85,7 @@ class _Writer:
         positions = spread(rng, n)
         kind = rng.integers(len(self.types), size=n)
         bonded = [self.bonded[k] for k in kind]
-        # a tree of neighbours in space, and now and then a ring
+        # a tree of neighbors in space, and now and then a ring
         pairs = [(i, int(np.argmin(np.linalg.norm(positions[:i] - positions[i], axis=1)))) for i in range(1, n)]
         pairs = [tuple(sorted(p)) for p in pairs]
         if self.chance(0.3) and (0, n - 1) not in pairs:

@@ -131,7 +131,7 @@ def _system(rng: np.random.Generator) -> tuple[Any, np.ndarray, list[str]]:
     kind = rng.choice(["none", "cuboid", "triclinic"])
     box = np.diag(rng.uniform(1.6, 1.9, 3))
     if kind == "triclinic":
-        # in small leaning boxes the Reference platform's neighbour list misses pairs, which ones a shift decides
+        # in small leaning boxes the Reference platform's neighbor list misses pairs, which ones a shift decides
         box *= 1.45
         box[1, 0], box[2, 0], box[2, 1] = rng.uniform(-0.4, 0.4, 3) * box[[0, 0, 1], [0, 0, 1]]
     positions = (lattice / max(side, 2)) @ box + rng.normal(scale=0.02, size=(n, 3))
@@ -141,7 +141,7 @@ def _system(rng: np.random.Generator) -> tuple[Any, np.ndarray, list[str]]:
         system.addParticle(float(mass))
     if kind != "none":
         system.setDefaultPeriodicBoxVectors(*(mm.Vec3(*map(float, row)) for row in box))
-        away = rng.random(n) < 0.1  # in other images than their neighbours
+        away = rng.random(n) < 0.1  # in other images than their neighbors
         positions[away] += rng.integers(-2, 3, (int(away.sum()), 3)) @ box
     refused = _sites(rng, system, n)
     _constraints(rng, system, masses)

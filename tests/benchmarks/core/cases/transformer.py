@@ -37,7 +37,7 @@ case = Case("transformer_2_blocks", data, "float32", 2e-4, flops=3 * BLOCKS * PR
 def loss_and_gradient(tool):
     np = tool.np
 
-    def normalise(x, scale, shift):
+    def normalize(x, scale, shift):
         x = x - np.mean(x, axis=-1, keepdims=True)
         return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + 1e-5) * scale + shift
 
@@ -57,8 +57,8 @@ def loss_and_gradient(tool):
 
     def loss(blocks, x, target):
         for p in blocks:
-            x = x + attend(normalise(x, p["scale1"], p["shift1"]), p)
-            x = x + np.matmul(gelu(np.matmul(normalise(x, p["scale2"], p["shift2"]), p["w1"])), p["w2"])
+            x = x + attend(normalize(x, p["scale1"], p["shift1"]), p)
+            x = x + np.matmul(gelu(np.matmul(normalize(x, p["scale2"], p["shift2"]), p["w1"])), p["w2"])
         return np.mean((x - target) ** 2)
 
     return tool.value_and_grad(loss)

@@ -7,7 +7,7 @@ P = 0.01
 
 
 def noisy(n, depth):
-    """Each qubit of every gate is depolarised after it."""
+    """Each qubit of every gate is depolarized after it."""
     return [step for gate in qcbm(n, depth) for step in (gate, *(("noise", (q,), P) for q in gate[1]))]
 
 

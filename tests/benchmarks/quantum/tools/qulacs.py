@@ -1,4 +1,4 @@
-"""qulacs, its light optimiser on for circuits without parameters. Its rotations turn the other way."""
+"""qulacs, its light optimizer on for circuits without parameters. Its rotations turn the other way."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""JAX-MD on Lennard-Jones melts: neighbour list, float32, velocity Verlet."""
+"""JAX-MD on Lennard-Jones melts: neighbor list, float32, velocity Verlet."""
 
 import time
 

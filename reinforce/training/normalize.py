@@ -9,7 +9,7 @@ import numpy as np
 
 from triskele.core.extend import kernel
 
-from ..policy import Normaliser
+from ..policy import Normalizer
 
 __all__ = ["ReturnScale", "RunningMoments"]
 
@@ -57,9 +57,9 @@ class RunningMoments:
         spread = (self.variance * self.count + variance * n + difference**2 * (self.count * n / total)) / total
         self.mean, self.variance, self.count = self.mean + difference * (n / total), spread, total
 
-    def normaliser(self) -> Normaliser:
-        """Return the normaliser to mean 0 and variance 1 by the current statistics."""
-        return Normaliser(self.mean.astype(np.float32), (1 / np.sqrt(self.variance + 1e-8)).astype(np.float32))
+    def normalizer(self) -> Normalizer:
+        """Return the normalizer to mean 0 and variance 1 by the current statistics."""
+        return Normalizer(self.mean.astype(np.float32), (1 / np.sqrt(self.variance + 1e-8)).astype(np.float32))
 
 
 @kernel(nogil=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from triskele.core.extend import CheckpointError, ReporterError, TriskeleError
+from triskele.core import errors
+from triskele.core.extend import ReporterError, TriskeleError
 
 __all__ = ["BufferError", "CheckpointError", "DistributionError", "EnvError", "EvaluatorError", "GameError",
            "IllegalActionError", "ReinforceError", "ReporterError", "SearchError"]
@@ -34,6 +35,10 @@ class EnvError(ReinforceError, ValueError):
 
 class BufferError(ReinforceError, ValueError):
     """Data that do not fit a buffer, or a buffer that does not hold what is asked of it."""
+
+
+class CheckpointError(ReinforceError, errors.CheckpointError):
+    """A checkpoint that belongs to something else, or is damaged."""
 
 
 class DistributionError(ReinforceError, RuntimeError):

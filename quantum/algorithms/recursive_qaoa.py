@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -129,8 +130,7 @@ class RecursiveQAOA:
                 reduced = PauliSum([(_string(place[q] for q in s), terms[s]) for s in products])
                 strings = [PauliSum(_string(place[q] for q in s)) for s in products]
                 done, *correlations = journal(np.array(list(terms.values())),
-                                              lambda reduced=reduced, strings=strings: self._correlations(
-                                                  reduced, strings))
+                                              partial(self._correlations, reduced, strings))
                 means = np.array(correlations)
                 evaluations += int(done)
                 # ties, which symmetric graphs have, must not be broken by rounding: the first of those equal to 1e-6

@@ -183,7 +183,7 @@ class Sampled(Engine):
         """The values at one point."""
         from ..simulators.run import run
 
-        seed = None
+        seed = 0
         if self._key is not None:
             words = fold_in(self._key, self.position)
             seed, self.position = int(words[0]) | int(words[1]) << 32, self.position + 1

@@ -159,7 +159,7 @@ def as_forcefield(given: Any) -> ForceField:
                         else [given]))
 
 
-def _each_bond_once(topology):
+def _each_bond_once(topology: Topology) -> Topology:
     bonds = np.unique(np.sort(topology.bonds, axis=1), axis=0)
     if np.any(bonds[:, 0] == bonds[:, 1]):
         atom = int(bonds[np.argmax(bonds[:, 0] == bonds[:, 1]), 0])

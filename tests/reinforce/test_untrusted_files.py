@@ -311,7 +311,7 @@ def test_a_tree_whose_links_lead_astray_is_refused(tmp_path, name, place, field,
     else:
         (data[name] if field is None else data[name][field])[place] = new
     storage.write(tmp_path / "tree", "search tree", data)
-    with pytest.raises(rl.SearchError, match="load_tree: .*tree'"):
+    with pytest.raises(rl.SearchError, match="SearchTree.load: .*tree'"):
         rl.SearchTree.load(tmp_path / "tree", game)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triskele.core import errors
+from triskele.core.extend import CheckpointError as CoreCheckpointError
 from triskele.core.extend import ReporterError, TriskeleError
 
 __all__ = ["BufferError", "CheckpointError", "DistributionError", "EnvError", "EvaluatorError", "GameError",
@@ -37,7 +37,7 @@ class BufferError(ReinforceError, ValueError):
     """Data that do not fit a buffer, or a buffer that does not hold what is asked of it."""
 
 
-class CheckpointError(ReinforceError, errors.CheckpointError):
+class CheckpointError(ReinforceError, CoreCheckpointError):
     """A checkpoint that belongs to something else, or is damaged."""
 
 

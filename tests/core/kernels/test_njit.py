@@ -62,6 +62,23 @@ def test_second_process_hits_and_an_edited_callee_misses(suite):
     assert run(suite) == (18.0, 1, 0)
 
 
+def test_an_edit_leaves_kernels_of_other_files_compiled(suite):
+    package = suite / "triskele" / "core"
+    for name in ("scale", "caller"):
+        source = (package / f"{dict(scale='callee', caller='caller')[name]}.py").read_text()
+        (package / f"other_{name}.py").write_text(source.replace("core.callee", "core.other_scale"))
+    both = """
+        import numpy as np
+        from triskele.core.other_caller import total as other
+        other(np.arange(4.0))
+        assert sum(other.stats.cache_hits.values()) == {hits}
+    """
+    assert run(suite, both.format(hits=0)) == (12.0, 0, 1)
+    callee = package / "callee.py"
+    callee.write_text(callee.read_text().replace("2.0", "3.0"))
+    assert run(suite, both.format(hits=1)) == (18.0, 0, 1)
+
+
 FACE = "'''A door.'''\nfrom .callee import scale as scale\nfrom .other import add\n__all__ = [\"add\", \"scale\"]\n"
 LAZY = """import importlib
 def __getattr__(name):

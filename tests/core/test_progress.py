@@ -4,7 +4,7 @@ from triskele.core.progress import progress_bar
 
 
 def test_a_bar_that_continues(capsys):
-    with progress_bar("training", "epoch", 10, done=4) as bar:
+    with progress_bar("training", "epoch", 10, done=4, show=True) as bar:
         bar.update(3)
         assert (bar.n, bar.total) == (7, 10)
     assert "training" in (shown := capsys.readouterr().err)

@@ -113,7 +113,7 @@ def cached(path):
     from unittest import mock
 
     key = store.make_key("fuzz")
-    with mock.patch.object(store, "_path", lambda _: path):
+    with mock.patch.object(store, "_path", lambda *_: path):
         found = store.get(key)
     if found not in (None, b"machine code"):
         raise AssertionError(f"took {found[:50]!r}")
@@ -221,6 +221,9 @@ def networks():
     return written(learn.save, painn, behler)
 
 
+TRAINING = {"epochs": 1.0, "rate": 2.0}  # what a checkpoint says of the training that it belongs to
+
+
 def fresh_training():
     network = learn.PaiNN.init(random.key(0), ["H", "O"], features=4, layers=1, radial=3)
     return _State(network, optim.Adam().init(network), network, History())
@@ -230,7 +233,7 @@ def trainings():
     state = fresh_training()
     for values in vars(state.history).values():
         values.append(0.5)
-    return written(lambda path, state: state.save(path, [1.0, 2.0]), state)
+    return written(lambda path, state: state.save(path, TRAINING), state)
 
 
 # -- quantum -----------------------------------------------------------------------------------------------------------
@@ -348,9 +351,9 @@ TARGETS = {
                             (sponge.CSV, ".csv")) for c in [Continued(kind, suffix)]},
     "learn": Target(learn.load, networks, (FileFormatError,), ".safetensors"),
     "learn resealed": Target(learn.load, networks, (FileFormatError,), ".safetensors", seal=resealed),
-    "training": Target(lambda path: _State.load(path, fresh_training(), [1.0, 2.0]), trainings,
+    "training": Target(lambda path: _State.load(path, fresh_training(), TRAINING), trainings,
                        (errors.CheckpointError,), ".safetensors"),
-    "training resealed": Target(lambda path: _State.load(path, fresh_training(), [1.0, 2.0]), trainings,
+    "training resealed": Target(lambda path: _State.load(path, fresh_training(), TRAINING), trainings,
                                 (errors.CheckpointError,), ".safetensors", seal=resealed),
     "qasm 2": Target(text_of(program), lambda: QASM2, (QASMError,), names_file=False),
     "qasm 3": Target(text_of(program), lambda: QASM3, (QASMError,), names_file=False),

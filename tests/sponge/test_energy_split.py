@@ -283,11 +283,14 @@ class TestDynamics:
         sits.log_n = [17.3]
         return sits.produce()
 
-    @pytest.mark.parametrize("precision", ["mixed", "double"])
-    def test_one_temperature_is_plain_dynamics_bit_for_bit(self, precision):
+    @pytest.mark.parametrize("precision, tolerance", [("mixed", 1e-6), ("double", 0.0)])
+    def test_one_temperature_is_plain_dynamics(self, precision, tolerance):
+        """Bit for bit in double precision. In mixed precision, loops with and without energies are compiled apart and
+        may fuse other multiplications and additions, so that the last bits of forces in float32 differ.
+        """
         plain = self.run([], precision=precision)
-        assert np.array_equal(self.run([self.single(None)], precision=precision), plain)
-        assert np.array_equal(self.run([Scaled(None, terms="all")], precision=precision), plain)
+        for sampling in (self.single(None), Scaled(None, terms="all")):
+            assert np.allclose(self.run([sampling], precision=precision), plain, rtol=0.0, atol=tolerance)
 
     def test_one_temperature_of_a_solute(self):
         assert np.array_equal(self.run([self.single(HEAD)]), self.run([Scaled(HEAD)]))

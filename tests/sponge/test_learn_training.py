@@ -129,7 +129,7 @@ def test_training_learns_and_resumes_bit_for_bit(tmp_path):
     assert resumed.history == whole.history
     for a, b in zip(core.tree.leaves(resumed.network), core.tree.leaves(whole.network), strict=True):
         assert np.array_equal(a, b)
-    with pytest.raises(CheckpointError, match="network, data or options differ"):
+    with pytest.raises(CheckpointError, match="must belong to this training, but these differ: batch"):
         learn.train(network(), data, checkpoint=path, **{**options, "batch": 4})
     path.write_bytes(b"broken")
     with pytest.raises(CheckpointError, match="cannot be read"):

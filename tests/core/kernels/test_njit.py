@@ -22,7 +22,7 @@ def suite(tmp_path):
     """A copy of the suite small enough to edit: njit.py, a callee and a kernel in two files."""
     package = tmp_path / "triskele" / "core"
     (package / "kernels").mkdir(parents=True)
-    for folder in (package, package / "kernels"):
+    for folder in (package.parent, package, package / "kernels"):
         (folder / "__init__.py").write_text("")
     for name in ("njit.py", "linked.py", "native.py", "notice.py"):
         shutil.copy(SOURCES.parent / name, package / "kernels" / name)

@@ -159,7 +159,7 @@ def endless(synchronous):
 
 def start(folder, function, ranks=3):
     pytest.importorskip("mpi4py")
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / '.src'}{os.pathsep}{Path(__file__).parent}"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT / ".src", ROOT, Path(__file__).parent)))}
     command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c",
                f"import test_distribution_mpi as t; t.{function}; print('ended well')"]
     return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

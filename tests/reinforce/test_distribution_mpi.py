@@ -247,7 +247,7 @@ def test_troubles_are_told_to_all_ranks_and_end_no_more_than_the_training(tmp_pa
                and "differ in seed (0 and" in t["seeds"] for t in told)
     assert all(t["place"].startswith("CheckpointError: Prone.train: checkpoint 'nowhere/run.chk' cannot be written")
                for t in told)
-    assert all(t["kind"].startswith("TypeError: Prone.train: a report must be a function") for t in told)
+    assert all(t["kind"].startswith("TypeError: Prone.train: report must be a function") for t in told)
     assert re.fullmatch(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\): nothing was heard for 10 s .*",
                         told[0]["hanging"])
     assert resumed(tmp_path / "hanging.chk").steps == 3 * 64

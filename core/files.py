@@ -59,6 +59,8 @@ def atomic(path: str | os.PathLike, *, durable: bool = True) -> Iterator[BinaryI
 
     Examples
     --------
+    >>> import os
+    >>> from triskele.core.extend import atomic
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with atomic(os.path.join(folder, "numbers.txt")) as file:

@@ -95,6 +95,7 @@ def dataframe(columns: Any, name: str, index: Any = None) -> Any:
 
     Examples
     --------
+    >>> from triskele.core.extend import dataframe
     >>> dataframe({"energy": [1.0, 0.5]}, "step").index.name
     'step'
     """

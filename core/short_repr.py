@@ -21,6 +21,9 @@ def short_repr(cls: C) -> C:
 
     Examples
     --------
+    >>> import dataclasses
+    >>> import numpy as np
+    >>> from triskele.core.extend import short_repr
     >>> @short_repr
     ... @dataclasses.dataclass
     ... class Profile:

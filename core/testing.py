@@ -101,6 +101,8 @@ def check_grads(f: Callable[..., Any], args: Sequence[Any], order: int = 2, mode
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import check_grads
     >>> check_grads(lambda x: np.sum(np.sin(x) ** 2), (np.arange(3.0),), order=2)
     """
     unknown = set(modes) - {"vjp", "jvp"}
@@ -231,8 +233,12 @@ def check_op(primitive: Primitive, order: int = 2, seed: int = 0) -> None:
 
     Examples
     --------
-    >>> from triskele.core.graph.primitive import PRIMITIVES
-    >>> check_op(PRIMITIVES["sin"])
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.core import check_op
+    >>> from triskele.core.extend import make_graph
+    >>> sine = make_graph(lambda x: [np.sin(x)], [core.spec((), float)])[0].equations[0].primitive
+    >>> check_op(sine)
     """
     samples = samples_of(primitive, seed)
     values = []

@@ -82,6 +82,7 @@ class Circuit(GateMethods):
 
         Examples
         --------
+        >>> from triskele.quantum import Circuit
         >>> Circuit.from_arrays(3, ["h", "cx", "rx"], [[0, -1], [0, 2], [1, -1]], [[0], [0], [0.5]])
         Circuit(3 qubits, 3 instructions, 0 parameters)
         """

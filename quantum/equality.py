@@ -38,6 +38,7 @@ def equal(circuit: Circuit, other: Circuit, *, up_to_phase: bool = True, atol: f
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele import quantum
     >>> quantum.equal(quantum.Circuit(2).swap(0, 1), quantum.Circuit(2).cx(0, 1).cx(1, 0).cx(0, 1))
     True

@@ -42,6 +42,7 @@ def qft(num_qubits: int, *, swaps: bool = True, approximate: int = 0) -> Circuit
 
     Examples
     --------
+    >>> from triskele.quantum import qft
     >>> qft(3).counts()
     {'h': 3, 'cp': 3, 'swap': 1}
     >>> qft(8, swaps=False, approximate=5).counts()
@@ -66,6 +67,7 @@ def ghz(num_qubits: int) -> Circuit:
 
     Examples
     --------
+    >>> from triskele.quantum import ghz
     >>> ghz(8).depth()
     4
     """
@@ -85,6 +87,7 @@ def w_state(num_qubits: int) -> Circuit:
 
     Examples
     --------
+    >>> from triskele.quantum import w_state
     >>> w_state(3).counts()
     {'x': 1, 'givens': 2}
     """
@@ -101,6 +104,7 @@ def graph_state(num_qubits: int, edges: Iterable[tuple[int, int]]) -> Circuit:
 
     Examples
     --------
+    >>> from triskele.quantum import graph_state
     >>> graph_state(3, [(0, 1), (1, 2)]).counts()
     {'h': 3, 'cz': 2}
     """
@@ -122,6 +126,7 @@ def basis_state(index: int, num_qubits: int) -> Circuit:
 
     Examples
     --------
+    >>> from triskele.quantum import basis_state
     >>> [i.qubits for i in basis_state(0b101, 3)]
     [(0,), (2,)]
     """
@@ -164,6 +169,7 @@ def uniformly_controlled_rotation(axis: str, angles: Sequence[Any], controls: Se
 
     Examples
     --------
+    >>> from triskele.quantum import uniformly_controlled_rotation
     >>> uniformly_controlled_rotation("y", [0.1, 0.2, 0.3, 0.5], [0, 1], 2).counts()
     {'ry': 4, 'cx': 4}
     """
@@ -228,6 +234,7 @@ def prepare_state(vector: Any) -> Circuit:
 
     Examples
     --------
+    >>> from triskele.quantum import prepare_state
     >>> prepare_state([0.6, 0, 0, 0.8j]).counts()
     {'ry': 3, 'rz': 1, 'cx': 2, 'global_phase': 1}
     """

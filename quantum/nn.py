@@ -33,6 +33,8 @@ class Layer:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum.nn import Layer
     >>> from triskele import core, quantum
     >>> encoder = quantum.Circuit(2).ry("x0", 0).ry("x1", 1).as_encoder()
     >>> circuit = encoder + quantum.Circuit(2).cx(0, 1).ry("a", 0).ry("b", 1)

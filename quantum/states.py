@@ -81,6 +81,8 @@ def probabilities(state: Any, qubits: int | Sequence[int] | None = None) -> np.n
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum.states import probabilities
     >>> bell = np.array([1, 0, 0, 1]) / np.sqrt(2)
     >>> probabilities(bell, [1]).round(12)
     array([0.5, 0.5])
@@ -140,6 +142,8 @@ def partial_trace(state: Any, keep: int | Sequence[int]) -> np.ndarray:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum.states import partial_trace
     >>> bell = np.array([1, 0, 0, 1]) / np.sqrt(2)
     >>> partial_trace(bell, 0).real.round(12)
     array([[0.5, 0. ],
@@ -221,6 +225,8 @@ def entropy(state: Any, qubits: int | Sequence[int] | None = None, *, alpha: flo
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum.states import entropy
     >>> bell = np.array([1, 0, 0, 1]) / np.sqrt(2)
     >>> round(entropy(bell, [0]), 12), entropy(bell)
     (1.0, 0.0)
@@ -257,6 +263,8 @@ def mutual_information(state: Any, a: int | Sequence[int], b: int | Sequence[int
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum.states import mutual_information
     >>> bell = np.array([1, 0, 0, 1]) / np.sqrt(2)
     >>> round(mutual_information(bell, 0, 1), 12)
     2.0
@@ -288,6 +296,8 @@ def fidelity(a: Any, b: Any) -> float:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum.states import fidelity
     >>> fidelity([1, 0], [np.sqrt(0.5), np.sqrt(0.5)]).__round__(12)
     0.5
     """
@@ -307,6 +317,7 @@ def trace_distance(a: Any, b: Any) -> float:
 
     Examples
     --------
+    >>> from triskele.quantum.states import trace_distance
     >>> trace_distance([1, 0], [0, 1])
     1.0
     """
@@ -334,6 +345,8 @@ def concurrence(state: Any) -> float:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum.states import concurrence
     >>> concurrence(np.array([1, 0, 0, 1]) / np.sqrt(2)).__round__(12)
     1.0
     """
@@ -355,6 +368,8 @@ def bloch_vector(state: Any, qubit: int = 0) -> np.ndarray:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum.states import bloch_vector
     >>> bloch_vector([1, 1j] / np.sqrt(2)).round(12)
     array([0., 1., 0.])
     """

@@ -249,10 +249,11 @@ class Policy:
 
     Examples
     --------
-    >>> weights = np.array([[0, 1], [1, 0]], np.float32)
-    >>> policy = Policy(Categorical(nn.Linear(weights)), (2,))
-    >>> int(policy(np.array([3.0, 1.0])))
-    1
+    >>> import numpy as np
+    >>> from triskele import reinforce as rl
+    >>> policy = rl.PPO("CartPole-v1", seed=0).train(20_000).policy
+    >>> policy(np.array([0.0, 0.0, 0.1, 0.0], np.float32)) in (0, 1)
+    True
     """
 
     head: Any
@@ -335,8 +336,14 @@ class Policy:
 
         Examples
         --------
-        >>> policy = Policy.load("policy.safetensors")  # doctest: +SKIP
-        >>> action = policy(observation)  # doctest: +SKIP
+        >>> import os, tempfile
+        >>> import numpy as np
+        >>> from triskele import reinforce as rl
+        >>> path = os.path.join(tempfile.mkdtemp(), "policy.safetensors")
+        >>> rl.PPO("CartPole-v1", seed=0).policy.save(path)
+        >>> policy = rl.Policy.load(path)
+        >>> policy(np.zeros(4, np.float32)) in (0, 1)
+        True
         """
         policy = storage.read(path, "policy", known)
         where = f"policy {os.fspath(path)!r}"

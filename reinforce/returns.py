@@ -87,6 +87,8 @@ def lambda_returns(rewards: Any, next_values: Any, terminated: Any, truncated: A
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce.returns import lambda_returns
     >>> lambda_returns(np.array([1.0, 1.0]), np.array([0.0, 4.0]), np.array([False, False]), discount=0.5, lam=1.0)
     array([2.5, 3. ])
     """
@@ -120,6 +122,8 @@ def discounted(rewards: Any, terminated: Any, truncated: Any = None, *, next_val
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce.returns import discounted
     >>> discounted(np.array([1.0, 1.0, 1.0]), np.array([False, True, False]), discount=0.5)
     array([1.5, 1. , 1. ])
     """
@@ -173,6 +177,8 @@ def gae(rewards: Any, values: Any, next_values: Any, terminated: Any, truncated:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce.returns import gae
     >>> gae(np.array([1.0, 1.0]), np.zeros(2), np.zeros(2), np.array([False, True]), discount=1.0, lam=0.5)
     array([1.5, 1. ])
     """
@@ -233,6 +239,8 @@ def n_step(rewards: Any, next_values: Any, terminated: Any, truncated: Any = Non
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce.returns import n_step
     >>> n_step(np.array([1.0, 1.0, 1.0]), np.array([8.0, 8.0, 8.0]), np.zeros(3, bool), n=2, discount=0.5)
     array([3.5, 3.5, 5. ])
     """
@@ -316,6 +324,8 @@ def v_trace(rewards: Any, values: Any, next_values: Any, ratios: Any, terminated
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce.returns import v_trace
     >>> out = v_trace(np.array([1.0, 1.0]), np.zeros(2), np.zeros(2), np.ones(2), np.array([False, True]), discount=0.5)
     >>> out.targets
     array([1.5, 1. ])

@@ -68,6 +68,7 @@ class Discrete(Space):
 
     Examples
     --------
+    >>> from triskele.reinforce import Discrete
     >>> Discrete(3).contains(2), Discrete(3).contains(3)
     (True, False)
     """
@@ -126,6 +127,7 @@ class Box(Space):
 
     Examples
     --------
+    >>> from triskele.reinforce import Box
     >>> Box(-1, 1, (2,))
     Box(-1.0, 1.0, (2,), float32)
     """

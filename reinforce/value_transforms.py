@@ -32,6 +32,8 @@ def signed_hyperbolic(x: Any, epsilon: float = 1e-3) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce.value_transforms import signed_hyperbolic
     >>> signed_hyperbolic(np.array([-3.0, 0.0, 8.0]), epsilon=0.0)
     array([-1.,  0.,  2.])
     """
@@ -61,6 +63,8 @@ def signed_parabolic(x: Any, epsilon: float = 1e-3) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce.value_transforms import signed_hyperbolic, signed_parabolic
     >>> signed_parabolic(signed_hyperbolic(np.array([-300.0, 0.0, 7.0])))
     array([-300.,    0.,    7.])
     """
@@ -101,6 +105,8 @@ def two_hot(x: Any, low: float, high: float, bins: int) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce.value_transforms import two_hot
     >>> two_hot(np.array([0.25, 2.0]), 0.0, 2.0, 3)
     array([[0.75, 0.25, 0.  ],
            [0.  , 0.  , 1.  ]])
@@ -131,6 +137,8 @@ def from_two_hot(weights: Any, low: float, high: float) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce.value_transforms import from_two_hot
     >>> from_two_hot(np.array([[0.75, 0.25, 0.0]]), 0.0, 2.0)
     array([0.25])
     """
@@ -167,6 +175,8 @@ def project(support: Any, weights: Any, onto: Any) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce.value_transforms import project
     >>> project(np.array([0.5, 9.0]), np.array([0.5, 0.5]), np.array([0.0, 1.0, 2.0]))
     array([0.25, 0.25, 0.5 ])
     """

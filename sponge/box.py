@@ -36,6 +36,7 @@ def as_box(box: Any, where: str = "box") -> np.ndarray:
 
     Examples
     --------
+    >>> from triskele.sponge.box import as_box
     >>> as_box([3.0, 4.0, 5.0])[2]
     array([0., 0., 5.])
     """

@@ -127,6 +127,7 @@ class Topology:
 
         Examples
         --------
+        >>> from triskele.sponge import Topology
         >>> Topology.of_particles(3, "AR").describe(1)
         'atom 1 (AR 2 AR)'
         """

@@ -109,6 +109,8 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import jit
     >>> double = jit(lambda x: 2 * x)
     >>> double(np.arange(3.0))
     array([0., 2., 4.])
@@ -403,6 +405,8 @@ def explain_recompiles(f: Jitted[..., Any] | None = None) -> str:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import explain_recompiles, jit
     >>> half = jit(lambda x: x / 2)
     >>> _ = half(np.ones(2)), half(np.ones(3))
     >>> print(explain_recompiles(half))

@@ -49,6 +49,7 @@ def to_jax(f: Callable[..., Any]) -> Callable[..., Any]:
 
     Examples
     --------
+    >>> from triskele.core import to_jax
     >>> import numpy as np
     >>> import jax  # doctest: +SKIP
     >>> norm = to_jax(lambda x: np.sqrt(np.sum(x**2)))  # doctest: +SKIP

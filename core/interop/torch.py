@@ -51,6 +51,7 @@ def to_torch(f: Callable[..., Any]) -> Callable[..., Any]:
 
     Examples
     --------
+    >>> from triskele.core import to_torch
     >>> import numpy as np
     >>> import torch  # doctest: +SKIP
     >>> layer = to_torch(lambda w, x: np.tanh(x @ w))  # doctest: +SKIP

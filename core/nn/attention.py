@@ -30,6 +30,9 @@ class MultiHeadAttention:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import random
+    >>> from triskele.core.nn import MultiHeadAttention
     >>> layer = MultiHeadAttention.init(random.key(0), 16, heads=4)
     >>> x = np.zeros((2, 7, 16), np.float32)
     >>> layer(x).shape

@@ -47,6 +47,9 @@ class Linear:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import random
+    >>> from triskele.core.nn import Linear
     >>> layer = Linear.init(random.key(0), 3, 2)
     >>> layer(np.ones((5, 3), np.float32)).shape
     (5, 2)
@@ -74,6 +77,9 @@ class MLP:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import random
+    >>> from triskele.core.nn import MLP
     >>> net = MLP.init(random.key(0), [2, 16, 1], activation=np.tanh)
     >>> net(np.zeros(2, np.float32)).shape
     (1,)
@@ -116,6 +122,9 @@ class Conv:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import random
+    >>> from triskele.core.nn import Conv2d
     >>> layer = Conv2d(random.key(0), 1, 16, window=3)
     >>> layer(np.zeros((8, 28, 28, 1), np.float32)).shape
     (8, 28, 28, 16)
@@ -235,6 +244,9 @@ class Embedding:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import random
+    >>> from triskele.core.nn import Embedding
     >>> Embedding.init(random.key(0), 10, 4)(np.array([[1, 2], [3, 4]])).shape
     (2, 2, 4)
     """

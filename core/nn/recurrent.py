@@ -45,6 +45,9 @@ class LSTM:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import random
+    >>> from triskele.core.nn import LSTM
     >>> ys, (h, c) = LSTM.init(random.key(0), 3, 8)(np.zeros((5, 2, 3), np.float32))
     >>> ys.shape, h.shape
     ((5, 2, 8), (2, 8))

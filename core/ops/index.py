@@ -390,6 +390,8 @@ def index_update(x: Any, idx: Any, v: Any) -> NDArray[Any]:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import index_update
     >>> index_update(np.zeros(3), 1, 5.0)
     array([0., 5., 0.])
     """
@@ -401,6 +403,8 @@ def index_add(x: Any, idx: Any, v: Any) -> NDArray[Any]:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import index_add
     >>> index_add(np.zeros(3), np.array([0, 0, 2]), 1.0)
     array([2., 0., 1.])
     """
@@ -414,6 +418,8 @@ def index_mul(x: Any, idx: Any, v: Any) -> NDArray[Any]:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import index_mul
     >>> index_mul(np.ones(3), np.array([0, 0, 2]), 3.0)
     array([9., 1., 3.])
     """
@@ -425,6 +431,8 @@ def index_min(x: Any, idx: Any, v: Any) -> NDArray[Any]:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import index_min
     >>> index_min(np.ones(3), 0, -1.0)
     array([-1.,  1.,  1.])
     """
@@ -436,6 +444,8 @@ def index_max(x: Any, idx: Any, v: Any) -> NDArray[Any]:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import index_max
     >>> index_max(np.ones(3), 0, 4.0)
     array([4., 1., 1.])
     """

@@ -33,6 +33,8 @@ class LBFGS:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core.optim import LBFGS
     >>> result = LBFGS().minimize(lambda x: np.sum((x - 2.0) ** 2), np.zeros(3))
     >>> np.round(result.params, 6)
     array([2., 2., 2.])

@@ -81,6 +81,8 @@ class SGD:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core.optim import SGD
     >>> opt = SGD(0.1, momentum=0.9)
     >>> params = np.array([1.0])
     >>> params, state = opt.step(params, 2 * params, opt.init(params))

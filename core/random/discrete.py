@@ -126,6 +126,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele.core import random
     >>> random.categorical(random.key(0), np.log([0.1, 0.2, 0.7]), shape=5)
     array([2, 0, 2, 1, 2])
@@ -205,6 +206,7 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele.core import random
     >>> random.choice(random.key(0), np.array([2, 3, 5, 7]), 3, replace=False)
     array([7, 5, 3])

@@ -196,6 +196,7 @@ def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = np.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele.core import random
     >>> random.dirichlet(random.key(0), np.ones(3))
     array([0.12662893, 0.39941253, 0.47395853])

@@ -40,6 +40,7 @@ def key(seed: Any) -> Any:
 
     Examples
     --------
+    >>> from triskele.core.random import key
     >>> key(7)
     array([7, 0], dtype=uint32)
     """

@@ -30,7 +30,8 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
 
     Examples
     --------
-    >>> from triskele.core.transforms.grad import grad
+    >>> import numpy as np
+    >>> from triskele.core import checkpoint, grad
     >>> float(grad(checkpoint(np.sin))(0.0))
     1.0
     """
@@ -103,7 +104,7 @@ def stop_gradient(x: R) -> R:
 
     Examples
     --------
-    >>> from triskele.core.transforms.grad import grad
+    >>> from triskele.core import grad, stop_gradient
     >>> float(grad(lambda x: x * stop_gradient(x))(3.0))
     3.0
     """

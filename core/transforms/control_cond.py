@@ -53,6 +53,8 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import cond
     >>> bool(cond(True, np.sin, np.cos, 0.0) == np.sin(0.0))
     True
     """
@@ -77,6 +79,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import switch
     >>> float(switch(1, [np.sin, np.cos], 0.0))
     1.0
     """

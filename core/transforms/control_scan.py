@@ -84,6 +84,8 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import scan
     >>> scan(lambda total, x: (total + x, total + x), 0.0, np.arange(4.0))
     (np.float64(6.0), array([0., 1., 3., 6.]))
     """

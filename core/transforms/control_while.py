@@ -90,6 +90,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
     Examples
     --------
+    >>> from triskele.core import while_loop
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     192
     """
@@ -110,6 +111,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
 
     Examples
     --------
+    >>> from triskele.core import fori_loop
     >>> fori_loop(0, 5, lambda i, total: total + i, 0)
     10
     """

@@ -91,6 +91,8 @@ class custom_vjp(_Custom):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import custom_vjp
     >>> @custom_vjp
     ... def clip_gradient(x):
     ...     return x
@@ -165,6 +167,8 @@ class custom_jvp(_Custom):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import custom_jvp
     >>> @custom_jvp
     ... def log1pexp(x):
     ...     return np.log1p(np.exp(x))

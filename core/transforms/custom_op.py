@@ -32,6 +32,8 @@ def spec(shape: int | Sequence[int], dtype: Any = float) -> Spec:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import spec
     >>> print(spec((2, 3), np.float32))
     float32[2,3]
     """
@@ -462,6 +464,8 @@ def custom_op(function: Any = None, *, out: Callable[..., Any] | None = None, mo
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import custom_op, spec
     >>> import numba
     >>> @custom_op(out=lambda x: spec(x.shape, x.dtype))
     ... @numba.njit

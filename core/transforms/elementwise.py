@@ -173,6 +173,8 @@ class Elementwise:
 
         Examples
         --------
+        >>> import math
+        >>> from triskele.core.extend import elementwise
         >>> @elementwise
         ... def soft(x):
         ...     return math.log1p(math.exp(x))
@@ -201,6 +203,7 @@ class Elementwise:
 
         Examples
         --------
+        >>> from triskele.core.extend import elementwise
         >>> @elementwise
         ... def cube(x):
         ...     return x**3
@@ -290,6 +293,8 @@ def elementwise(function: Callable) -> Elementwise:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import elementwise
     >>> import math
     >>> @elementwise
     ... def morse(r, depth, width, r0):

@@ -170,6 +170,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import jvp
     >>> value, slope = jvp(np.sin, (0.0,), (2.0,))
     >>> float(slope)
     2.0
@@ -220,6 +222,8 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import linearize
     >>> value, f_jvp = linearize(np.exp, 0.0)
     >>> float(f_jvp(3.0))
     3.0

@@ -120,6 +120,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import vjp
     >>> out, pullback = vjp(np.sin, 0.0)
     >>> float(pullback(2.0)[0])
     2.0
@@ -222,6 +224,7 @@ def value_and_grad(f: Callable[P, R], argnums: int | Sequence[int] = 0,
 
     Examples
     --------
+    >>> from triskele.core import value_and_grad
     >>> value, slope = value_and_grad(lambda x: x**2)(3.0)
     >>> float(value), float(slope)
     (9.0, 6.0)
@@ -272,6 +275,8 @@ def grad(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import grad
     >>> float(grad(np.tanh)(0.0))
     1.0
     """

@@ -56,7 +56,7 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[C
 
     Examples
     --------
-    >>> from triskele.core.transforms.grad import grad
+    >>> from triskele.core import custom_linear_solve, grad
     >>> dense = lambda matvec, b: b / matvec(1.0)
     >>> float(grad(lambda a: custom_linear_solve(lambda x: a * x, 6.0, dense, symmetric=True))(2.0))
     -1.5
@@ -180,6 +180,7 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
 
     Examples
     --------
+    >>> from triskele.core import root
     >>> import scipy.optimize
     >>> from triskele.core.transforms.grad import grad
     >>> cube_root = root(lambda x, a: x**3 - a, scipy.optimize.root, mode="python")

@@ -64,6 +64,8 @@ def jacfwd(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import jacfwd
     >>> jacfwd(lambda x: x**2)(np.array([1.0, 3.0]))
     array([[2., 0.],
            [0., 6.]])
@@ -100,6 +102,8 @@ def jacrev(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import jacrev
     >>> jacrev(np.sum)(np.ones(3))
     array([1., 1., 1.])
     """
@@ -130,6 +134,8 @@ def hessian(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import hessian
     >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
            [ 0., 12.]])
@@ -146,6 +152,8 @@ def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import hvp
     >>> hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
     array([ 6., 12.])
     """

@@ -130,6 +130,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import vmap
     >>> vmap(np.dot, in_axes=(0, None))(np.eye(3), np.arange(3.0))
     array([0., 1., 2.])
     """

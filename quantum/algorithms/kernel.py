@@ -39,6 +39,7 @@ class FidelityKernel:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele import quantum
     >>> encoder = quantum.Circuit(2).ry("x0", 0).ry("x1", 1).as_encoder()
     >>> np.round(quantum.FidelityKernel(encoder)(np.array([[0.0, 0.0], [0.0, np.pi / 2]])), 6)

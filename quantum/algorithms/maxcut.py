@@ -34,6 +34,7 @@ def maxcut(graph: Any) -> PauliSum:
 
     Examples
     --------
+    >>> from triskele.quantum import maxcut
     >>> cost = maxcut([(0, 1), (1, 2, 2.0)])
     >>> float(cost.matrix().diagonal().real.min())
     -3.0

@@ -99,6 +99,7 @@ class VQD:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele import quantum
     >>> h = quantum.PauliSum("Z0 + 0.5 Z1 + 0.3 X0 X1")
     >>> ansatz = quantum.Circuit(2).ry("a", 0).ry("b", 1).cx(0, 1).ry("c", 0).ry("d", 1)

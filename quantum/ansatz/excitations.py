@@ -56,6 +56,7 @@ def hartree_fock(num_electrons: int | Sequence[int], num_qubits: int, mapping: s
 
     Examples
     --------
+    >>> from triskele.quantum import hartree_fock
     >>> [i.qubits for i in hartree_fock(2, 4)]
     [(0,), (1,)]
     """

@@ -57,6 +57,7 @@ def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = 
 
     Examples
     --------
+    >>> from triskele.quantum import hardware_efficient
     >>> circuit = hardware_efficient(3, 2)
     >>> circuit.counts()
     {'ry': 9, 'rz': 9, 'cx': 4}

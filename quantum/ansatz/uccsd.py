@@ -55,6 +55,7 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
 
     Examples
     --------
+    >>> from triskele.quantum import uccsd
     >>> uccsd(2, 4).parameters
     ('s_0_2', 's_1_3', 'd_0_1_2_3')
     >>> len(uccsd(4, 12).parameters), len(uccsd(4, 12, singlet=True).parameters)
@@ -85,6 +86,7 @@ def fermionic_pool(num_electrons: int | Sequence[int], num_qubits: int, *, gener
 
     Examples
     --------
+    >>> from triskele.quantum import fermionic_pool
     >>> [c.parameters for c in fermionic_pool(2, 4)]
     [('s_0_2',), ('s_1_3',), ('d_0_1_2_3',)]
     """
@@ -107,6 +109,7 @@ def qubit_pool(num_electrons: int | Sequence[int], num_qubits: int, *, generaliz
 
     Examples
     --------
+    >>> from triskele.quantum import qubit_pool
     >>> len(qubit_pool(2, 4))
     12
     """

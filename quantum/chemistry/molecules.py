@@ -33,6 +33,7 @@ def lengths(name: str) -> list[float]:
 
     Examples
     --------
+    >>> from triskele.quantum.chemistry.molecules import lengths
     >>> 1.6 in lengths("LiH")
     True
     """
@@ -56,6 +57,7 @@ def load(name: str, length: float | None = None) -> Molecule:
 
     Examples
     --------
+    >>> from triskele.quantum.chemistry.molecules import load
     >>> molecule = load("LiH")
     >>> molecule
     Molecule(LiH, 4 electrons in 6 orbitals)

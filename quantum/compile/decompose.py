@@ -61,6 +61,7 @@ def decompose(circuit: Circuit, basis: Iterable[str] = ("u", "cx")) -> Circuit:
 
     Examples
     --------
+    >>> from triskele.quantum import decompose
     >>> from triskele import quantum
     >>> circuit = quantum.Circuit(3).ccx(0, 1, 2).rxx("a", 0, 2)
     >>> decompose(circuit, {"rz", "sx", "cx"}).counts()["cx"]

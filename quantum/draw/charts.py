@@ -39,6 +39,7 @@ def histogram(counts: Any, *, most: int = 32, axes: Any = None) -> Any:
 
     Examples
     --------
+    >>> from triskele.quantum.draw import histogram
     >>> axes = histogram({"00": 507, "11": 493})
     >>> axes.get_xticklabels()[1].get_text()
     '11'
@@ -168,6 +169,7 @@ def training_curve(history: Any, reference: float | None = None, *, axes: Any = 
 
     Examples
     --------
+    >>> from triskele.quantum.draw import training_curve
     >>> axes = training_curve([-0.5, -0.9, -1.1, -1.13], reference=-1.137)
     >>> len(axes.lines)
     2

@@ -50,6 +50,7 @@ def draw_mpl(circuit: Circuit, *, fold: float = 26.0, axes: Any = None) -> Any:
 
     Examples
     --------
+    >>> from triskele.quantum.draw import draw_mpl
     >>> from triskele import quantum
     >>> figure = draw_mpl(quantum.Circuit(2).h(0).cx(0, 1))
     >>> figure.savefig("bell.png")  # doctest: +SKIP

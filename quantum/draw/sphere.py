@@ -35,6 +35,7 @@ def bloch(state: Any, qubits: int | Sequence[int] | None = None) -> Any:
 
     Examples
     --------
+    >>> from triskele.quantum.draw import bloch
     >>> from triskele import quantum
     >>> len(bloch(quantum.run(quantum.Circuit(2).h(0).cx(0, 1))).axes)
     2

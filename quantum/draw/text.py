@@ -34,6 +34,7 @@ def draw_text(circuit: Circuit, width: int | None = None) -> str:
 
     Examples
     --------
+    >>> from triskele.quantum.draw import draw_text
     >>> from triskele import quantum
     >>> print(draw_text(quantum.Circuit(2).h(0).cx(0, 1).rz("a", 1), width=60))
          ┌───┐

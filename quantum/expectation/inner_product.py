@@ -39,6 +39,7 @@ def inner_product(bra: Circuit, operator: PauliSum | str, ket: Circuit, *, dtype
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele import core, quantum
     >>> bra, ket = quantum.Circuit(1).ry("a", 0), quantum.Circuit(1).ry("b", 0)
     >>> overlap = quantum.inner_product(bra, quantum.PauliSum(1), ket)

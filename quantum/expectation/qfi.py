@@ -49,6 +49,7 @@ def qfi(circuit: Any, theta: Any = None, data: Any = None, *, initial: Any = Non
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele import quantum
     >>> circuit = quantum.Circuit(1).ry("a", 0).rz("b", 0)
     >>> np.abs(quantum.qfi(circuit, np.array([0.5, 0.1]))).round(6).tolist()  # diag(1, sin(a)**2)
@@ -107,6 +108,8 @@ def natural_gradient(energy: Any, theta: Any, data: Any = None, *, regularizatio
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum import natural_gradient
     >>> from triskele import quantum
     >>> energy = quantum.Expectation(quantum.Circuit(1).ry("a", 0), quantum.PauliSum("Z0"))
     >>> natural_gradient(energy, np.array([0.5])).round(4).tolist()  # 4 times the gradient: the metric is 1/4

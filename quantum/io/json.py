@@ -39,6 +39,7 @@ def to_json(circuit: Circuit) -> str:
 
     Examples
     --------
+    >>> from triskele.quantum.io import from_json, to_json
     >>> from triskele import quantum
     >>> circuit = quantum.Circuit(2).h(0).crx({"a": 0.1}, 0, 1)
     >>> from_json(to_json(circuit)) == circuit

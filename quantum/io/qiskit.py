@@ -42,6 +42,7 @@ def from_qiskit(circuit: Any) -> Circuit:
 
     Examples
     --------
+    >>> from triskele.quantum.io import from_qiskit
     >>> from qiskit import QuantumCircuit  # doctest: +SKIP
     >>> from_qiskit(QuantumCircuit(2)).num_qubits  # doctest: +SKIP
     2

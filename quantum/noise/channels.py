@@ -97,6 +97,7 @@ def bit_flip(p: float) -> Channel:
 
     Examples
     --------
+    >>> from triskele.quantum.noise import bit_flip
     >>> bit_flip(0.25).mixture[0].round(12).tolist()
     [0.75, 0.25]
     """
@@ -137,6 +138,7 @@ def depolarizing(p: float, num_qubits: int = 1) -> Channel:
 
     Examples
     --------
+    >>> from triskele.quantum.noise import depolarizing
     >>> import numpy as np
     >>> depolarizing(0.5)(np.diag([1.0, 0.0])).real.round(12).tolist()
     [[0.75, 0.0], [0.0, 0.25]]
@@ -180,6 +182,7 @@ def pauli_channel(probabilities: Mapping[str, float], num_qubits: int | None = N
 
     Examples
     --------
+    >>> from triskele.quantum.noise import pauli_channel
     >>> pauli_channel({"XI": 0.1, "ZZ": 0.2}).num_qubits
     2
     """
@@ -206,6 +209,7 @@ def amplitude_damping(gamma: float) -> Channel:
 
     Examples
     --------
+    >>> from triskele.quantum.noise import amplitude_damping
     >>> import numpy as np
     >>> amplitude_damping(0.25)(np.diag([0.0, 1.0])).real.round(12).tolist()
     [[0.25, 0.0], [0.0, 0.75]]
@@ -268,6 +272,7 @@ def thermal_relaxation(t1: float, t2: float, time: float, excited_population: fl
 
     Examples
     --------
+    >>> from triskele.quantum.noise import thermal_relaxation
     >>> import numpy as np
     >>> rho = thermal_relaxation(50.0, 70.0, 10.0)(np.full((2, 2), 0.5))
     >>> bool(np.isclose(rho[1, 1], 0.5 * np.exp(-0.2))), bool(np.isclose(rho[0, 1], 0.5 * np.exp(-1 / 7)))

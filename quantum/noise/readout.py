@@ -33,6 +33,7 @@ class ReadoutError:
 
     Examples
     --------
+    >>> from triskele.quantum.noise import ReadoutError
     >>> ReadoutError(0.1, 0.02).matrix.tolist()
     [[0.98, 0.1], [0.02, 0.9]]
     """

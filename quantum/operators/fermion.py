@@ -40,6 +40,7 @@ class FermionOperator:
 
     Examples
     --------
+    >>> from triskele.quantum import FermionOperator
     >>> hop = FermionOperator("1^ 0")
     >>> hop + hop.adjoint()
     FermionOperator('1 [1^ 0] + 1 [0^ 1]')

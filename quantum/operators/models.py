@@ -23,6 +23,7 @@ def tfim(num_qubits: int, j: float = 1.0, h: float = 1.0, *, periodic: bool = Tr
 
     Examples
     --------
+    >>> from triskele.quantum import tfim
     >>> tfim(3, h=0.5, periodic=False)
     PauliSum('-Z0 Z1 - Z1 Z2 - 0.5 X0 - 0.5 X1 - 0.5 X2')
     """
@@ -46,6 +47,7 @@ def heisenberg(num_qubits: int, jx: float = 1.0, jy: float | None = None, jz: fl
 
     Examples
     --------
+    >>> from triskele.quantum import heisenberg
     >>> heisenberg(2)
     PauliSum('0.25 Z0 Z1 + 0.25 X0 X1 + 0.25 Y0 Y1')
     """

@@ -39,6 +39,7 @@ class PauliSum:
 
     Examples
     --------
+    >>> from triskele.quantum import PauliSum
     >>> h = PauliSum("0.5 Z0 Z1 - 1.2 X2")
     >>> h * h
     PauliSum('1.69 - 1.2 Z0 Z1 X2')
@@ -288,6 +289,7 @@ class PauliSum:
 
         Examples
         --------
+        >>> from triskele.quantum import PauliSum
         >>> PauliSum("X0 X1 + Z0 Z1 + 2 Z0").groups()
         [PauliSum('2 Z0 + Z0 Z1'), PauliSum('X0 X1')]
         """
@@ -340,6 +342,7 @@ class PauliSum:
 
         Examples
         --------
+        >>> from triskele.quantum import PauliSum
         >>> PauliSum("Z0 Z1 + X0 + X1").project({1: 1})
         PauliSum('-Z0 + X0')
         """
@@ -410,6 +413,7 @@ class PauliSum:
 
         Examples
         --------
+        >>> from triskele.quantum import PauliSum
         >>> energy, state = PauliSum("Z0 Z1 + 0.5 X0 + 0.5 X1").ground_state()
         >>> round(energy, 6)  # -sqrt(2)
         -1.414214

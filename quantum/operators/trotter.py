@@ -46,6 +46,7 @@ def trotter(hamiltonian: PauliSum, time: Any, steps: int = 1, order: int = 1, nu
 
     Examples
     --------
+    >>> from triskele.quantum import PauliSum, trotter
     >>> trotter(PauliSum("X0 X1 + 0.5 Z0"), "t", steps=2, order=2)
     Circuit(2 qubits, 5 instructions, 1 parameters)
     """

@@ -29,6 +29,7 @@ class FirstOrder:
 
     Examples
     --------
+    >>> from triskele.quantum.optimizers import FirstOrder
     >>> from triskele.core import optim
     >>> FirstOrder(optim.Adam(0.05), max_steps=300).max_steps
     300

@@ -125,6 +125,8 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum import minimize
     >>> found = minimize(lambda t: np.sum(np.cos(t)), np.array([0.5, 1.0]))
     >>> round(found.value, 6), found.converged
     (-2.0, True)

@@ -46,6 +46,7 @@ class SciPy:
 
     Examples
     --------
+    >>> from triskele.quantum.optimizers import SciPy
     >>> SciPy("cobyla", max_steps=200).method
     'cobyla'
     """

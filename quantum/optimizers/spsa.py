@@ -46,6 +46,8 @@ class SPSA:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum.optimizers import SPSA
     >>> from triskele.quantum.optimizers import minimize
     >>> minimize(lambda t: np.sum(np.cos(t)), np.array([0.5, 1.0]), SPSA(max_steps=200, seed=1)).value < -1.99
     True

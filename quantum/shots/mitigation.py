@@ -43,6 +43,7 @@ def fold(circuit: Any, scale: float) -> Any:
 
     Examples
     --------
+    >>> from triskele.quantum.shots.mitigation import fold
     >>> from triskele import quantum
     >>> [len(fold(quantum.Circuit(2).h(0).cx(0, 1), scale)) for scale in (1, 3, 5)]
     [2, 6, 10]
@@ -78,6 +79,7 @@ def richardson(scales: Sequence[float], values: Sequence[float]) -> float:
 
     Examples
     --------
+    >>> from triskele.quantum.shots.mitigation import richardson
     >>> richardson([1, 2, 3], [0.9, 0.7, 0.4])
     1.0
     """
@@ -91,6 +93,7 @@ def linear(scales: Sequence[float], values: Sequence[float]) -> float:
 
     Examples
     --------
+    >>> from triskele.quantum.shots.mitigation import linear
     >>> round(linear([1, 2, 3], [0.9, 0.8, 0.7]), 12)
     1.0
     """
@@ -110,6 +113,7 @@ def exponential(scales: Sequence[float], values: Sequence[float], asymptote: flo
 
     Examples
     --------
+    >>> from triskele.quantum.shots.mitigation import exponential
     >>> import math
     >>> round(exponential([1, 2, 3], [2 * math.exp(-0.1 * s) for s in (1, 2, 3)]), 12)
     2.0
@@ -198,6 +202,8 @@ class Readout:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.quantum.shots.mitigation import Readout
     >>> readout = Readout([[[0.9, 0.2], [0.1, 0.8]]])
     >>> readout.inverse(np.array([0.55, 0.45])).round(12).tolist()
     [0.5, 0.5]

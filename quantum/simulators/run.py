@@ -56,6 +56,7 @@ def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele import quantum
     >>> result = quantum.run(quantum.Circuit(2).h(0).crx("a", 0, 1), [np.pi])
     >>> result.probabilities().round(3).tolist()

@@ -37,6 +37,7 @@ def check_gate(gate: Gate, *, seed: int = 0, atol: float = 1e-12) -> None:
 
     Examples
     --------
+    >>> from triskele.quantum import check_gate
     >>> from triskele import quantum
     >>> check_gate(quantum.gates.find("fsim"))
     """

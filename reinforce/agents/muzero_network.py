@@ -40,6 +40,9 @@ class Support:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce import Support
+    >>> from triskele.reinforce.value_transforms import signed_hyperbolic, two_hot
     >>> support = Support(-5, 5, 11)
     >>> logits = np.log(two_hot(signed_hyperbolic(np.array([7.0])), -5, 5, 11) + 1e-30)
     >>> support.mean(logits)

@@ -79,6 +79,9 @@ class PolicyValue:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.core import random
+    >>> from triskele.reinforce import PolicyValue
     >>> net = PolicyValue.residual(random.key(0), (2, 6, 7), 7, channels=8, blocks=1)
     >>> logits, values = net(np.zeros((5, 2, 6, 7), np.float32))
     >>> logits.shape, values.shape

@@ -80,6 +80,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele import reinforce as rl
     >>> buffer = rl.PrioritizedReplayBuffer(100, ((), np.float32), ((), np.int64), alpha=1.0)
     >>> for t in range(3):

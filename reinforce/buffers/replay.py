@@ -40,6 +40,7 @@ class ReplayBuffer(Ring):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele import reinforce as rl
     >>> buffer = rl.ReplayBuffer(1000, ((3,), np.float32), ((), np.int64), num_envs=2)
     >>> steps = np.arange(18, dtype=np.float32).reshape(3, 2, 3)

@@ -87,6 +87,8 @@ class SumTree:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce import SumTree
     >>> tree = SumTree(3)
     >>> tree.set(np.array([0, 1, 2]), np.array([1.0, 0.0, 3.0]))
     >>> tree.total, tree.find(np.array([0.5, 1.0, 3.5]))

@@ -75,6 +75,7 @@ class TrajectoryBuffer(Ring):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele import reinforce as rl
     >>> extras = {"log_probs": ((), np.float32)}
     >>> buffer = rl.TrajectoryBuffer(8, ((), np.float32), ((), np.int64), num_envs=2, extras=extras)

@@ -29,6 +29,7 @@ class RandomRollout:
 
     Examples
     --------
+    >>> from triskele.reinforce import RandomRollout
     >>> RandomRollout(n=4)
     RandomRollout(n=4)
     """

@@ -370,6 +370,7 @@ class Agent:
 
         Examples
         --------
+        >>> from triskele.reinforce import PPO
         >>> agent = PPO.load("run.chk")  # doctest: +SKIP
         >>> agent.train(checkpoint="run.chk")  # doctest: +SKIP
         """

@@ -24,6 +24,8 @@ class Evaluation:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.reinforce import Evaluation
     >>> Evaluation(np.array([1.0, 3.0]), np.array([10, 20]))
     <Evaluation: return 2 ± 1 over 2 episodes of 10 to 20 steps>
     """

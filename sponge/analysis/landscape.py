@@ -127,6 +127,7 @@ class FreeEnergy:
 
         Examples
         --------
+        >>> from triskele.sponge.analysis import free_energy
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
         >>> where = rng.choice([-1.0, 1.0], 20_000, p=[0.75, 0.25])
@@ -219,6 +220,8 @@ def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, 
 
     Examples
     --------
+    >>> from triskele.sponge import units
+    >>> from triskele.sponge.analysis import free_energy
     >>> import numpy as np
     >>> result = free_energy([0.1, 0.1, 2.0], [0.1, 0.1, 2.0], temperature=300.0, bins=4)
     >>> round(float(result.value[3, 3] / (units.GAS_CONSTANT * 300.0)), 3)  # ln 2

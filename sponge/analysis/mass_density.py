@@ -52,6 +52,7 @@ def density(masses: Any, boxes: Any) -> Density:
 
     Examples
     --------
+    >>> from triskele.sponge.analysis import density
     >>> round(float(density([18.015] * 895, [[[3, 0, 0], [0, 3, 0], [0, 0, 3]]]).value[0]), 3)  # water
     0.992
     """

@@ -81,6 +81,7 @@ def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60,
 
     Examples
     --------
+    >>> from triskele.sponge.analysis import profile
     >>> import numpy as np
     >>> from triskele.sponge import units
     >>> x = np.random.default_rng(0).normal(size=20_000)  # -kT ln p = kT x^2 / 2

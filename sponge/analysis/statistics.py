@@ -154,6 +154,7 @@ def mean(x: Any, weights: Any = None) -> Mean:
 
     Examples
     --------
+    >>> from triskele.sponge.analysis import mean
     >>> import numpy as np
     >>> result = mean(np.random.default_rng(0).normal(300.0, 2.0, 400))
     >>> bool(abs(result.value - 300) < 0.4 and 0.08 < result.error < 0.2)
@@ -191,6 +192,7 @@ def effective_samples(x: Any, weights: Any = None, *, period: float | None = Non
 
     Examples
     --------
+    >>> from triskele.sponge.analysis import effective_samples
     >>> import numpy as np
     >>> x = np.repeat(np.random.default_rng(0).normal(size=1000), 5)  # every sample five times
     >>> bool(800 < effective_samples(x) < 1200)

@@ -111,6 +111,7 @@ def rmsd(positions: Any, reference: Any, atoms: Any = None, *, fit: bool = True,
 
     Examples
     --------
+    >>> from triskele.sponge.analysis import rmsd
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(10, 3))
     >>> turned = x[:, [1, 2, 0]] + 5.0  # a rotation and a translation

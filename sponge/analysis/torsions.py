@@ -70,6 +70,7 @@ def dihedrals(positions: Any, atoms: Any, *, boxes: Any = None) -> np.ndarray:
 
     Examples
     --------
+    >>> from triskele.sponge.analysis import dihedrals
     >>> import numpy as np
     >>> x = np.array([[1, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 1.0]])
     >>> np.degrees(dihedrals(x, [[0, 1, 2, 3]])).round(6)

@@ -58,6 +58,7 @@ class StochasticCellRescaling(Barostat):
 
     Examples
     --------
+    >>> from triskele.sponge import StochasticCellRescaling
     >>> StochasticCellRescaling(pressure=1.0, relaxation_time=2.0).every
     10
     """

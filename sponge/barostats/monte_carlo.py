@@ -56,6 +56,7 @@ class MonteCarloBarostat(Barostat):
 
     Examples
     --------
+    >>> from triskele.sponge import MonteCarloBarostat
     >>> MonteCarloBarostat(pressure=1.0)
     MonteCarloBarostat(pressure=1.0, temperature=None, coupling='isotropic', every=25)
     """

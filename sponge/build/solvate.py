@@ -71,11 +71,12 @@ def solvate(
 
     Examples
     --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge.build import solvate
     >>> field = ["amber19/protein.ff19SB", "amber14/opc"]
-    >>> full = solvate(structure, field, padding=1.0, ionic_strength=0.15, shape="dodecahedron")  # doctest: +SKIP
-    >>> system = sponge.create_system(  # doctest: +SKIP
-    ...     full.topology, full.positions, full.box, field, constraints="h-bonds"
-    ... )
+    >>> peptide = sponge.read_pdb("peptide.pdb")  # doctest: +SKIP
+    >>> full = solvate(peptide, field, padding=1.0, ionic_strength=0.15, shape="dodecahedron")  # doctest: +SKIP
+    >>> system = sponge.create_system(full, forcefield=field, constraints="h-bonds")  # doctest: +SKIP
     """
     padding = number_in("nm", padding, "solvate: padding")
     ionic_strength = number_in("mol/l", ionic_strength, "solvate: ionic_strength")

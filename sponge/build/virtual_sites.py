@@ -30,6 +30,8 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
 
     Examples
     --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge.build import add_virtual_sites
     >>> field = ["amber19/protein.ff19SB", "amber14/opc"]
     >>> full = add_virtual_sites(sponge.read_pdb("crystal.pdb"), field)  # doctest: +SKIP
     """

@@ -50,6 +50,7 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
 
     Examples
     --------
+    >>> from triskele.sponge.build import water_box
     >>> water = water_box("opc", n=64)
     >>> water.topology.n, round(float(water.box[0, 0]), 3)
     (256, 1.243)

@@ -40,6 +40,7 @@ def distance(i: int, j: int, *, name: str | None = None) -> CollectiveVariable:
 
     Examples
     --------
+    >>> from triskele.sponge.cv import distance
     >>> distance(0, 7)
     <distance(0, 7)>
     """
@@ -91,6 +92,7 @@ def torsion(i: int, j: int, k: int, l: int, *, name: str | None = None) -> Colle
 
     Examples
     --------
+    >>> from triskele.sponge.cv import torsion
     >>> psi = torsion(6, 8, 14, 16, name="psi")
     >>> psi.period
     (-3.141592653589793, 3.141592653589793)
@@ -206,6 +208,8 @@ def coordination(first: Any, second: Any, r0: float, *, n: int = 6, m: int = 12,
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.sponge.cv import coordination
     >>> x = np.array([[0.0, 0, 0], [0.3, 0, 0], [9.0, 0, 0]])
     >>> round(float(coordination([0], [1, 2], r0=0.3)(x)), 6)
     0.5
@@ -271,6 +275,8 @@ def function(f: Callable, atoms: Any, *, period: tuple[float, float] | None = No
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.sponge.cv import function
     >>> def difference(x):
     ...     return np.sqrt(np.sum((x[1] - x[0]) ** 2)) - np.sqrt(np.sum((x[2] - x[1]) ** 2))
     >>> function(difference, [3, 9, 4])

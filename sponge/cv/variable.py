@@ -45,6 +45,7 @@ class CollectiveVariable:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele.sponge import cv
     >>> float(cv.distance(0, 1)(np.array([[0.0, 0.0, 0.0], [0.3, 0.4, 0.0]])))
     0.5

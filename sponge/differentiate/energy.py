@@ -48,6 +48,7 @@ def explicit_energy(system: System) -> Callable[..., Any]:
 
     Examples
     --------
+    >>> from triskele.sponge.differentiate import explicit_energy
     >>> from triskele import core, sponge
     >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
     >>> _ = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))

@@ -69,6 +69,7 @@ def function(f: Callable[..., Any], name: str | None = None) -> Observable:
 
     Examples
     --------
+    >>> from triskele.sponge.differentiate.observables import function
     >>> import numpy as np
     >>> extent = function(lambda positions, box: np.mean(np.sum(positions**2, axis=1)))
     >>> extent({}, np.ones((4, 3)))

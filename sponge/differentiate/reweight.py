@@ -64,6 +64,7 @@ class Ensemble:
 
     Examples
     --------
+    >>> from triskele.sponge.differentiate import Ensemble
     >>> import numpy as np
     >>> from triskele import core, sponge
     >>> energy = lambda k, x, box: 0.5 * k * np.sum(x * x)

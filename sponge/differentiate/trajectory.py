@@ -75,6 +75,7 @@ def trajectory(
 
     Examples
     --------
+    >>> from triskele.sponge.differentiate import trajectory
     >>> import numpy as np
     >>> from triskele import core, sponge
     >>> energy = lambda k, x, box: 0.5 * k * np.sum(x * x)

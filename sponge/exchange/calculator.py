@@ -32,6 +32,7 @@ class Calculator(_Base):
 
     Examples
     --------
+    >>> from triskele.sponge import Calculator
     >>> from triskele import sponge
     >>> oxygen = sponge.Topology.of_particles(2, "O", 8)
     >>> system = sponge.System(oxygen, [16.0, 16.0], positions=[[0, 0, 0], [0.16, 0, 0]])

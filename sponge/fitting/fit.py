@@ -124,6 +124,7 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
 
     Examples
     --------
+    >>> from triskele.sponge import fit
     >>> import numpy as np
     >>> from triskele import sponge
     >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])

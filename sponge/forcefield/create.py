@@ -90,6 +90,7 @@ def create_system(
 
     Examples
     --------
+    >>> from triskele.sponge import create_system
     >>> from triskele.sponge import build
     >>> water = build.water_box("tip3p", n=27)
     >>> system = create_system(water, "amber14/tip3p", cutoff=0.4)

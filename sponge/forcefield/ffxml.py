@@ -94,6 +94,7 @@ class ForceField:
 
     Examples
     --------
+    >>> from triskele.sponge import ForceField
     >>> field = ForceField("amber14/tip3p")
     >>> field.templates["HOH"].names
     ('O', 'H1', 'H2')

@@ -24,6 +24,7 @@ def shipped() -> list[str]:
 
     Examples
     --------
+    >>> from triskele.sponge.forcefield import shipped
     >>> "amber14/protein.ff14SB" in shipped()
     True
     """

@@ -50,6 +50,7 @@ class LangevinMiddle(Integrator):
 
     Examples
     --------
+    >>> from triskele.sponge import LangevinMiddle
     >>> LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)
     LangevinMiddle(temperature=300, friction=1.0, timestep=0.002, constraint_tolerance=1e-06)
     """

@@ -49,6 +49,7 @@ class RESPA(Integrator):
 
     Examples
     --------
+    >>> from triskele.sponge import RESPA
     >>> RESPA(timestep=0.004, inner=4, fast=["bond", "angle", "torsion"]).inner
     4
     """

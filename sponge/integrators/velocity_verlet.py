@@ -39,6 +39,7 @@ class VelocityVerlet(Integrator):
 
     Examples
     --------
+    >>> from triskele.sponge import VelocityVerlet
     >>> VelocityVerlet(timestep=0.001)
     VelocityVerlet(timestep=0.001, constraint_tolerance=1e-06)
     """

@@ -43,6 +43,8 @@ class BehlerParrinello(Network):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele import core
     >>> from triskele.sponge import learn
     >>> net = learn.BehlerParrinello.init(core.random.key(0), ["H", "O"])
     >>> vectors = np.array([[[0.1, 0.0, 0.0]], [[-0.1, 0.0, 0.0]]], np.float32)

@@ -47,6 +47,8 @@ class Dataset:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.sponge.learn import Dataset
     >>> positions = [[[0, 0, 0], [0.07 + 0.01 * k, 0, 0]] for k in range(4)]
     >>> data = Dataset([[1, 1]] * 4, positions, np.zeros(4), np.zeros((4, 2, 3)))
     >>> [len(part) for part in data.split(2, 1, 1, seed=1)]
@@ -131,6 +133,8 @@ class Dataset:
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from triskele.sponge.learn import Dataset
         >>> positions = np.eye(2, 3)[None] * [[[0.1]], [[0.2]]]
         >>> Dataset([[1, 8]] * 2, positions, [-30.0, -34.0], np.zeros((2, 2, 3))).reference_energies()
         {1: -16.0, 8: -16.0}

@@ -58,6 +58,10 @@ class NeuralPotential(Potential):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele import sponge
+    >>> from triskele.sponge import NeuralPotential
     >>> from triskele.sponge import learn
     >>> net = learn.PaiNN.init(core.random.key(0), ["Ar"], cutoff=0.6, features=8)
     >>> positions = [[0.0, 0.0, 0.0], [0.37, 0.0, 0.0]]

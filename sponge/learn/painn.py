@@ -62,6 +62,8 @@ class PaiNN(Network):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele import core
     >>> from triskele.sponge import learn
     >>> net = learn.PaiNN.init(core.random.key(0), ["H", "O"], features=16, layers=2)
     >>> vectors = np.array([[[0.1, 0.0, 0.0]], [[-0.1, 0.0, 0.0]]], np.float32)

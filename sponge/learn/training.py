@@ -188,6 +188,8 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele import core
     >>> from triskele.sponge import learn
     >>> r = np.linspace(0.08, 0.2, 16)
     >>> x = np.stack([np.zeros((16, 3)), np.stack([r, 0 * r, 0 * r], 1)], 1)

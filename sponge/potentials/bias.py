@@ -40,6 +40,9 @@ class BiasPotential(Potential):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.sponge import cv
+    >>> from triskele.sponge import BiasPotential
     >>> def wall(r, k, upper):
     ...     return 0.5 * k * np.maximum(r - upper, 0.0) ** 2
     >>> BiasPotential(wall, cv.distance(0, 9), {"k": 5000.0, "upper": 1.2}, name="wall")
@@ -102,6 +105,8 @@ def umbrella(cvs: Any, center: Any, k: Any, *, name: str = "umbrella") -> BiasPo
 
     Examples
     --------
+    >>> from triskele.sponge import cv
+    >>> from triskele.sponge import umbrella
     >>> umbrella(cv.torsion(4, 6, 8, 14), center=-1.2, k=200.0)
     <BiasPotential 'umbrella': center (1,), k (1,)>
     """

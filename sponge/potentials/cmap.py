@@ -120,6 +120,8 @@ class CMAP(Potential):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.sponge import CMAP
     >>> CMAP(np.zeros((1, 24, 24)), phi=[[0, 1, 2, 3]], psi=[[1, 2, 3, 4]], types=[0])
     <CMAP 'cmap': maps (1, 24, 24)>
     """

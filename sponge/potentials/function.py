@@ -36,6 +36,8 @@ class FunctionPotential(Potential):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.sponge import FunctionPotential
     >>> def radius_of_gyration(positions, k, target):
     ...     d = positions - np.mean(positions, axis=0)
     ...     return 0.5 * k * (np.sqrt(np.mean(np.sum(d * d, axis=1))) - target) ** 2

@@ -25,6 +25,7 @@ def harmonic_angle(theta, k, theta0):
 
     Examples
     --------
+    >>> from triskele.sponge import harmonic_angle
     >>> harmonic_angle([[0, 1, 2]], k=400.0, theta0=1.91)
     <harmonic_angle 'angle': k (1,), theta0 (1,)>
     """

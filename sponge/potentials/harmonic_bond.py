@@ -24,6 +24,7 @@ def harmonic_bond(r, k, r0):
 
     Examples
     --------
+    >>> from triskele.sponge import harmonic_bond
     >>> harmonic_bond([[0, 1]], k=1000.0, r0=0.15)
     <harmonic_bond 'bond': k (1,), r0 (1,)>
     """

@@ -276,6 +276,7 @@ def pair_potential(function: Callable | None = None, *, name: str | None = None)
 
     Examples
     --------
+    >>> from triskele.sponge import pair_potential
     >>> import math
     >>> @pair_potential
     ... def buckingham(r, a, b, c):

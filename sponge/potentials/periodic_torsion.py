@@ -82,6 +82,7 @@ def periodic_torsion(phi, k, periodicity, phase):
 
     Examples
     --------
+    >>> from triskele.sponge import periodic_torsion
     >>> periodic_torsion([[0, 1, 2, 3]], k=15.0, periodicity=2, phase=0.4)
     <periodic_torsion 'torsion': k (1,), periodicity (1,), phase (1,)>
     """

@@ -34,6 +34,7 @@ def distance_restraint(r, k, lower, upper):
 
     Examples
     --------
+    >>> from triskele.sponge import distance_restraint
     >>> distance_restraint([[0, 9]], k=500.0, lower=0.3, upper=0.5)
     <distance_restraint 'distance_restraint': k (1,), lower (1,), upper (1,)>
     """
@@ -129,6 +130,8 @@ class PositionRestraint(Potential):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.sponge import PositionRestraint
     >>> PositionRestraint([4, 6], k=1000.0, reference=np.zeros((2, 3)))
     <PositionRestraint 'position_restraint': k (2,), reference (2, 3), width (2,)>
     """

@@ -323,6 +323,8 @@ def bond_potential(function: Callable | None = None, *, name: str | None = None,
 
     Examples
     --------
+    >>> import math
+    >>> from triskele.sponge import bond_potential
     >>> @bond_potential
     ... def morse(r, depth, width, r0):
     ...     return depth * (1 - math.exp(-width * (r - r0))) ** 2
@@ -339,6 +341,8 @@ def angle_potential(function: Callable | None = None, *, name: str | None = None
 
     Examples
     --------
+    >>> import math
+    >>> from triskele.sponge import angle_potential
     >>> @angle_potential
     ... def cosine_angle(theta, k, theta0):
     ...     return 0.5 * k * (math.cos(theta) - math.cos(theta0)) ** 2
@@ -356,6 +360,8 @@ def torsion_potential(function: Callable | None = None, *, name: str | None = No
 
     Examples
     --------
+    >>> import math
+    >>> from triskele.sponge import torsion_potential
     >>> @torsion_potential
     ... def two_fold(phi, k):
     ...     return k * (1 - math.cos(2 * phi))

@@ -41,6 +41,7 @@ class Variables(Reporter):
 
     Examples
     --------
+    >>> from triskele.sponge import Variables
     >>> from triskele import sponge
     >>> from triskele.sponge import cv
     >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])

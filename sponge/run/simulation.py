@@ -477,9 +477,17 @@ class Simulation(Fixed):
 
         Examples
         --------
-        >>> sim = sponge.Simulation(system, integrator, seed=1)  # doctest: +SKIP
-        >>> sim.load("run.chk")  # doctest: +SKIP
-        >>> sim.run(100_000 - sim.step, report=sponge.DCD("traj.dcd", 500))  # doctest: +SKIP
+        >>> import os, tempfile
+        >>> from triskele import sponge
+        >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"))
+        >>> path = os.path.join(tempfile.mkdtemp(), "run.chk")
+        >>> sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.001), seed=1)
+        >>> sim.run(20)
+        >>> sim.save(path)
+        >>> again = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.001), seed=1)
+        >>> again.load(path)
+        >>> again.step
+        20
         """
         path = os.fspath(path)
         arrays, meta = read_checkpoint(path)

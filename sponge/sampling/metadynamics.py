@@ -101,6 +101,7 @@ class Metadynamics(Sampling):
 
     Examples
     --------
+    >>> from triskele.sponge import Metadynamics
     >>> from triskele.sponge import cv
     >>> phi, psi = cv.torsion(4, 6, 8, 14), cv.torsion(6, 8, 14, 16)
     >>> bias = Metadynamics([phi, psi], sigma=0.35, height=1.2, every=500, bias_factor=8)

@@ -35,9 +35,15 @@ class MultipleWalkers(Replicas):
 
     Examples
     --------
-    >>> walkers = sponge.MultipleWalkers(lambda k: sponge.Simulation(system, integrator, seed=k,
-    ...                                  sampling=sponge.Metadynamics(...)), 4, every=500)  # doctest: +SKIP
-    >>> walkers.run(100_000)  # doctest: +SKIP
+    >>> from triskele import sponge
+    >>> from triskele.sponge import cv
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> bath = sponge.LangevinMiddle(300, 1.0, 0.002)
+    >>> def walker(k):
+    ...     bias = sponge.Metadynamics([cv.torsion(4, 6, 8, 14)], sigma=0.35, height=1.2, every=50, bias_factor=8)
+    ...     return sponge.Simulation(system, bath, seed=k, sampling=[bias])
+    >>> walkers = sponge.MultipleWalkers(walker, 4, every=100)
+    >>> walkers.run(200)
     """
 
     def __init__(self, make: Callable[[int], Simulation], n: int, *, every: int = 1000, comm: Any = None):

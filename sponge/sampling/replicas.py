@@ -151,9 +151,15 @@ class Replicas(Fixed):
 
         Examples
         --------
-        >>> records = {k: sponge.Variables({"phi": phi}, every=100) for k in replicas.own}  # doctest: +SKIP
-        >>> replicas.run(10_000, replica_replica_report=lambda k: records[k])  # doctest: +SKIP
-        >>> series = replicas.gather({k: record["phi"] for k, record in records.items()})  # doctest: +SKIP
+        >>> from triskele import sponge
+        >>> from triskele.sponge import cv
+        >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+        >>> bath = sponge.LangevinMiddle(300, 1.0, 0.002)
+        >>> replicas = sponge.ReplicaExchange(system, bath, [300, 320, 340], every=50, seed=1)
+        >>> records = {k: sponge.Variables({"phi": cv.torsion(4, 6, 8, 14)}, every=50) for k in replicas.own}
+        >>> replicas.run(200, replica_report=lambda k: records[k])
+        >>> [len(phi) for phi in replicas.gather({k: record["phi"] for k, record in records.items()})]
+        [4, 4, 4]
         """
         return self._all(lambda k: values[k])
 

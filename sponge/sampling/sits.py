@@ -76,13 +76,17 @@ class SITS(Sampling):
 
     Examples
     --------
-    >>> sits = sponge.SITS(solute=range(22), temperatures=units.ladder(280, 600, 60))  # doctest: +SKIP
-    >>> sim = sponge.Simulation(system, integrator, sampling=[sits])  # doctest: +SKIP
-    >>> sim.run(time="2 ns")  # doctest: +SKIP
-    >>> sits.produce()  # doctest: +SKIP
-    >>> angles = sponge.Variables({"phi": phi}, every=50)  # doctest: +SKIP
-    >>> sim.run(time="20 ns", report=[angles])  # doctest: +SKIP
-    >>> weights = sits.weights(angles.steps)  # doctest: +SKIP
+    >>> from triskele import sponge
+    >>> from triskele.sponge import cv, units
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> sits = sponge.SITS(solute=range(22), temperatures=units.ladder(280, 600, 60))
+    >>> sim = sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 0.002), sampling=[sits], seed=1)
+    >>> sim.run(time="50 ps")
+    >>> _ = sits.produce()
+    >>> angles = sponge.Variables({"phi": cv.torsion(4, 6, 8, 14)}, every=50)
+    >>> sim.run(time="200 ps", report=angles)
+    >>> sits.weights(angles.steps).shape
+    (2000,)
     """
 
     def __init__(self, solute: Any = None, temperatures: Any = (), cross: float = 0.5, temperature: float | None = None,

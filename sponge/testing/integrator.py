@@ -166,6 +166,7 @@ def check_integrator(make: Callable[[float], Integrator], timestep: float = 0.00
 
     Examples
     --------
+    >>> from triskele.sponge.testing import check_integrator
     >>> from triskele.sponge import VelocityVerlet
     >>> check_integrator(lambda dt: VelocityVerlet(timestep=dt))
     """

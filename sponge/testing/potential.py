@@ -40,6 +40,7 @@ def example_system(*potentials: Potential, n: int = 12, box: Any = None, seed: i
 
     Examples
     --------
+    >>> from triskele.sponge.testing import example_system
     >>> example_system(n=5).positions.shape
     (5, 3)
     """
@@ -218,6 +219,7 @@ def check_potential(potential: Potential, system: System, *, invariant: bool | N
 
     Examples
     --------
+    >>> from triskele.sponge.testing import check_potential, example_system
     >>> from triskele import sponge
     >>> check_potential(sponge.harmonic_bond([[0, 1], [1, 2]], k=1000.0, r0=0.14), example_system())
     """

@@ -54,6 +54,7 @@ def from_qasm(source: str | os.PathLike[str]) -> Circuit:
 
     Examples
     --------
+    >>> from triskele.quantum.io import from_qasm
     >>> from_qasm('OPENQASM 2.0; include "qelib1.inc"; qreg q[2]; h q[0]; cx q[0], q[1];').counts()
     {'h': 1, 'cx': 1}
     """

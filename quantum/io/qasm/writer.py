@@ -55,6 +55,7 @@ def to_qasm(circuit: Circuit, version: int = 3) -> str:
 
     Examples
     --------
+    >>> from triskele.quantum.io import to_qasm
     >>> from triskele import quantum
     >>> print(to_qasm(quantum.Circuit(2).h(0).crx("a", 0, 1)), end="")
     OPENQASM 3.0;

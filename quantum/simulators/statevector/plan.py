@@ -95,6 +95,7 @@ def plan(circuit: Circuit, dtype: Any = np.complex128) -> Plan:
 
     Examples
     --------
+    >>> from triskele.quantum import plan
     >>> from triskele import quantum
     >>> circuit = quantum.Circuit(16)
     >>> for q in range(16):

@@ -48,6 +48,7 @@ class Gumbel:
 
     Examples
     --------
+    >>> from triskele.reinforce import Gumbel
     >>> Gumbel(max_considered_actions=8)
     Gumbel(max_considered_actions=8, gumbel_scale=1.0, value_scale=0.1, maxvisit_init=50.0)
     """

@@ -42,6 +42,7 @@ class MuZeroPUCT:
 
     Examples
     --------
+    >>> from triskele.reinforce import MuZeroPUCT
     >>> MuZeroPUCT(dirichlet=(0.3, 0.0), temperature=0.0)
     MuZeroPUCT(c_init=1.25, c_base=19652.0, dirichlet=(0.3, 0.0), temperature=0.0)
     """

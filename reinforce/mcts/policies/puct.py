@@ -75,6 +75,7 @@ class PUCT:
 
     Examples
     --------
+    >>> from triskele.reinforce import PUCT
     >>> PUCT(dirichlet=(0.3, 0.25))
     PUCT(c=1.25, base=19652.0, fpu=0.0, dirichlet=(0.3, 0.25))
     """

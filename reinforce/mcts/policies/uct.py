@@ -52,6 +52,7 @@ class UCT:
 
     Examples
     --------
+    >>> from triskele.reinforce import UCT
     >>> UCT(c=1.0)
     UCT(c=1.0, fpu=None)
     """

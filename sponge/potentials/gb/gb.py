@@ -62,6 +62,8 @@ class GB(Potential):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from triskele.sponge import GB
     >>> ion = GB([1.0], [0.2], [0.8], model="hct", surface_tension=0.0)  # Born's formula
     >>> round(float(ion.energy(ion.params, np.zeros((1, 3)), None)), 3)
     -359.072

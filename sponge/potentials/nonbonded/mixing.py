@@ -27,6 +27,7 @@ class LJTable:
 
     Examples
     --------
+    >>> from triskele.sponge import LJTable
     >>> table = LJTable.from_sigma_epsilon([0, 0, 1], [[0.3, 0.32], [0.32, 0.35]], [[0.6, 0.7], [0.7, 0.8]])
     >>> table.a.shape
     (2, 2)

@@ -59,8 +59,28 @@ def page(name, names):
     return lines
 
 
+def gates_page():
+    """The Markdown of the gates that circuits have as methods, with their matrices."""
+    from triskele.quantum import Circuit, gates
+    from triskele.quantum.gates.standard import CONTROLLED
+
+    lines = ["# triskele.quantum: gates", "", "Methods of [Circuit](quantum.md#triskele.quantum.Circuit). Any gate with "
+             "`c`, `cc`, `c3`, ... or `mc` in front of its name is controlled. `help(Circuit.rx)` shows the same.", ""]
+    for name in [*gates.names(), *CONTROLLED, "mcx", "mcp", "mcrx"]:
+        method = getattr(Circuit, name)
+        text = inspect.getdoc(method)
+        matrix = text.partition("::\n\n")[2].partition("\n\n")[0]
+        signature = str(inspect.signature(method)).replace("(self, ", "(").replace(", /)", ")").replace("self, ", "")
+        lines += [f"## {name}", "", f"`Circuit.{name}{signature}`", "", text.partition("\n")[0], ""]
+        lines += ["```text", inspect.cleandoc(matrix), "```", ""] if matrix else []
+    return lines
+
+
 if __name__ == "<run_path>":  # by mkdocs-gen-files
     import mkdocs_gen_files
+
+    with mkdocs_gen_files.open("reference/quantum.gate-methods.md", "w") as file:
+        file.write("\n".join(gates_page()))
 
     for name, names in public_modules().items():
         if names:

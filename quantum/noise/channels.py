@@ -6,6 +6,7 @@ Each is a function that makes a `Channel`, and a method of `Circuit` (numbers fi
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -79,6 +80,13 @@ def method(name: str) -> Callable[..., Any] | None:
         return self.append(make(name, arguments[:first], len(arguments) - first, **options), arguments[first:])
 
     add.__name__, add.__doc__ = name, CHANNELS[name].function.__doc__
+    add.__qualname__, add.__module__ = f"Circuit.{name}", "triskele.quantum.circuit"
+    given = list(inspect.signature(CHANNELS[name].function).parameters.values())
+    names = ["self", *(p.name for p in given[:first])]
+    positional = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in names]
+    setattr(add, "__signature__", inspect.Signature([  # noqa: B010  (mypy knows no such attribute)
+        *positional, inspect.Parameter("qubits", inspect.Parameter.VAR_POSITIONAL),
+        *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in given[first:] if p.name != "num_qubits")]))
     return add
 
 

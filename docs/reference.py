@@ -64,7 +64,8 @@ def gates_page():
     from triskele.quantum import Circuit, gates
     from triskele.quantum.gates.standard import CONTROLLED
 
-    lines = ["# triskele.quantum: gates", "", "Methods of [Circuit](quantum.md#triskele.quantum.Circuit). Any gate with "
+    lines = ["# triskele.quantum: gates", "",
+             "Methods of [Circuit](quantum.md#triskele.quantum.Circuit). Any gate with "
              "`c`, `cc`, `c3`, ... or `mc` in front of its name is controlled. `help(Circuit.rx)` shows the same.", ""]
     for name in [*gates.names(), *CONTROLLED, "mcx", "mcp", "mcrx"]:
         method = getattr(Circuit, name)

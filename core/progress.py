@@ -17,8 +17,14 @@ def is_watched() -> bool:
     if os.environ.get("TRISKELE_QUIET", "0") not in ("", "0"):
         return False
     with suppress(AttributeError, ValueError):  # no stream, one of the user's making, or a closed one
-        return "ipykernel" in sys.modules or sys.stderr.isatty()
+        return _in_notebook() or sys.stderr.isatty()
     return False
+
+
+def _in_notebook() -> bool:
+    """Return True inside a running Jupyter kernel. Test runners and tools import ipykernel without being one."""
+    kernel = sys.modules.get("ipykernel.kernelapp")
+    return kernel is not None and kernel.IPKernelApp.initialized()
 
 
 def progress_bar(title: str | None, unit: str, total: int | None = None, *, done: int = 0,

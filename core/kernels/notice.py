@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..progress import progress_bar
+from ..progress import is_watched, progress_bar
 
 __all__ = ["compiling"]
 
 PATIENCE = 1.0  # seconds of compilation before anything is said, and of silence before the bar is closed
 
 _log = logging.getLogger(__name__)
-
-
-def _is_watched() -> bool:
-    """Return True if a person can see the standard error stream, and has not asked for quiet."""
-    if os.environ.get("TRISKELE_QUIET", "0") not in ("", "0"):
-        return False
-    with contextlib.suppress(AttributeError, ValueError):  # no stream, one of the user's making, or a closed one
-        return "ipykernel" in sys.modules or sys.stderr.isatty()
-    return False
 
 
 class _Notice:
@@ -61,7 +50,7 @@ class _Notice:
 
     def _open(self):
         with self._lock:
-            if self._bar is None and _is_watched():
+            if self._bar is None and is_watched():
                 self._bar = progress_bar("triskele: compiling, once on this machine", "kernel", show=True)
 
     def _close(self):

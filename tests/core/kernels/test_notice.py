@@ -1,11 +1,11 @@
 """The bar that is shown while kernels are compiled: after a second, and only in terminals and notebooks."""
 
 import logging
-import sys
 import time
 
 import pytest
 
+from triskele.core import progress
 from triskele.core.kernels import notice
 
 
@@ -13,6 +13,7 @@ from triskele.core.kernels import notice
 def impatient(monkeypatch):
     monkeypatch.delenv("TRISKELE_QUIET", raising=False)
     monkeypatch.setattr(notice, "PATIENCE", 0.05)
+    monkeypatch.setattr(notice, "_notice", notice._Notice())  # earlier tests may have just compiled
 
 
 def compile_for(seconds):
@@ -30,7 +31,7 @@ def settled(capsys):
 
 @pytest.fixture
 def notebook(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
 
 
 def test_long_work_shows_one_bar_that_counts(notebook, capsys):
@@ -55,7 +56,12 @@ def test_pipes_and_quiet_users_see_nothing_but_the_log(capsys, monkeypatch, capl
     with caplog.at_level(logging.INFO, logger=notice.__name__):
         compile_for(0.1)
     assert settled(capsys) == "" and "compiled f in 0." in caplog.text
-    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
     monkeypatch.setenv("TRISKELE_QUIET", "1")
     compile_for(0.1)
     assert settled(capsys) == ""
+
+
+def test_a_program_that_only_imports_the_notebook_kernel_is_no_notebook():
+    ipykernel = pytest.importorskip("ipykernel.kernelapp")
+    assert not ipykernel.IPKernelApp.initialized() and not progress.is_watched()

@@ -59,6 +59,13 @@ FASTMATH = frozenset({"contract", "arcp", "nsz", "afn"})
 def source_stamp(path: str) -> bytes:
     """Hash of the source file at `path`, and of every file of the suite or of its own package that it imports, directly
     or not.
+
+    Examples
+    --------
+    >>> import json
+    >>> from triskele.core.extend import source_stamp
+    >>> source_stamp(json.__file__) == source_stamp(json.__file__)
+    True
     """
     found, waiting = set(), {Path(path)}
     while waiting:
@@ -323,6 +330,19 @@ def kernel(function: Callable | None = None, *, cache: bool = True, **options) -
     -------
     Compiled
         Callable from Python and from other compiled functions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core.extend import kernel
+    >>> @kernel(cache=False)  # a notebook has no file to cache by
+    ... def largest(x):
+    ...     best = x[0]
+    ...     for i in range(x.size):
+    ...         best = max(best, x[i])
+    ...     return best
+    >>> largest(np.array([1.0, 3.0, 2.0]))
+    3.0
     """
     if function is None:
         return functools.partial(kernel, cache=cache, **options)
@@ -330,7 +350,20 @@ def kernel(function: Callable | None = None, *, cache: bool = True, **options) -
 
 
 def device(function: Callable | None = None, **options) -> Any:
-    """Compile a function for compiled callers, with which it is optimized. Parameters as for `kernel`."""
+    """Compile a function for compiled callers, with which it is optimized. Parameters as for `kernel`.
+
+    Examples
+    --------
+    >>> from triskele.core.extend import device, kernel
+    >>> @device
+    ... def square(x):
+    ...     return x * x
+    >>> @kernel(cache=False)
+    ... def norm(x, y):
+    ...     return (square(x) + square(y)) ** 0.5
+    >>> norm(3.0, 4.0)
+    5.0
+    """
     if function is None:
         return functools.partial(device, **options)
     return Compiled(function, False, True, options)

@@ -370,5 +370,25 @@ def device(function: Callable | None = None, **options) -> Any:
 
 
 def template(function: Callable | None = None, **options) -> Any:
-    """Compile a loop over device functions given as arguments; inlined, so that kernels made of it can be cached."""
+    """Compile a loop over device functions given as arguments; inlined, so that kernels made of it can be cached.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core.extend import device, kernel, template
+    >>> @template
+    ... def total(f, x):
+    ...     s = 0.0
+    ...     for i in range(x.size):
+    ...         s += f(x[i])
+    ...     return s
+    >>> @device
+    ... def square(x):
+    ...     return x * x
+    >>> @kernel(cache=False)
+    ... def sum_of_squares(x):
+    ...     return total(square, x)
+    >>> sum_of_squares(np.array([1.0, 2.0]))
+    5.0
+    """
     return device(function, forceinline=True, **options)

@@ -173,6 +173,13 @@ def to_qiskit(circuit: Circuit) -> Any:
         If Qiskit is not installed.
     CircuitError
         If it has channels, or functions of parameters that are not bound.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> from triskele.quantum import io
+    >>> len(io.to_qiskit(quantum.Circuit(2).h(0).cx(0, 1)).data)
+    2
     """
     optional.need("qiskit", "to_qiskit", "quantum")
     from qiskit import QuantumCircuit

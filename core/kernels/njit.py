@@ -264,7 +264,27 @@ _OURS: weakref.WeakSet = weakref.WeakSet()  # dispatchers: others of Numba's may
 
 
 class Compiled:
-    """A function that Numba compiles when it is first needed. Attributes are those of Numba's dispatcher."""
+    """A function that Numba compiles when it is first needed. Attributes are those of Numba's dispatcher.
+
+    Parameters
+    ----------
+    function : callable
+    cached : bool
+        True to keep the machine code on disk.
+    linked : bool
+        True for a function that is linked into its callers.
+    options : dict
+        Options of `numba.njit`.
+
+    Examples
+    --------
+    >>> from triskele.core.extend import Compiled, kernel
+    >>> @kernel(cache=False)
+    ... def twice(x):
+    ...     return 2 * x
+    >>> isinstance(twice, Compiled)
+    True
+    """
 
     def __init__(self, function: Callable, cached: bool, linked: bool, options: dict[str, Any]):
         functools.update_wrapper(self, function)

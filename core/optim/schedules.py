@@ -65,7 +65,7 @@ def warmup(steps: int, then: Schedule | float) -> Schedule:
     [0.0, 0.25, 0.5, 0.5]
     """
     after: Schedule = then if callable(then) else lambda count: then
-    return lambda count: np.where(count < steps, after(0) * count / steps, after(np.maximum(count - steps, 0)))
+    return lambda count: np.where(count < steps, after(0) * count / max(steps, 1), after(np.maximum(count - steps, 0)))
 
 
 def piecewise_constant(values: Sequence[float], boundaries: Sequence[int]) -> Schedule:

@@ -307,8 +307,8 @@ def elementwise(function: Callable) -> Elementwise:
     Examples
     --------
     >>> import numpy as np
-    >>> from triskele.core import elementwise
     >>> import math
+    >>> from triskele.core import elementwise
     >>> @elementwise
     ... def morse(r, depth, width, r0):
     ...     return depth * (1 - math.exp(-width * (r - r0))) ** 2

@@ -48,8 +48,8 @@ def from_cirq(circuit: Any) -> Circuit:
 
     Examples
     --------
-    >>> from triskele.quantum.io import from_cirq
     >>> import cirq  # doctest: +SKIP
+    >>> from triskele.quantum.io import from_cirq
     >>> from_cirq(cirq.Circuit(cirq.H(cirq.LineQubit(0)))).counts()  # doctest: +SKIP
     {'h': 1}
     """

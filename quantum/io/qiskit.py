@@ -42,8 +42,8 @@ def from_qiskit(circuit: Any) -> Circuit:
 
     Examples
     --------
-    >>> from triskele.quantum.io import from_qiskit
     >>> from qiskit import QuantumCircuit  # doctest: +SKIP
+    >>> from triskele.quantum.io import from_qiskit
     >>> from_qiskit(QuantumCircuit(2)).num_qubits  # doctest: +SKIP
     2
     """

@@ -172,8 +172,8 @@ def depolarizing(p: float, num_qubits: int = 1) -> Channel:
 
     Examples
     --------
-    >>> from triskele.quantum.noise import depolarizing
     >>> import numpy as np
+    >>> from triskele.quantum.noise import depolarizing
     >>> depolarizing(0.5)(np.diag([1.0, 0.0])).real.round(12).tolist()
     [[0.75, 0.0], [0.0, 0.25]]
     """
@@ -250,8 +250,8 @@ def amplitude_damping(gamma: float) -> Channel:
 
     Examples
     --------
-    >>> from triskele.quantum.noise import amplitude_damping
     >>> import numpy as np
+    >>> from triskele.quantum.noise import amplitude_damping
     >>> amplitude_damping(0.25)(np.diag([0.0, 1.0])).real.round(12).tolist()
     [[0.25, 0.0], [0.0, 0.75]]
     """
@@ -328,8 +328,8 @@ def thermal_relaxation(t1: float, t2: float, time: float, excited_population: fl
 
     Examples
     --------
-    >>> from triskele.quantum.noise import thermal_relaxation
     >>> import numpy as np
+    >>> from triskele.quantum.noise import thermal_relaxation
     >>> rho = thermal_relaxation(50.0, 70.0, 10.0)(np.full((2, 2), 0.5))
     >>> bool(np.isclose(rho[1, 1], 0.5 * np.exp(-0.2))), bool(np.isclose(rho[0, 1], 0.5 * np.exp(-1 / 7)))
     (True, True)

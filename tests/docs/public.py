@@ -23,6 +23,7 @@ def things():
             continue
         for name in names:
             thing = getattr(importlib.import_module(module), name)
+            thing = type(thing).__call__ if inspect.ismodule(thing) else thing  # a package that can be called
             if callable(thing) and id(thing) not in seen and not isinstance(thing, types.GenericAlias):
                 seen.add(id(thing))
                 found[f"{module.removeprefix('triskele.')}.{name}"] = thing

@@ -24,8 +24,8 @@ def parameters(thing):
 def lacks(thing):
     """What the docstring of a public function or class lacks: "summary", "parameters", "example".
 
-    Exceptions and enumerations need only a summary, and records that say "See `function`" have that function's example. Attributes of a
-    record are its parameters, too.
+    Exceptions and enumerations need only a summary, and records that say "See `function`" have that function's example.
+    Attributes of a record are its parameters, too.
     """
     text = inspect.cleandoc(thing.__doc__ or "")
     exempt = inspect.isclass(thing) and issubclass(thing, BaseException | enum.Enum)

@@ -58,6 +58,15 @@ docs:
 	.venv/bin/pip install --quiet -e ".[docs]"
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true .venv/bin/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
 
+# Pictures of the gallery, in docs/pictures: all examples at full length, about an hour.
+gallery:
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet -e ".[plot,quantum,chem,rl,md]"
+	mkdir -p docs/pictures
+	for example in $$(ls -d $(CURDIR)/examples/*/*.py); do \
+		picture=$(CURDIR)/docs/pictures/$$(basename $$example .py).png; \
+		(cd $$(mktemp -d) && $(CURDIR)/.venv/bin/python $$example --output $$picture) || exit 1; done
+
 bench:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[bench]"
@@ -75,4 +84,4 @@ clean:
 	rm -rf .venv build dist site docs/pictures core/shipped .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find core sponge quantum reinforce tests -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: demo test night checked wheel docs bench lint clean
+.PHONY: demo test night checked wheel docs gallery bench lint clean

@@ -33,6 +33,13 @@ def gunzip(data: bytes, where: Any) -> bytes:
     ------
     FileFormatError
         If the data are damaged, or unpack to more than 256 MiB and 200 times their size.
+
+    Examples
+    --------
+    >>> import gzip
+    >>> from triskele.core.extend import gunzip
+    >>> gunzip(gzip.compress(b'text'), 'notes.gz')
+    b'text'
     """
     limit, parts, size = max(_ALWAYS, _RATIO * len(data)), [], 0
     try:

@@ -60,8 +60,8 @@ def atomic(path: str | os.PathLike, *, durable: bool = True) -> Iterator[BinaryI
     Examples
     --------
     >>> import os
-    >>> from triskele.core.extend import atomic
     >>> import tempfile
+    >>> from triskele.core.extend import atomic
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with atomic(os.path.join(folder, "numbers.txt")) as file:
     ...         _ = file.write(b"1 2 3")

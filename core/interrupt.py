@@ -15,6 +15,16 @@ def patient_interrupts() -> Iterator[list[int]]:
     """Ctrl-C inside only makes the list, which is yielded, no longer empty; a second one interrupts at once.
 
     Where somebody else looks after Ctrl-C, and outside the main thread, nothing changes and the list stays empty.
+
+    Examples
+    --------
+    >>> from triskele.core.extend import patient_interrupts
+    >>> with patient_interrupts() as wanted:
+    ...     for step in range(3):
+    ...         if wanted:
+    ...             break
+    >>> step
+    2
     """
     seen: list[int] = []
     if (

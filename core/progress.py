@@ -64,7 +64,14 @@ def progress_bar(title: str | None, unit: str, total: int | None = None, *, done
 
 
 def print_line(line: str) -> None:
-    """Print a line on standard output, above the bars that are shown."""
+    """Print a line on standard output, above the bars that are shown.
+
+    Examples
+    --------
+    >>> from triskele.core.extend import print_line
+    >>> print_line('step 100')
+    step 100
+    """
     if "tqdm" in sys.modules:
         sys.modules["tqdm"].tqdm.write(line, file=sys.stdout)
         sys.stdout.flush()

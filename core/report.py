@@ -39,6 +39,18 @@ class Report:
     every : int, default 1
         Steps between two records. Of work that makes many steps at once, each record is used that reaches or passes a
         multiple of `every`.
+
+    Examples
+    --------
+    >>> from triskele.core.report import Report
+    >>> class Best(Report):
+    ...     value = float("inf")
+    ...     def __call__(self, record):
+    ...         self.value = min(self.value, record["loss"])
+    >>> best = Best()
+    >>> best({"loss": 0.3})
+    >>> best.value
+    0.3
     """
 
     def __init__(self, every: int = 1):
@@ -249,6 +261,13 @@ def as_reporters(report: Reports, where: str) -> list[Callable[[Record], Any]]:
     ------
     TypeError
         If one cannot be called with a dictionary.
+
+    Examples
+    --------
+    >>> from triskele.core.report import as_reporters
+    >>> history = []
+    >>> len(as_reporters([history.append, print], 'train'))
+    2
     """
     if report is None:
         return []

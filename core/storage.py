@@ -38,6 +38,16 @@ def save(path: str | os.PathLike[str], value: Any) -> None:
         If a leaf is not an array or number of a type that the format supports, or a key is not a string.
     OSError
         If the disk is full or the path cannot be written; an existing file stays untouched.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> path = os.path.join(tempfile.mkdtemp(), "params.safetensors")
+    >>> core.save(path, {"w": np.ones(2), "b": 0.5})
+    >>> core.load(path)
+    {'b': 0.5, 'w': array([1., 1.])}
     """
     arrays: dict[str, np.ndarray] = {}
     description = _walk(value, "", arrays)
@@ -94,6 +104,16 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
         If the file is damaged, cut off or of another kind.
     TreeError
         If the file's structure is not that of `like`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> path = os.path.join(tempfile.mkdtemp(), "params.safetensors")
+    >>> core.save(path, {"w": np.ones(2), "b": 0.5})
+    >>> core.load(path)
+    {'b': 0.5, 'w': array([1., 1.])}
     """
     arrays, metadata = safetensors.read(path)
     where = f"load: {os.fsdecode(path)!r}"

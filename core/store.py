@@ -146,7 +146,13 @@ def put(key: str, data: bytes) -> bool:
 
 
 def clear_cache() -> None:
-    """Delete every stored entry of `folder()`. Functions that are already compiled keep working."""
+    """Delete every stored entry of `folder()`. Functions that are already compiled keep working.
+
+    Examples
+    --------
+    >>> from triskele import core
+    >>> core.clear_cache()  # doctest: +SKIP
+    """
     if not is_trusted(folder()):
         return
     for path, _ in entries():

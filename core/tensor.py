@@ -120,6 +120,19 @@ class Tensor:
     arguments of a function count as C-contiguous arrays. Where NumPy's choice between a view and a copy depends on a
     memory order that is unknown while tracing, the reshaped array and its origin cannot both be used after a write into
     one of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> seen = []
+    >>> def f(x):
+    ...     seen.append(isinstance(x, core.Tensor))
+    ...     return np.sum(x**2)
+    >>> core.grad(f)(np.array([1.0, 2.0]))
+    array([2., 4.])
+    >>> seen
+    [True]
     """
 
     # _link: None for an array of its own that nothing is a view of, else see views.Link

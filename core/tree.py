@@ -17,7 +17,23 @@ _REGISTERED: dict[type, tuple[Callable[[Any], tuple[Iterable[Any], Any]], Callab
 
 
 class Structure:
-    """The shape of a tree without its leaves: hashable, comparable, able to rebuild the tree."""
+    """The shape of a tree without its leaves: hashable, comparable, able to rebuild the tree.
+
+    Parameters
+    ----------
+    kind : type or None
+        Class of the node; None for a leaf.
+    data : hashable
+        Names of the children, or what the class was registered with.
+    children : tuple of Structure
+
+    Examples
+    --------
+    >>> from triskele.core import tree
+    >>> structure = tree.structure({'a': 1.0, 'b': (2.0, 3.0)})
+    >>> tree.unflatten(structure, [0.0, 0.0, 0.0])
+    {'a': 0.0, 'b': (0.0, 0.0)}
+    """
 
     __slots__ = ("kind", "data", "children", "size", "_hash")
 
@@ -90,7 +106,17 @@ def _flatten(tree, leaves):
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """Split `tree` into its leaves (in a fixed order: dictionaries by sorted key) and its structure."""
+    """Split `tree` into its leaves (in a fixed order: dictionaries by sorted key) and its structure.
+
+    Examples
+    --------
+    >>> from triskele.core import tree
+    >>> leaves, structure = tree.flatten({'b': 2.0, 'a': (1.0, None)})
+    >>> leaves
+    [1.0, 2.0]
+    >>> tree.unflatten(structure, [10.0, 20.0])
+    {'a': (10.0, None), 'b': 20.0}
+    """
     leaves: list[Any] = []
     return leaves, _flatten(tree, leaves)
 
@@ -118,22 +144,58 @@ def _build(s, leaves):
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
-    """Rebuild a tree from its structure and leaves."""
+    """Rebuild a tree from its structure and leaves.
+
+    Examples
+    --------
+    >>> from triskele.core import tree
+    >>> structure = tree.structure([0.0, (0.0, 0.0)])
+    >>> tree.unflatten(structure, [1.0, 2.0, 3.0])
+    [1.0, (2.0, 3.0)]
+    """
     return _build(structure, iter(leaves))
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves of `tree`, in the order of `flatten`."""
+    """The leaves of `tree`, in the order of `flatten`.
+
+    Examples
+    --------
+    >>> from triskele.core import tree
+    >>> tree.leaves({'b': 2.0, 'a': (1.0, 3.0)})
+    [1.0, 3.0, 2.0]
+    """
     return flatten(tree)[0]
 
 
 def structure(tree: Any) -> Structure:
-    """The structure of `tree`."""
+    """The structure of `tree`.
+
+    Examples
+    --------
+    >>> from triskele.core import tree
+    >>> tree.structure([1.0, 2.0]) == tree.structure([3.0, 4.0])
+    True
+    """
     return flatten(tree)[1]
 
 
 def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """Apply `f` to the leaves of `tree` (and of the trees in `rest`, which must have the same structure)."""
+    """Apply `f` to the leaves of `tree` (and of the trees in `rest`, which must have the same structure).
+
+    Parameters
+    ----------
+    f : callable
+        Function of a leaf of each tree.
+    tree : tree
+    *rest : trees
+
+    Examples
+    --------
+    >>> from triskele.core import tree
+    >>> tree.map(lambda x, y: x + y, {'a': 1.0, 'b': 2.0}, {'a': 10.0, 'b': 20.0})
+    {'a': 11.0, 'b': 22.0}
+    """
     flat, s = flatten(tree)
     others = []
     for r in rest:
@@ -145,7 +207,16 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 
 def inner(tree: Any) -> tuple[type, tuple[Any, ...], list[Any]] | None:
-    """(class, names of the children, children) of an inner node; None for a leaf."""
+    """(class, names of the children, children) of an inner node; None for a leaf.
+
+    Examples
+    --------
+    >>> from triskele.core import tree
+    >>> tree.inner({'b': 2.0, 'a': 1.0})
+    (<class 'dict'>, ('a', 'b'), [1.0, 2.0])
+    >>> tree.inner(1.0) is None
+    True
+    """
     node = None if tree is None else _children(tree)
     if node is None:
         return None
@@ -162,6 +233,19 @@ def inner(tree: Any) -> tuple[type, tuple[Any, ...], list[Any]] | None:
 def broadcast_prefix(prefix: Any, tree: Any, what: str) -> list[Any]:
     """Spread `prefix` (a tree that stops at some inner nodes of `tree`; None counts as a leaf) over the leaves of
     `tree`.
+
+    Parameters
+    ----------
+    prefix : tree
+    tree : tree
+    what : str
+        Name of the prefix, for errors.
+
+    Examples
+    --------
+    >>> from triskele.core import tree
+    >>> tree.broadcast_prefix((0, None), (1.0, {'a': 2.0, 'b': 3.0}), 'in_axes')
+    [0, None, None]
     """
     out: list[Any] = []
 
@@ -190,5 +274,15 @@ def register(cls: type, to_children: Callable, from_children: Callable) -> None:
         ``to_children(obj) -> (children, data)``; `data` must be hashable.
     from_children : callable
         ``from_children(data, children) -> obj``.
+
+    Examples
+    --------
+    >>> from triskele.core import tree
+    >>> class Pair:
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
+    >>> tree.register(Pair, lambda p: ((p.a, p.b), None), lambda data, children: Pair(*children))
+    >>> tree.leaves(Pair(1.0, 2.0))
+    [1.0, 2.0]
     """
     _REGISTERED[cls] = (to_children, from_children)

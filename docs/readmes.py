@@ -1,4 +1,4 @@
-"""Show the READMEs as pages: the start page and one page for each package."""
+"""Show the READMEs as pages: the start page, one page for each package, and their sections on speed as one page."""
 
 import re
 from pathlib import Path
@@ -21,3 +21,9 @@ page(ROOT / "README.md", "index.md", [("docs/pages/(.*?)", r"\1"), (r"(\w+)/READ
                                       (r"tests/(.*?)\.md", r"how-we-know.md")])
 for package in ("core", "sponge", "quantum", "reinforce"):
     page(ROOT / package / "README.md", f"packages/{package}.md", [(r"\.\./(\w+)/README\.md", r"\1.md")])
+
+with mkdocs_gen_files.open("benchmarks.md", "w") as file:
+    file.write("# Benchmarks\n\n`make bench` installs the peers and prints all tables.\n")
+    for package in ("core", "sponge", "quantum", "reinforce"):
+        speed = re.search(r"^## Speed\n(.*?)(?=^## |\Z)", (ROOT / package / "README.md").read_text(), re.M | re.S)
+        file.write(f"\n## {package}\n{speed[1]}")

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import textwrap
 import types
 
 ROOTS = ("core", "core.extend", "sponge", "quantum", "reinforce")
@@ -64,26 +65,26 @@ def gates_page():
     from triskele.quantum import Circuit, gates
     from triskele.quantum.gates.standard import CONTROLLED
 
-    lines = ["# triskele.quantum: gates", "",
-             "Methods of [Circuit](quantum.md#triskele.quantum.Circuit). Any gate with "
-             "`c`, `cc`, `c3`, ... or `mc` in front of its name is controlled. `help(Circuit.rx)` shows the same.", ""]
+    lines = ["# Gates of circuits", "",
+             "Methods of [Circuit](index.md#triskele.quantum.Circuit). `c`, `cc`, `c3`, ... or `mc` in front of the "
+             "name of a gate adds controls.", ""]
     for name in [*gates.names(), *CONTROLLED, "mcx", "mcp", "mcrx"]:
         method = getattr(Circuit, name)
         text = inspect.getdoc(method)
-        matrix = text.partition("::\n\n")[2].partition("\n\n")[0]
+        matrix = textwrap.dedent(text.partition("::\n\n")[2].partition("\n\n")[0])
         signature = str(inspect.signature(method)).replace("(self, ", "(").replace(", /)", ")").replace("self, ", "")
         lines += [f"## {name}", "", f"`Circuit.{name}{signature}`", "", text.partition("\n")[0], ""]
-        lines += ["```text", inspect.cleandoc(matrix), "```", ""] if matrix else []
+        lines += ["```text", matrix, "```", ""] if matrix else []
     return lines
 
 
 if __name__ == "<run_path>":  # by mkdocs-gen-files
     import mkdocs_gen_files
 
-    with mkdocs_gen_files.open("reference/quantum.gate-methods.md", "w") as file:
-        file.write("\n".join(gates_page()))
-
     for name, names in public_modules().items():
+        package, _, rest = name.removeprefix("triskele.").partition(".")
         if names:
-            with mkdocs_gen_files.open(f"reference/{name.removeprefix('triskele.')}.md", "w") as file:
+            with mkdocs_gen_files.open(f"reference/{package}/{rest.replace('.', '-') or 'index'}.md", "w") as file:
                 file.write("\n".join(page(name, names)))
+    with mkdocs_gen_files.open("reference/quantum/gates-of-circuits.md", "w") as file:
+        file.write("\n".join(gates_page()))

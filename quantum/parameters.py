@@ -100,6 +100,13 @@ def Parameter(name: str) -> Linear:
     ------
     ParameterError
         If `name` is not a name: letters, digits, `_`, `.`, `[`, `]`, not beginning with a digit.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> a = quantum.Parameter('a')
+    >>> quantum.Circuit(1).rx(2 * a + 0.1, 0).parameters
+    ('a',)
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ParameterError(

@@ -176,6 +176,14 @@ def schmidt(state: Any, qubits: int | Sequence[int]) -> tuple[np.ndarray, np.nda
     s : (r,) float array, descending
     a : (r, 2**len(qubits)) complex array
     b : (r, 2**(n - len(qubits))) complex array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.quantum import states
+    >>> bell = np.array([1, 0, 0, 1]) / np.sqrt(2)
+    >>> states.schmidt(bell, 0)[0].round(6)
+    array([0.707107, 0.707107])
     """
     array = as_state(state, "schmidt")
     if array.ndim != 1:
@@ -256,6 +264,14 @@ def spectral_entropy(p: np.ndarray, alpha: float, base: float) -> float:
 def mutual_information(state: Any, a: int | Sequence[int], b: int | Sequence[int], *, base: float = 2.0) -> float:
     """S(A) + S(B) - S(AB) of two sets of qubits.
 
+    Parameters
+    ----------
+    state : Result, or (2**n,) or (2**n, 2**n) array
+    a, b : int or sequence of int
+        The two sets of qubits, without a common one.
+    base : float, default 2
+        Base of the logarithm: 2 for bits.
+
     Raises
     ------
     CircuitError
@@ -277,7 +293,16 @@ def mutual_information(state: Any, a: int | Sequence[int], b: int | Sequence[int
 
 
 def purity(state: Any, qubits: int | Sequence[int] | None = None) -> float:
-    """tr(rho**2) of the state of some qubits, all when left out: 1 if pure, 2**-k if nothing is known of k qubits."""
+    """tr(rho**2) of the state of some qubits, all when left out: 1 if pure, 2**-k if nothing is known of k qubits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.quantum import states
+    >>> bell = np.array([1, 0, 0, 1]) / np.sqrt(2)
+    >>> round(states.purity(bell), 12), round(states.purity(bell, 0), 12)
+    (1.0, 0.5)
+    """
     array = as_state(state, "purity")
     return float(np.sum(_spectrum(array, qubits, "purity") ** 2))
 

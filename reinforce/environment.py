@@ -178,6 +178,12 @@ class LaneEnvironment(Environment):
     ----------
     state : tuple of str
         Names of the fields.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> issubclass(rl.envs.CartPole, rl.LaneEnvironment)
+    True
     """
 
     @property

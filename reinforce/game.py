@@ -47,6 +47,13 @@ class Rules(NamedTuple):
         Write probabilities[num_outcomes] (float64), at chance.
     random_action : function (state, stream) -> int, optional
         A legal action drawn uniformly with `random.below(stream, n)`, if that is faster than drawing from the mask.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> rules = rl.games.TicTacToe().rules()
+    >>> callable(rules.step), rules._fields[:2]
+    (True, ('initial', 'player'))
     """
 
     initial: Callable
@@ -213,6 +220,13 @@ class State:
     data : (1,) array of records
     moves : tuple of int
         Actions played, chance outcomes included.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> state = rl.games.TicTacToe().initial_state().play(4, 0)
+    >>> state.moves, state.player
+    ((4, 0), 0)
     """
 
     __slots__ = ("_looked", "data", "game", "moves")

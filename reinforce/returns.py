@@ -262,6 +262,15 @@ class VTrace(NamedTuple):
         For the policy gradient.
     q_values : array
         Estimates of Q(s_t, a_t).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.reinforce import returns
+    >>> zeros, ones = np.zeros((3, 1)), np.ones((3, 1))
+    >>> found = returns.v_trace(ones, zeros, zeros, ones, np.array([[False], [False], [True]]), discount=1.0)
+    >>> found.targets.ravel()
+    array([3., 2., 1.])
     """
 
     targets: Any

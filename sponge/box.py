@@ -61,7 +61,18 @@ def as_box(box: Any, where: str = "box") -> np.ndarray:
 
 
 def from_lengths_angles(lengths: Any, angles: Any) -> np.ndarray:
-    """The reduced box of edges a, b, c (nm) and angles alpha, beta, gamma (radians)."""
+    """The reduced box of edges a, b, c (nm) and angles alpha, beta, gamma (radians).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import box
+    >>> edges = box.from_lengths_angles([3.0, 3.0, 4.0], np.radians([90.0, 90.0, 90.0]))
+    >>> edges.round(12)
+    array([[3., 0., 0.],
+           [0., 3., 0.],
+           [0., 0., 4.]])
+    """
     a, b, c = lengths
     alpha, beta, gamma = angles
     # a right angle that went through degrees and back is meant to be exact
@@ -72,20 +83,48 @@ def from_lengths_angles(lengths: Any, angles: Any) -> np.ndarray:
 
 
 def angles_and_lengths(box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Edges (nm) and angles alpha, beta, gamma (radians) of a box."""
+    """Edges (nm) and angles alpha, beta, gamma (radians) of a box.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import box
+    >>> edges = box.from_lengths_angles([3.0, 3.0, 4.0], np.radians([90.0, 90.0, 90.0]))
+    >>> lengths, angles = box.angles_and_lengths(edges)
+    >>> lengths.round(6), np.degrees(angles).round(6)
+    (array([3., 3., 4.]), array([90., 90., 90.]))
+    """
     lengths = np.linalg.norm(box, axis=1)
     unit = box / lengths[:, None]
     return lengths, np.arccos([unit[1] @ unit[2], unit[0] @ unit[2], unit[0] @ unit[1]])
 
 
 def volume(box: Any) -> Any:
-    """Volume in nm^3; can be differentiated, by the zeros of the box too."""
+    """Volume in nm^3; can be differentiated, by the zeros of the box too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import box
+    >>> edges = box.from_lengths_angles([3.0, 3.0, 4.0], np.radians([90.0, 90.0, 90.0]))
+    >>> round(float(box.volume(edges)), 6)
+    36.0
+    """
     (ax, ay, az), (bx, by, bz), (cx, cy, cz) = ((row[0], row[1], row[2]) for row in box)
     return ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)
 
 
 def largest_cutoff(box: np.ndarray) -> float:
-    """Half the smallest edge of the reduced box: up to there one image of every pair is enough (nm)."""
+    """Half the smallest edge of the reduced box: up to there one image of every pair is enough (nm).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import box
+    >>> edges = box.from_lengths_angles([3.0, 3.0, 4.0], np.radians([90.0, 90.0, 90.0]))
+    >>> float(box.largest_cutoff(edges))
+    1.5
+    """
     return 0.5 * float(np.min(np.diag(box)))
 
 
@@ -101,6 +140,13 @@ def displacement(d: Any, box: Any) -> Any:
 
     Right for differences shorter than `largest_cutoff`; longer ones come back as one of their short images. The number
     of vectors is a constant to derivatives, so that the box receives its gradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import box
+    >>> box.displacement(np.array([2.9, 0.0, -1.7]), np.diag([3.0, 3.0, 3.0])).round(6)
+    array([-0.1,  0. ,  1.3])
     """
     if box is None:
         return d
@@ -111,7 +157,27 @@ def displacement(d: Any, box: Any) -> Any:
 
 @device
 def minimum_image(x, y, z, box):
-    """Nearest image of a difference, in kernels; `box` [3, 3] as above."""
+    """Nearest image of a difference, in kernels; `box` [3, 3] as above.
+
+    Parameters
+    ----------
+    x, y, z : float
+        Difference of two positions, nm.
+    box : (3, 3) array, nm
+        Reduced box vectors, one in each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import sponge
+    >>> from triskele.sponge.box import minimum_image
+    >>> from triskele.core.extend import kernel
+    >>> @kernel(cache=False)
+    ... def nearest(x, box):
+    ...     return minimum_image(x, 0.0, 0.0, box)
+    >>> round(nearest(2.9, np.diag(np.full(3, 3.0)))[0], 6)
+    -0.1
+    """
     n = np.rint(z / box[2, 2])
     x, y, z = x - n * box[2, 0], y - n * box[2, 1], z - n * box[2, 2]
     n = np.rint(y / box[1, 1])

@@ -55,6 +55,21 @@ class Potential(Sealed):
     images : bool
         In a periodic box, take nearest images of differences of positions. Terms of given atoms and the excluded pairs
         of `Nonbonded` can do without, for molecules that are whole, or restraints that are longer than half the box.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import sponge
+    >>> class Wall(sponge.Potential):
+    ...     name = "wall"
+    ...     def __init__(self, k):
+    ...         self.params = {"k": np.array([k])}
+    ...     def energy(self, params, positions, box):
+    ...         return params["k"][0] * np.sum(np.maximum(positions[:, 2] - 1.0, 0.0) ** 2)
+    >>> system = sponge.System(sponge.Topology.of_particles(1), [12.0], positions=[[0.0, 0.0, 1.5]])
+    >>> wall = system.add(Wall(100.0))
+    >>> float(system.energy())
+    25.0
     """
 
     name: str

@@ -63,8 +63,8 @@ class System(Sealed):
 
     Examples
     --------
-    >>> from triskele import sponge
     >>> import numpy as np
+    >>> from triskele import sponge
     >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
     >>> system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
     <harmonic_bond 'bond': k (1,), r0 (1,)>

@@ -84,6 +84,13 @@ class Topology:
     chain_ids : (chains,) str
     bonds : (bonds, 2) int
         Pairs of atoms.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> system.topology.names[:4].tolist(), len(system.topology.bonds)
+    (['HH31', 'CH3', 'HH32', 'HH33'], 21)
     """
 
     names: np.ndarray

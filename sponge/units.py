@@ -51,6 +51,12 @@ def parse_time(text: Any) -> float:
     ------
     ValueError
         If the text is not a number followed by fs, ps, ns or us.
+
+    Examples
+    --------
+    >>> from triskele.sponge import units
+    >>> units.parse_time('2 ns'), units.parse_time(0.5)
+    (2000.0, 0.5)
     """
     text = number_in("ps", text, "time")
     if isinstance(text, (int, float)):

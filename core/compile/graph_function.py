@@ -194,7 +194,16 @@ class GraphFunction:
 
 
 def as_argument(value: Any, spec: Spec) -> Any:
-    """`value` in the form in which a program compiled for `spec` takes it: numbers of shape () are scalars."""
+    """`value` in the form in which a program compiled for `spec` takes it: numbers of shape () are scalars.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.core.extend import as_argument
+    >>> as_argument(2, core.spec((), float))
+    np.float64(2.0)
+    """
     if spec.weak:
         # np.float64 is a float, too
         return value if type(value) in (bool, int, float, complex) else np.asarray(value).item()

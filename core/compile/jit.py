@@ -123,7 +123,23 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
 
 
 class Jitted(Generic[P, R]):
-    """A function under `jit`."""
+    """A function under `jit`.
+
+    Parameters
+    ----------
+    f : callable
+    static : tuple of str
+        Names of arguments that are part of the program.
+    debug : bool
+        True to check every result for NaN.
+
+    Examples
+    --------
+    >>> from triskele import core
+    >>> from triskele.core.extend import Jitted
+    >>> isinstance(core.jit(lambda x: 2 * x), Jitted)
+    True
+    """
 
     def __init__(self, f: Callable[..., Any], static: tuple[str, ...], debug: bool):
         functools.update_wrapper(self, f)

@@ -43,6 +43,12 @@ def load_module(source: str, stem: str, names: Mapping[str, Any] | None = None) 
     module
         The same object for the same source. Where the folder cannot be written, or others may write in it, the module
         lives in a temporary folder of this process, and is compiled again by the next.
+
+    Examples
+    --------
+    >>> from triskele.core.extend import load_module
+    >>> load_module("def twice(x):\\n    return 2 * x\\n", "example").twice(21)
+    42
     """
     key = make_key(source)
     name = f"triskele_generated_{stem}_{key[:24]}"

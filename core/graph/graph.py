@@ -18,7 +18,23 @@ _ids = itertools.count()
 
 
 class Spec(NamedTuple):
-    """Shape and dtype of a value; `weak` marks Python numbers, which take part in NumPy's promotion as such."""
+    """Shape and dtype of a value; `weak` marks Python numbers, which take part in NumPy's promotion as such.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    weak : bool, default False
+        True for Python numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> spec = core.Spec((3, 2), np.dtype(np.float32))
+    >>> print(spec, spec.size, spec.nbytes)
+    float32[3,2] 6 24
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -71,7 +87,14 @@ class Var:
 
 
 class Const:
-    """A value known when the graph was made: an ndarray, or a Python number (then its spec is weak)."""
+    """A value known when the graph was made: an ndarray, or a Python number (then its spec is weak).
+
+    Examples
+    --------
+    >>> from triskele.core.extend import Const
+    >>> Const(2.0).spec.weak
+    True
+    """
 
     __slots__ = ("spec", "value")
 

@@ -399,12 +399,33 @@ def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph"
     With `stage`, operations on captured Tensors alone are recorded too (a branch that may not be taken); otherwise they
     are done once, outside (a loop's body, for which `loop` refuses assignments into what is outside).
 
+    Parameters
+    ----------
+    f : callable
+        Function of tensors that returns a sequence of values.
+    specs : sequence of Spec
+        Shapes and dtypes of its arguments.
+    name : str, default "graph"
+    stage : bool, default False
+        Record operations on captured tensors alone, too.
+    loop : bool, default False
+        `f` is the body of a loop: assignments into captured arrays raise an error.
+
     Returns
     -------
     graph : Graph
         Inputs are those of `specs`, followed by one for each captured value.
     captured : list
         Tensors of outer transforms that `f` closed over.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.core.extend import make_graph
+    >>> graph, captured = make_graph(lambda x: [np.sin(x) + 1.0], [core.spec((3,), float)])
+    >>> len(graph.equations), captured
+    (2, [])
     """
     trace = GraphTrace()
     with trace, staging(trace if stage else None), _frozen(trace.level if loop else _state.frozen):
@@ -451,6 +472,14 @@ def evaluate(graph: Graph, *args: Any) -> list[Any]:
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
     """The form of `f` that takes traced values: with its control flow rewritten while a graph is being recorded
     (`transforms.autograph`), else with calls only (`transforms.autograph_eager`).
+
+    Examples
+    --------
+    >>> from triskele.core.extend import traceable
+    >>> def f(x):
+    ...     return x if x > 0 else -x
+    >>> traceable(f)(-2.0)
+    2.0
     """
     if len(_converters) < 2:
         importlib.import_module("triskele.core.transforms.autograph_eager")  # which is above this package

@@ -49,9 +49,9 @@ def to_jax(f: Callable[..., Any]) -> Callable[..., Any]:
 
     Examples
     --------
-    >>> from triskele.core import to_jax
     >>> import numpy as np
     >>> import jax  # doctest: +SKIP
+    >>> from triskele.core import to_jax
     >>> norm = to_jax(lambda x: np.sqrt(np.sum(x**2)))  # doctest: +SKIP
     >>> jax.jit(jax.grad(norm))(jax.numpy.array([3.0, 4.0]))  # doctest: +SKIP
     Array([0.6, 0.8], dtype=float32)

@@ -51,9 +51,9 @@ def to_torch(f: Callable[..., Any]) -> Callable[..., Any]:
 
     Examples
     --------
-    >>> from triskele.core import to_torch
     >>> import numpy as np
     >>> import torch  # doctest: +SKIP
+    >>> from triskele.core import to_torch
     >>> layer = to_torch(lambda w, x: np.tanh(x @ w))  # doctest: +SKIP
     >>> w = torch.zeros(3, 2, requires_grad=True)  # doctest: +SKIP
     >>> layer(w, torch.ones(4, 3)).sum().backward()  # doctest: +SKIP

@@ -59,6 +59,13 @@ FASTMATH = frozenset({"contract", "arcp", "nsz", "afn"})
 def source_stamp(path: str) -> bytes:
     """Hash of the source file at `path`, and of every file of the suite or of its own package that it imports, directly
     or not.
+
+    Examples
+    --------
+    >>> import json
+    >>> from triskele.core.extend import source_stamp
+    >>> source_stamp(json.__file__) == source_stamp(json.__file__)
+    True
     """
     found, waiting = set(), {Path(path)}
     while waiting:
@@ -257,7 +264,27 @@ _OURS: weakref.WeakSet = weakref.WeakSet()  # dispatchers: others of Numba's may
 
 
 class Compiled:
-    """A function that Numba compiles when it is first needed. Attributes are those of Numba's dispatcher."""
+    """A function that Numba compiles when it is first needed. Attributes are those of Numba's dispatcher.
+
+    Parameters
+    ----------
+    function : callable
+    cached : bool
+        True to keep the machine code on disk.
+    linked : bool
+        True for a function that is linked into its callers.
+    options : dict
+        Options of `numba.njit`.
+
+    Examples
+    --------
+    >>> from triskele.core.extend import Compiled, kernel
+    >>> @kernel(cache=False)
+    ... def twice(x):
+    ...     return 2 * x
+    >>> isinstance(twice, Compiled)
+    True
+    """
 
     def __init__(self, function: Callable, cached: bool, linked: bool, options: dict[str, Any]):
         functools.update_wrapper(self, function)
@@ -323,6 +350,19 @@ def kernel(function: Callable | None = None, *, cache: bool = True, **options) -
     -------
     Compiled
         Callable from Python and from other compiled functions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core.extend import kernel
+    >>> @kernel(cache=False)  # a notebook has no file to cache by
+    ... def largest(x):
+    ...     best = x[0]
+    ...     for i in range(x.size):
+    ...         best = max(best, x[i])
+    ...     return best
+    >>> largest(np.array([1.0, 3.0, 2.0]))
+    3.0
     """
     if function is None:
         return functools.partial(kernel, cache=cache, **options)
@@ -330,12 +370,45 @@ def kernel(function: Callable | None = None, *, cache: bool = True, **options) -
 
 
 def device(function: Callable | None = None, **options) -> Any:
-    """Compile a function for compiled callers, with which it is optimized. Parameters as for `kernel`."""
+    """Compile a function for compiled callers, with which it is optimized. Parameters as for `kernel`.
+
+    Examples
+    --------
+    >>> from triskele.core.extend import device, kernel
+    >>> @device
+    ... def square(x):
+    ...     return x * x
+    >>> @kernel(cache=False)
+    ... def norm(x, y):
+    ...     return (square(x) + square(y)) ** 0.5
+    >>> norm(3.0, 4.0)
+    5.0
+    """
     if function is None:
         return functools.partial(device, **options)
     return Compiled(function, False, True, options)
 
 
 def template(function: Callable | None = None, **options) -> Any:
-    """Compile a loop over device functions given as arguments; inlined, so that kernels made of it can be cached."""
+    """Compile a loop over device functions given as arguments; inlined, so that kernels made of it can be cached.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core.extend import device, kernel, template
+    >>> @template
+    ... def total(f, x):
+    ...     s = 0.0
+    ...     for i in range(x.size):
+    ...         s += f(x[i])
+    ...     return s
+    >>> @device
+    ... def square(x):
+    ...     return x * x
+    >>> @kernel(cache=False)
+    ... def sum_of_squares(x):
+    ...     return total(square, x)
+    >>> sum_of_squares(np.array([1.0, 2.0]))
+    5.0
+    """
     return device(function, forceinline=True, **options)

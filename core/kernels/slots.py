@@ -69,6 +69,19 @@ def take_slot(scratch):
     scratch : (n, width) array
         The last number of each row must be zero before the first use. `n` must be at least the number of chunks that
         can run at the same time: if all slots are taken, the function waits until one is free.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core.extend import give_slot, kernel, take_slot
+    >>> @kernel(cache=False)
+    ... def with_scratch(scratch):
+    ...     slot = take_slot(scratch)
+    ...     scratch[slot, 0] = 7.0
+    ...     give_slot(scratch, slot)
+    ...     return slot
+    >>> with_scratch(np.zeros((2, 8)))
+    0
     """
     slot = 0
     while not _try(scratch, slot):
@@ -80,7 +93,28 @@ def take_slot(scratch):
 
 @intrinsic
 def give_slot(typingctx, scratch, slot):
-    """Free a slot that was taken."""
+    """Free a slot that was taken.
+
+    Parameters
+    ----------
+    scratch : (n, width) array
+        As for `take_slot`.
+    slot : int
+        Number that `take_slot` returned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core.extend import give_slot, kernel, take_slot
+    >>> @kernel(cache=False)
+    ... def with_scratch(scratch):
+    ...     slot = take_slot(scratch)
+    ...     scratch[slot, 0] = 7.0
+    ...     give_slot(scratch, slot)
+    ...     return slot
+    >>> with_scratch(np.zeros((2, 8)))
+    0
+    """
     _check(scratch, "give_slot")
 
     def codegen(context, builder, sig, args):

@@ -30,6 +30,16 @@ class Task:
         Arrays are held by address and never copied; numbers are frozen.
     chunks : int
         How often the kernel is called, with chunk = 0 ... chunks - 1, in any order and from several threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core.extend import Task, kernel
+    >>> @kernel(cache=False, nogil=True)
+    ... def fill(chunk, out):
+    ...     out[chunk] = chunk * 10
+    >>> out = np.zeros(3, np.int64)
+    >>> task = Task(fill, out, chunks=3)
     """
 
     def __init__(self, kernel: Any, *args: Any, chunks: int = 1):

@@ -34,6 +34,12 @@ def get_threads() -> int:
     """Number of threads that a parallel loop may use, the caller among them.
 
     Defaults to the number of processors that this process may run on.
+
+    Examples
+    --------
+    >>> from triskele import core
+    >>> core.get_threads() >= 1
+    True
     """
     if _threads is not None:
         return _threads
@@ -47,6 +53,15 @@ def set_threads(n: int) -> None:
     ------
     TypeError, ValueError
         If `n` is not an integer from 1 to 1024.
+
+    Examples
+    --------
+    >>> from triskele import core
+    >>> before = core.get_threads()
+    >>> core.set_threads(2)
+    >>> core.get_threads()
+    2
+    >>> core.set_threads(before)
     """
     global _threads
     if not isinstance(n, int) or isinstance(n, bool):

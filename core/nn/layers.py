@@ -25,7 +25,22 @@ __all__ = ["BatchNorm", "Conv", "Conv1d", "Conv2d", "Embedding", "LayerNorm", "L
 
 
 def static(**kwargs: Any) -> Any:
-    """A dataclass field that belongs to the structure of the tree, not to its leaves."""
+    """A dataclass field that belongs to the structure of the tree, not to its leaves.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from triskele.core import nn, tree
+    >>> @dataclass(frozen=True)
+    ... class Scale:
+    ...     factor: np.ndarray
+    ...     power: int = nn.static(default=2)
+    ...     def __call__(self, x):
+    ...         return self.factor * x**self.power
+    >>> tree.leaves(Scale(np.ones(2)))
+    [array([1., 1.])]
+    """
     return field(metadata={"static": True}, **kwargs)
 
 
@@ -164,19 +179,69 @@ class Conv:
 
 
 def Conv1d(key: Any, channels_in: int, channels_out: int, window: int, **options: Any) -> Conv:
-    """A `Conv` over one axis: inputs [..., length, channels_in]. Options as for `Conv.init`."""
+    """A `Conv` over one axis: inputs [..., length, channels_in]. Options as for `Conv.init`.
+
+    Parameters
+    ----------
+    key : key
+        Source of the random weights; see `random.key`.
+    channels_in, channels_out : int
+    window : int
+        Extent of the kernel.
+    **options
+        Passed to `Conv.init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn, random
+    >>> nn.Conv1d(random.key(0), 3, 8, 5)(np.ones((2, 20, 3), np.float32)).shape
+    (2, 20, 8)
+    """
     return Conv.init(key, 1, channels_in, channels_out, window, **options)
 
 
 def Conv2d(key: Any, channels_in: int, channels_out: int, window: int | tuple[int, int], **options: Any) -> Conv:
-    """A `Conv` over two axes: inputs [..., height, width, channels_in]. Options as for `Conv.init`."""
+    """A `Conv` over two axes: inputs [..., height, width, channels_in]. Options as for `Conv.init`.
+
+    Parameters
+    ----------
+    key : key
+        Source of the random weights; see `random.key`.
+    channels_in, channels_out : int
+    window : int or (int, int)
+        Extent of the kernel along both axes.
+    **options
+        Passed to `Conv.init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn, random
+    >>> nn.Conv2d(random.key(0), 1, 8, 3)(np.ones((2, 28, 28, 1), np.float32)).shape
+    (2, 28, 28, 8)
+    """
     return Conv.init(key, 2, channels_in, channels_out, window, **options)
 
 
 @short_repr
 @dataclass(frozen=True)
 class LayerNorm:
-    """(x - mean) / sqrt(variance + epsilon) over the last axis, then scale and shift (Ba et al. 2016, eq. 4)."""
+    """(x - mean) / sqrt(variance + epsilon) over the last axis, then scale and shift (Ba et al. 2016, eq. 4).
+
+    Parameters
+    ----------
+    scale, bias : (n,) array
+    epsilon : float, default 1e-5
+        Added to the variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn
+    >>> nn.LayerNorm(np.ones(4), np.zeros(4))(np.array([1.0, 2.0, 3.0, 4.0])).round(3)
+    array([-1.342, -0.447,  0.447,  1.342])
+    """
 
     scale: Any  # [n]
     bias: Any  # [n]
@@ -200,6 +265,28 @@ class BatchNorm:
 
     ``layer.train(x)`` uses the batch's statistics and returns ``(y, layer)`` with updated running ones; ``layer(x)``
     uses the running ones. Neither gives the running statistics a gradient.
+
+    Parameters
+    ----------
+    scale, bias : (channels,) array
+    mean, variance : (channels,) array
+        Running statistics.
+    momentum : float, default 0.9
+        Weight of the running statistics in an update.
+    epsilon : float, default 1e-5
+        Added to the variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn
+    >>> norm = nn.BatchNorm(np.ones(3), np.zeros(3), mean=np.zeros(3), variance=np.ones(3))
+    >>> y, norm = norm.train(np.arange(6.0).reshape(2, 3))
+    >>> y.round(3)
+    array([[-1., -1., -1.],
+           [ 1.,  1.,  1.]])
+    >>> norm.mean.round(3)
+    array([0.15, 0.25, 0.35])
     """
 
     scale: Any  # [n]

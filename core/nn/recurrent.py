@@ -106,6 +106,15 @@ class GRU:
     w_hidden : (n_hidden, 3 n_hidden) array
     bias, bias_candidate : (3 n_hidden,) array, (n_hidden,) array
         Gates in the order reset, update, candidate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn, random
+    >>> cell = nn.GRU.init(random.key(0), 3, 5)
+    >>> outputs, last = cell(np.ones((7, 2, 3), np.float32))
+    >>> outputs.shape, last.shape
+    ((7, 2, 5), (2, 5))
     """
 
     w_input: Any

@@ -401,6 +401,14 @@ def index_update(x: Any, idx: Any, v: Any) -> NDArray[Any]:
 def index_add(x: Any, idx: Any, v: Any) -> NDArray[Any]:
     """A copy of `x` with `v` added at ``x[idx]`` (see `index_update`); positions that repeat add up.
 
+    Parameters
+    ----------
+    x : array
+    idx : index
+        Anything that NumPy takes in ``x[idx]``.
+    v : array or number
+        Broadcast to the shape of ``x[idx]``.
+
     Examples
     --------
     >>> import numpy as np
@@ -416,6 +424,14 @@ def index_mul(x: Any, idx: Any, v: Any) -> NDArray[Any]:
 
     When positions may repeat, a derivative with respect to `v` is not available and raises an error.
 
+    Parameters
+    ----------
+    x : array
+    idx : index
+        Anything that NumPy takes in ``x[idx]``.
+    v : array or number
+        Broadcast to the shape of ``x[idx]``.
+
     Examples
     --------
     >>> import numpy as np
@@ -429,6 +445,14 @@ def index_mul(x: Any, idx: Any, v: Any) -> NDArray[Any]:
 def index_min(x: Any, idx: Any, v: Any) -> NDArray[Any]:
     """A copy of `x` with the smaller of ``x[idx]`` and `v` (see `index_update`); equal ones share the derivative.
 
+    Parameters
+    ----------
+    x : array
+    idx : index
+        Anything that NumPy takes in ``x[idx]``.
+    v : array or number
+        Broadcast to the shape of ``x[idx]``.
+
     Examples
     --------
     >>> import numpy as np
@@ -441,6 +465,14 @@ def index_min(x: Any, idx: Any, v: Any) -> NDArray[Any]:
 
 def index_max(x: Any, idx: Any, v: Any) -> NDArray[Any]:
     """A copy of `x` with the larger of ``x[idx]`` and `v` (see `index_update`); equal ones share the derivative.
+
+    Parameters
+    ----------
+    x : array
+    idx : index
+        Anything that NumPy takes in ``x[idx]``.
+    v : array or number
+        Broadcast to the shape of ``x[idx]``.
 
     Examples
     --------

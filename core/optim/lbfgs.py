@@ -17,7 +17,27 @@ __all__ = ["LBFGS", "Result"]
 
 
 class Result(NamedTuple):
-    """Result of a minimization."""
+    """Result of a minimization.
+
+    Parameters
+    ----------
+    params : tree
+        The parameters with the lowest value.
+    value : float
+    steps, evaluations : int
+        Numbers of steps, and of values with gradients.
+    converged : bool
+    message : str
+        The reason for the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import optim
+    >>> result = optim.LBFGS().minimize(lambda x: np.sum((x - 2.0) ** 2), np.zeros(3))
+    >>> result.params.round(6), result.converged
+    (array([2., 2., 2.]), True)
+    """
 
     params: Any
     value: float
@@ -30,6 +50,16 @@ class Result(NamedTuple):
 @dataclass(frozen=True)
 class LBFGS:
     """Limited-memory BFGS (Liu & Nocedal 1989; line search of Moré & Thuente) for deterministic losses.
+
+    Parameters
+    ----------
+    history : int, default 10
+        Number of steps whose changes approximate the Hessian.
+    max_steps : int, default 1000
+    gradient_tolerance : float, default 1e-8
+        Converged when no entry of the gradient is larger.
+    value_tolerance : float, default 1e-14
+        Converged when a step changes the value by less, relative to the value.
 
     Examples
     --------

@@ -79,6 +79,14 @@ class Moments(NamedTuple):
 class SGD:
     """Gradient descent with optional momentum (Sutskever et al. 2013, eqs. 1-4 for Nesterov's form).
 
+    Parameters
+    ----------
+    learning_rate : float or schedule
+        A number, or a function of the number of steps, such as `cosine_decay` returns.
+    momentum : float, default 0
+    nesterov : bool, default False
+        True for Nesterov's form of the momentum.
+
     Examples
     --------
     >>> import numpy as np
@@ -115,7 +123,27 @@ class SGD:
 
 @dataclass(frozen=True)
 class RMSprop:
-    """Gradients divided by a running root mean square (Tieleman & Hinton 2012, lecture 6e)."""
+    """Gradients divided by a running root mean square (Tieleman & Hinton 2012, lecture 6e).
+
+    Parameters
+    ----------
+    learning_rate : float or schedule
+        A number, or a function of the number of steps, such as `cosine_decay` returns.
+    decay : float, default 0.9
+        Decay rate of the mean square.
+    epsilon : float, default 1e-8
+        Added to the root mean square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import optim
+    >>> opt = optim.RMSprop(0.1)
+    >>> params = np.array([1.0])
+    >>> params, state = opt.step(params, 2 * params, opt.init(params))
+    >>> params.round(6)
+    array([0.683772])
+    """
 
     learning_rate: Rate
     decay: float = 0.9
@@ -139,7 +167,27 @@ class RMSprop:
 
 @dataclass(frozen=True)
 class Adam:
-    """Adaptive moments with bias correction (Kingma & Ba 2015, algorithm 1)."""
+    """Adaptive moments with bias correction (Kingma & Ba 2015, algorithm 1).
+
+    Parameters
+    ----------
+    learning_rate : float or schedule, default 1e-3
+        A number, or a function of the number of steps, such as `cosine_decay` returns.
+    b1, b2 : float, default 0.9, 0.999
+        Decay rates of the first and the second moment.
+    epsilon : float, default 1e-8
+        Added to the root of the second moment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import optim
+    >>> opt = optim.Adam(0.1)
+    >>> params = np.array([1.0])
+    >>> params, state = opt.step(params, 2 * params, opt.init(params))
+    >>> params.round(6)
+    array([0.9])
+    """
 
     learning_rate: Rate = 1e-3
     b1: float = 0.9
@@ -157,7 +205,29 @@ class Adam:
 
 @dataclass(frozen=True)
 class AdamW(Adam):
-    """`Adam` with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2)."""
+    """`Adam` with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2).
+
+    Parameters
+    ----------
+    learning_rate : float or schedule, default 1e-3
+        A number, or a function of the number of steps, such as `cosine_decay` returns.
+    b1, b2 : float, default 0.9, 0.999
+        Decay rates of the first and the second moment.
+    epsilon : float, default 1e-8
+        Added to the root of the second moment.
+    weight_decay : float, default 0.01
+        Fraction of the parameters that is subtracted in a step, times the learning rate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import optim
+    >>> opt = optim.AdamW(0.1, weight_decay=0.1)
+    >>> params = np.array([1.0])
+    >>> params, state = opt.step(params, 2 * params, opt.init(params))
+    >>> params.round(6)
+    array([0.89])
+    """
 
     weight_decay: float = 1e-2
 
@@ -192,17 +262,41 @@ def _in(x, dtype):
 
 
 def clip_by_value(grads: Any, limit: float) -> Any:
-    """Cut every entry to [-limit, limit]."""
+    """Cut every entry to [-limit, limit].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import optim
+    >>> optim.clip_by_value({'a': np.array([3.0, -0.5])}, 1.0)
+    {'a': array([ 1. , -0.5])}
+    """
     return tree.map(lambda g: np.clip(g, -limit, limit), grads)
 
 
 def global_norm(grads: Any) -> Any:
-    """Root of the sum of squares of all entries of a tree."""
+    """Root of the sum of squares of all entries of a tree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import optim
+    >>> float(optim.global_norm({'a': np.array([3.0]), 'b': np.array([4.0])}))
+    5.0
+    """
     return np.sqrt(sum(np.sum(_squared(g)) for g in tree.leaves(grads)))
 
 
 def clip_by_global_norm(grads: Any, limit: float) -> Any:
-    """Scale the whole tree so that its `global_norm` is at most `limit` (Pascanu et al. 2013, algorithm 1)."""
+    """Scale the whole tree so that its `global_norm` is at most `limit` (Pascanu et al. 2013, algorithm 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import optim
+    >>> optim.clip_by_global_norm({'a': np.array([3.0, 4.0])}, 1.0)
+    {'a': array([0.6, 0.8])}
+    """
     norm = global_norm(grads)
     scale = limit / np.maximum(norm, limit)
     return tree.map(lambda g: g * _in(scale, np.zeros((), np.result_type(g)).real.dtype), grads)

@@ -102,6 +102,15 @@ def _cut(x, a, side):
 def loggamma(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = np.float64) -> Any:
     """Logarithms of gamma numbers; they do not underflow for small `alpha`. Parameters as for `gamma`.
 
+    Parameters
+    ----------
+    key : key
+    alpha : float or array
+        Shape of the distribution, > 0.
+    shape : int or tuple of int, optional
+        Defaults to the shape of `alpha`.
+    dtype : float dtype, default float64
+
     Examples
     --------
     >>> from triskele.core import random

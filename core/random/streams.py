@@ -16,7 +16,14 @@ __all__ = ["Counter", "Fold"]
 
 @enum.unique
 class Counter(enum.IntEnum):
-    """Last words of counters of Philox4x32-10."""
+    """Last words of counters of Philox4x32-10.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> len({c.value for c in random.Counter}) == len(random.Counter)
+    True
+    """
 
     BITS = 0  # core.random: bits, and what is made of them
     FOLD = philox.FOLD  # keys of `fold_in`
@@ -36,6 +43,11 @@ class Fold(enum.IntEnum):
 
     Below 2**20 stand numbers of things: replicas and barostats' steps in sponge; groups of observables, evaluations and
     instructions in quantum; iterations in reinforce. A caller uses one of these with one key.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> key = random.fold_in(random.key(0), random.Fold(list(random.Fold)[0]))
     """
 
     CLASSIFIER = 1  # quantum: first weights

@@ -77,6 +77,15 @@ def check_boolean(what: str, value: Any) -> Any:
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """``branches[index](*operands)``; an `index` out of range is moved to the nearest branch. See `cond`.
 
+    Parameters
+    ----------
+    index : int
+        Number of the branch. It may be traced.
+    branches : sequence of callable
+        Their results have the same structure, shapes and dtypes.
+    *operands : trees
+        Arguments of the branch.
+
     Examples
     --------
     >>> import numpy as np

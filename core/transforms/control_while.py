@@ -109,6 +109,15 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
 
     With bounds known beforehand this is a `scan`, else a `while_loop`.
 
+    Parameters
+    ----------
+    lower, upper : int
+        First index, and the one behind the last. Either may be traced.
+    body_fun : callable
+        ``body_fun(i, carry)`` returns the next carry, with the same structure, shapes and dtypes.
+    init : tree
+        The first carry.
+
     Examples
     --------
     >>> from triskele.core import fori_loop

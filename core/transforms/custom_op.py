@@ -465,8 +465,8 @@ def custom_op(function: Any = None, *, out: Callable[..., Any] | None = None, mo
     Examples
     --------
     >>> import numpy as np
-    >>> from triskele.core import custom_op, spec
     >>> import numba
+    >>> from triskele.core import custom_op, spec
     >>> @custom_op(out=lambda x: spec(x.shape, x.dtype))
     ... @numba.njit
     ... def cumulative_max(x, out):

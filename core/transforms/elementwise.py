@@ -32,6 +32,19 @@ class Elementwise:
         The arguments.
     numba : callable
         The function for use inside code compiled by Numba, on scalars of any floating-point type.
+
+    Examples
+    --------
+    >>> import math
+    >>> import numpy as np
+    >>> from triskele.core.extend import elementwise
+    >>> @elementwise
+    ... def bump(x, width):
+    ...     return math.exp(-((x / width) ** 2))
+    >>> bump.names
+    ('x', 'width')
+    >>> bump(np.array([0.0, 1.0]), 1.0).round(4)
+    array([1.    , 0.3679])
     """
 
     def __init__(self, function: Callable, names: Sequence[str], signature: inspect.Signature | None = None):
@@ -294,8 +307,8 @@ def elementwise(function: Callable) -> Elementwise:
     Examples
     --------
     >>> import numpy as np
-    >>> from triskele.core import elementwise
     >>> import math
+    >>> from triskele.core import elementwise
     >>> @elementwise
     ... def morse(r, depth, width, r0):
     ...     return depth * (1 - math.exp(-width * (r - r0))) ** 2

@@ -273,6 +273,15 @@ def value_and_grad(f: Callable[P, R], argnums: int | Sequence[int] = 0,
 def grad(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Function that returns the gradient of the scalar function `f` (see `value_and_grad` for the arguments).
 
+    Parameters
+    ----------
+    f : callable
+        Function of trees of arrays that returns a scalar.
+    argnums : int or sequence of int, default 0
+        Position or positions of the arguments to differentiate with respect to.
+    has_aux : bool, default False
+        True if `f` returns ``(value, aux)``, of which only the value is differentiated.
+
     Examples
     --------
     >>> import numpy as np

@@ -180,8 +180,8 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
 
     Examples
     --------
-    >>> from triskele.core import root
     >>> import scipy.optimize
+    >>> from triskele.core import root
     >>> from triskele.core.transforms.grad import grad
     >>> cube_root = root(lambda x, a: x**3 - a, scipy.optimize.root, mode="python")
     >>> round(float(grad(cube_root, argnums=1)(1.0, 8.0)), 10)

@@ -62,6 +62,15 @@ def jacfwd(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool 
     Returns a function whose result has, for each output leaf of shape O and input leaf of shape I, an array of shape
     ``O + I`` (a tree of the input's structure inside a tree of the output's). With `has_aux`, ``(jacobian, aux)``.
 
+    Parameters
+    ----------
+    f : callable
+        Function of trees of arrays.
+    argnums : int or sequence of int, default 0
+        Position or positions of the arguments to differentiate with respect to.
+    has_aux : bool, default False
+        True if `f` returns ``(value, aux)``, of which only the value is differentiated.
+
     Examples
     --------
     >>> import numpy as np
@@ -100,6 +109,15 @@ def jacrev(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool 
 
     Same result as `jacfwd`.
 
+    Parameters
+    ----------
+    f : callable
+        Function of trees of arrays.
+    argnums : int or sequence of int, default 0
+        Position or positions of the arguments to differentiate with respect to.
+    has_aux : bool, default False
+        True if `f` returns ``(value, aux)``, of which only the value is differentiated.
+
     Examples
     --------
     >>> import numpy as np
@@ -132,6 +150,15 @@ def jacrev(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool 
 def hessian(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Hessian of the scalar function `f`: forward over reverse mode.
 
+    Parameters
+    ----------
+    f : callable
+        Function of trees of arrays that returns a scalar.
+    argnums : int or sequence of int, default 0
+        Position or positions of the arguments to differentiate with respect to.
+    has_aux : bool, default False
+        True if `f` returns ``(value, aux)``, of which only the value is differentiated.
+
     Examples
     --------
     >>> import numpy as np
@@ -145,6 +172,15 @@ def hessian(f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool
 
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """Hessian-vector product of the scalar function `f` at `primals`, without forming the Hessian.
+
+    Parameters
+    ----------
+    f : callable
+        Function of trees of arrays that returns a scalar.
+    primals : sequence of trees
+        The arguments of `f`.
+    tangents : sequence of trees
+        The vector, in trees like the primals.
 
     Returns
     -------

@@ -88,6 +88,12 @@ def qaoa_ansatz(cost: PauliSum, layers: int, num_qubits: int | None = None) -> C
     References
     ----------
     .. [1] Farhi, Goldstone, Gutmann, "A quantum approximate optimization algorithm", arXiv:1411.4028 (2014).
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> quantum.qaoa_ansatz(quantum.maxcut([(0, 1), (1, 2)]), layers=2).parameters
+    ('gamma0', 'beta0', 'gamma1', 'beta1')
     """
     check_cost("qaoa_ansatz", cost)
     check.integer(layers, "qaoa_ansatz: layers", 1, error=CircuitError)

@@ -79,6 +79,17 @@ def fermionic_pool(num_electrons: int | Sequence[int], num_qubits: int, *, gener
 
     Arguments are those of `uccsd`.
 
+    Parameters
+    ----------
+    num_electrons : int or (int, int)
+        Number of electrons, or of those with spin up and with spin down.
+    num_qubits : int
+        Number of spin orbitals.
+    generalized : bool, default False
+        True to excite from any orbital to any other one.
+    mapping : str, default "jordan_wigner"
+        Encoding of fermions in qubits; see `uccsd`.
+
     References
     ----------
     .. [1] H. R. Grimsley, S. E. Economou, E. Barnes, N. J. Mayhall, An adaptive variational algorithm for exact
@@ -101,6 +112,15 @@ def fermionic_pool(num_electrons: int | Sequence[int], num_qubits: int, *, gener
 def qubit_pool(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False) -> list[Circuit]:
     """The different Pauli strings of the pool's excitations after Jordan-Wigner without their Zs, as rotations: a pool
     for qubit-ADAPT [1]_.
+
+    Parameters
+    ----------
+    num_electrons : int or (int, int)
+        Number of electrons, or of those with spin up and with spin down.
+    num_qubits : int
+        Number of spin orbitals.
+    generalized : bool, default False
+        True to excite from any orbital to any other one.
 
     References
     ----------

@@ -19,7 +19,14 @@ __all__ = ["lengths", "load", "names"]
 
 
 def names() -> list[str]:
-    """Names that `load` knows."""
+    """Names that `load` knows.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> 'LiH' in quantum.molecules.names()
+    True
+    """
     return list(_table())
 
 

@@ -101,6 +101,15 @@ def probabilities(state: Any, qubits: Sequence[int] | None = None, *, most: int 
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use('Agg')
+    >>> from triskele import quantum
+    >>> axes = quantum.draw.probabilities(quantum.run(quantum.Circuit(2).h(0).cx(0, 1)))
+    >>> len(axes.patches)
+    2
     """
     p = state.probabilities(qubits) if hasattr(state, "probabilities") else states.probabilities(state, qubits)
     n = p.size.bit_length() - 1
@@ -125,6 +134,15 @@ def city(state: Any) -> Any:
     ------
     ValueError
         If the state has more qubits.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use('Agg')
+    >>> from triskele import quantum
+    >>> figure = quantum.draw.city(quantum.run(quantum.Circuit(2).h(0).cx(0, 1)))
+    >>> len(figure.axes)
+    2
     """
     rho = states.density_matrix(states.as_state(state, "city"))
     n = len(rho).bit_length() - 1

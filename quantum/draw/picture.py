@@ -14,10 +14,27 @@ __all__ = ["circuit"]
 def circuit(circuit: Circuit, output: str = "text", **options: Any) -> Any:
     """Draw a circuit as "text" or "mpl"; options are those of `draw_text` and `draw_mpl`.
 
+    Parameters
+    ----------
+    circuit : Circuit
+    output : {"text", "mpl"}, default "text"
+    **options
+        Passed to `draw_text` or `draw_mpl`.
+
     Raises
     ------
     CircuitError
         If `output` is neither.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> from triskele.quantum import draw
+    >>> print(draw.circuit(quantum.Circuit(2).h(0).cx(0, 1)))
+         ┌───┐
+    q0: ─┤ H ├─●─
+         └───┘ │
+    q1: ───────⊕─
     """
     if output == "text":
         return draw_text(circuit, **options)

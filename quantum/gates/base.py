@@ -35,7 +35,14 @@ _PAULI = {
 
 @dataclass(frozen=True)
 class Rotation:
-    """exp(-i t/2 P); letter k of `paulis` (X, Y, Z) acts on the factor's qubit k."""
+    """exp(-i t/2 P); letter k of `paulis` (X, Y, Z) acts on the factor's qubit k.
+
+    Examples
+    --------
+    >>> from triskele.quantum import gates
+    >>> gates.Rotation('Z').generator.real.tolist()
+    [[0.5, 0.0], [0.0, -0.5]]
+    """
 
     paulis: str
 
@@ -47,7 +54,14 @@ class Rotation:
 
 @dataclass(frozen=True)
 class Phase:
-    """diag(1, ..., 1, exp(i t)) on `qubits` qubits; a global phase on none."""
+    """diag(1, ..., 1, exp(i t)) on `qubits` qubits; a global phase on none.
+
+    Examples
+    --------
+    >>> from triskele.quantum import gates
+    >>> gates.Phase(1).generator.real.tolist()
+    [[0.0, 0.0], [0.0, -1.0]]
+    """
 
     qubits: int = 1
 
@@ -67,6 +81,24 @@ class Pair:
     `parity` is a mask of qubits: the angle has the opposite sign in states where an odd number of them is 1 (the sign
     of fermionic excitations after Jordan-Wigner). They are qubits outside the plane, so they are none that differ in a
     and b.
+
+    Parameters
+    ----------
+    qubits : int
+    a, b : int
+        Basis states; bit k is qubit k.
+    imaginary : bool, default False
+        True for the second form.
+    free : int, default 0
+        Mask of qubits that may have any value: the rotation acts for each.
+    parity : int, default 0
+        Mask within `free`.
+
+    Examples
+    --------
+    >>> from triskele.quantum import gates
+    >>> gates.Pair(2, 0b01, 0b10, imaginary=True).generator.real[1:3, 1:3].tolist()
+    [[0.0, 0.5], [0.5, 0.0]]
     """
 
     qubits: int
@@ -91,7 +123,25 @@ class Pair:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of a gate: a primitive on some of the gate's qubits, with an angle linear in the gate's parameters."""
+    """One factor of a gate: a primitive on some of the gate's qubits, with an angle linear in the gate's parameters.
+
+    Parameters
+    ----------
+    primitive : Rotation, Phase or Pair
+    qubits : tuple of int
+        Qubits of the gate that the primitive acts on.
+    coefficients : tuple of float, default (1.0,)
+        Of each parameter of the gate in the angle.
+    constant : float, default 0
+        Added to the angle, in radians.
+
+    Examples
+    --------
+    >>> from triskele.quantum import gates
+    >>> half = gates.Factor(gates.Rotation('X'), (0,), coefficients=(0.5,))
+    >>> half.angle([0.6])
+    0.3
+    """
 
     primitive: Rotation | Phase | Pair
     qubits: tuple[int, ...]
@@ -128,6 +178,13 @@ class Gate:
     adjoint : str or callable, optional
         Name of the inverse of a constant gate, or parameters to parameters of the same gate's inverse. Without it,
         the inverse negates all parameters where each factor commutes, and else is found from factors or matrix.
+
+    Examples
+    --------
+    >>> from triskele.quantum import gates
+    >>> gate = gates.find('x')
+    >>> gate.matrix().real.astype(int).tolist()
+    [[0, 1], [1, 0]]
     """
 
     name: str
@@ -241,7 +298,18 @@ _FAMILIES: list[Callable[[str], Gate | None]] = []
 
 
 def register(gate: Gate, *aliases: str) -> Gate:
-    """Register `gate` under its name and `aliases`."""
+    """Register `gate` under its name and `aliases`.
+
+    Examples
+    --------
+    >>> from triskele.quantum import gates
+    >>> from triskele import quantum
+    >>> gate = gates.Gate('half_x', 1, 1, factors=(gates.Factor(gates.Rotation('X'), (0,), (0.5,)),), label='X/2')
+    >>> gates.register(gate)
+    Gate('half_x')
+    >>> quantum.Circuit(1).half_x('a', 0).parameters
+    ('a',)
+    """
     for name in (gate.name, *aliases):
         if name in _REGISTRY:
             raise GateError(f"register: there is a gate {name!r} already")
@@ -262,6 +330,12 @@ def find(name: str) -> Gate:
     ------
     GateError
         If no gate has that name. The message suggests similar names.
+
+    Examples
+    --------
+    >>> from triskele.quantum import gates
+    >>> gates.find('rzz').num_qubits
+    2
     """
     try:
         return _REGISTRY[name]
@@ -273,5 +347,12 @@ def find(name: str) -> Gate:
 
 
 def names() -> list[str]:
-    """Names of all registered gates, without aliases."""
+    """Names of all registered gates, without aliases.
+
+    Examples
+    --------
+    >>> from triskele.quantum import gates
+    >>> 'rx' in gates.names()
+    True
+    """
     return [name for name, gate in _REGISTRY.items() if gate.name == name]

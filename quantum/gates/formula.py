@@ -81,11 +81,12 @@ def formula(gate: Gate) -> str | None:
 
 def _exponential(primitive: Rotation | Phase | Pair, coefficient: float) -> list[list[str]]:
     """Entries of exp(-i c angle G), for a G whose square is a quarter of a projector, or that of a phase."""
-    half = {1.0: "angle/2", 2.0: "angle"}[coefficient]
+    half = {1.0: "angle/2", 2.0: "angle"}.get(coefficient, f"{coefficient / 2:g}*angle")
+    whole = "angle" if coefficient == 1 else f"{coefficient:g}*angle"
     double = 2 * primitive.generator
     n = len(double)
     if isinstance(primitive, Phase):
-        return [[("exp(1j*angle)" if i == n - 1 else "1") if i == j else "0" for j in range(n)] for i in range(n)]
+        return [[(f"exp(1j*{whole})" if i == n - 1 else "1") if i == j else "0" for j in range(n)] for i in range(n)]
     moved = np.rint((double @ double).diagonal().real)
     off = {0: "0", 1: f"-1j*sin({half})", -1: f"1j*sin({half})", 1j: f"sin({half})", -1j: f"-sin({half})"}
     on = {0: f"cos({half})", 1: f"exp(-1j*{half})", -1: f"exp(1j*{half})"}

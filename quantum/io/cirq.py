@@ -48,8 +48,8 @@ def from_cirq(circuit: Any) -> Circuit:
 
     Examples
     --------
-    >>> from triskele.quantum.io import from_cirq
     >>> import cirq  # doctest: +SKIP
+    >>> from triskele.quantum.io import from_cirq
     >>> from_cirq(cirq.Circuit(cirq.H(cirq.LineQubit(0)))).counts()  # doctest: +SKIP
     {'h': 1}
     """
@@ -216,6 +216,13 @@ def to_cirq(circuit: Circuit) -> Any:
         If Cirq is not installed.
     CircuitError
         If it has channels, functions of parameters that are not bound, or global phases with parameters.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> from triskele.quantum import io
+    >>> len(list(io.to_cirq(quantum.Circuit(2).h(0).cx(0, 1)).all_operations()))
+    2
     """
     cirq = optional.need("cirq", "to_cirq", "quantum")
     sympy = optional.need("sympy", "to_cirq", "quantum")

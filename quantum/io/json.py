@@ -124,6 +124,13 @@ def from_json(text: str) -> Circuit:
     ------
     CircuitError, GateError, ParameterError
         If the text is not a circuit in this format, or is of a newer version.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> from triskele.quantum import io
+    >>> io.from_json(io.to_json(quantum.Circuit(2).h(0).cx(0, 1))) == quantum.Circuit(2).h(0).cx(0, 1)
+    True
     """
     try:
         record = json.loads(text)

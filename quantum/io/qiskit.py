@@ -42,8 +42,8 @@ def from_qiskit(circuit: Any) -> Circuit:
 
     Examples
     --------
-    >>> from triskele.quantum.io import from_qiskit
     >>> from qiskit import QuantumCircuit  # doctest: +SKIP
+    >>> from triskele.quantum.io import from_qiskit
     >>> from_qiskit(QuantumCircuit(2)).num_qubits  # doctest: +SKIP
     2
     """
@@ -173,6 +173,13 @@ def to_qiskit(circuit: Circuit) -> Any:
         If Qiskit is not installed.
     CircuitError
         If it has channels, or functions of parameters that are not bound.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> from triskele.quantum import io
+    >>> len(io.to_qiskit(quantum.Circuit(2).h(0).cx(0, 1)).data)
+    2
     """
     optional.need("qiskit", "to_qiskit", "quantum")
     from qiskit import QuantumCircuit

@@ -43,6 +43,16 @@ def register_channel(arguments: int, sized: bool = False) -> Callable[[Callable[
         Number of arguments other than qubits.
     sized : bool
         True if the function also takes `num_qubits`, the number of qubits that the method is given.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> from triskele.quantum import noise
+    >>> @noise.register_channel(1)
+    ... def weak_flip(p):
+    ...     return noise.bit_flip(p / 2)
+    >>> len(quantum.Circuit(1).weak_flip(0.1, 0))
+    1
     """
 
     def register(function: Callable[..., Channel]) -> Callable[..., Channel]:
@@ -114,13 +124,29 @@ def bit_flip(p: float) -> Channel:
 
 @register_channel(1)
 def phase_flip(p: float) -> Channel:
-    """Z with probability `p` (Nielsen and Chuang, section 8.3.3)."""
+    """Z with probability `p` (Nielsen and Chuang, section 8.3.3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.quantum import noise
+    >>> noise.phase_flip(0.25)(np.full((2, 2), 0.5)).real.round(12).tolist()
+    [[0.5, 0.25], [0.25, 0.5]]
+    """
     return _single("phase_flip", 0.0, _probability("phase_flip", p), 0.0)
 
 
 @register_channel(1)
 def bit_phase_flip(p: float) -> Channel:
-    """Y with probability `p` (Nielsen and Chuang, section 8.3.3)."""
+    """Y with probability `p` (Nielsen and Chuang, section 8.3.3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.quantum import noise
+    >>> noise.bit_phase_flip(0.25)(np.diag([0.0, 1.0])).real.round(12).tolist()
+    [[0.25, 0.0], [0.0, 0.75]]
+    """
     return _single("bit_phase_flip", 0.0, 0.0, _probability("bit_phase_flip", p))
 
 
@@ -146,8 +172,8 @@ def depolarizing(p: float, num_qubits: int = 1) -> Channel:
 
     Examples
     --------
-    >>> from triskele.quantum.noise import depolarizing
     >>> import numpy as np
+    >>> from triskele.quantum.noise import depolarizing
     >>> depolarizing(0.5)(np.diag([1.0, 0.0])).real.round(12).tolist()
     [[0.75, 0.0], [0.0, 0.25]]
     """
@@ -160,6 +186,13 @@ def pauli_depolarizing(p: float, num_qubits: int = 1) -> Channel:
     """With probability `p` one of the 4**q - 1 Pauli strings other than 1, each as likely as the others.
 
     The convention of Cirq, PennyLane and qulacs; it is `depolarizing(p 4**q / (4**q - 1))`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.quantum import noise
+    >>> noise.pauli_depolarizing(0.3)(np.diag([0.0, 1.0])).real.round(12).tolist()
+    [[0.2, 0.0], [0.0, 0.8]]
     """
     return _uniform("pauli_depolarizing", _probability("pauli_depolarizing", p) / (4.0**num_qubits - 1), num_qubits)
 
@@ -217,8 +250,8 @@ def amplitude_damping(gamma: float) -> Channel:
 
     Examples
     --------
-    >>> from triskele.quantum.noise import amplitude_damping
     >>> import numpy as np
+    >>> from triskele.quantum.noise import amplitude_damping
     >>> amplitude_damping(0.25)(np.diag([0.0, 1.0])).real.round(12).tolist()
     [[0.25, 0.0], [0.0, 0.75]]
     """
@@ -236,6 +269,13 @@ def generalized_amplitude_damping(gamma: float, p: float) -> Channel:
         Probability of relaxing.
     p : float
         Population of 0 at equilibrium; 1 is amplitude damping at zero temperature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.quantum import noise
+    >>> noise.generalized_amplitude_damping(1.0, 0.9)(np.diag([0.0, 1.0])).real.round(12).tolist()
+    [[0.9, 0.0], [0.0, 0.1]]
     """
     where = "generalized_amplitude_damping"
     return _damping(where, _probability(where, gamma, what="gamma"), _probability(where, p))
@@ -251,7 +291,15 @@ def _damping(name: str, g: float, p: float) -> Channel:
 
 @register_channel(1)
 def phase_damping(gamma: float) -> Channel:
-    """Coherence shrinks by sqrt(1 - gamma), populations stay (Nielsen and Chuang, section 8.3.6)."""
+    """Coherence shrinks by sqrt(1 - gamma), populations stay (Nielsen and Chuang, section 8.3.6).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.quantum import noise
+    >>> noise.phase_damping(0.36)(np.full((2, 2), 0.5)).real.round(12).tolist()
+    [[0.5, 0.4], [0.4, 0.5]]
+    """
     g = _probability("phase_damping", gamma, what="gamma")
     return Channel("phase_damping", [np.diag([1.0, math.sqrt(1.0 - g)]), np.diag([0.0, math.sqrt(g)])])
 
@@ -280,8 +328,8 @@ def thermal_relaxation(t1: float, t2: float, time: float, excited_population: fl
 
     Examples
     --------
-    >>> from triskele.quantum.noise import thermal_relaxation
     >>> import numpy as np
+    >>> from triskele.quantum.noise import thermal_relaxation
     >>> rho = thermal_relaxation(50.0, 70.0, 10.0)(np.full((2, 2), 0.5))
     >>> bool(np.isclose(rho[1, 1], 0.5 * np.exp(-0.2))), bool(np.isclose(rho[0, 1], 0.5 * np.exp(-1 / 7)))
     (True, True)
@@ -307,5 +355,13 @@ def kraus(operators: Sequence[Any]) -> Channel:
     ------
     ChannelError
         If they are not matrices of one size 2**q, or do not preserve the trace.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.quantum import noise
+    >>> decay = noise.kraus([np.diag([1.0, 0.6]), np.array([[0.0, 0.8], [0.0, 0.0]])])
+    >>> decay(np.diag([0.0, 1.0])).real.round(12).tolist()
+    [[0.64, 0.0], [0.0, 0.36]]
     """
     return Channel("kraus", operators)

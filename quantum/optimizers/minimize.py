@@ -36,7 +36,14 @@ _NAMED: dict[str, Callable[[], Any]] = {
 
 
 class Optimizer(Protocol):
-    """Protocol of optimizers: a frozen dataclass with a field `max_steps` and this method."""
+    """Protocol of optimizers: a frozen dataclass with a field `max_steps` and this method.
+
+    Examples
+    --------
+    >>> from triskele.quantum import optimizers
+    >>> optimizers.SPSA(max_steps=50).max_steps
+    50
+    """
 
     max_steps: int
 
@@ -65,6 +72,15 @@ class Minimum:
         Reason for stopping.
     thetas : (steps + 1, P) float64 array
         Angles at the start and after every step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.quantum import optimizers
+    >>> spsa = optimizers.SPSA(max_steps=300)
+    >>> found = optimizers.minimize(lambda x: float(np.sum((x - 1.0) ** 2)), np.zeros(2), optimizer=spsa)
+    >>> found.theta.shape, found.value < 0.1
+    ((2,), True)
     """
 
     theta: np.ndarray

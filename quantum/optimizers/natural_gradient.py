@@ -36,6 +36,16 @@ class NaturalGradient:
     ----------
     .. [1] Stokes, Izaac, Killoran, Carleo, "Quantum natural gradient", Quantum 4, 269 (2020).
        doi:10.22331/q-2020-05-25-269
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> h = quantum.tfim(3, 1.0, 0.7)
+    >>> ansatz = quantum.hardware_efficient(3, layers=2)
+    >>> from triskele.quantum import optimizers
+    >>> result = quantum.VQE(h, ansatz, initial='random', optimizer=optimizers.NaturalGradient(max_steps=50)).run()
+    >>> result.energy < -2
+    True
     """
 
     learning_rate: float = 0.2

@@ -37,6 +37,16 @@ class Rotosolve:
        (2021). doi:10.22331/q-2021-01-28-391
     .. [2] Nakanishi, Fujii, Todo, "Sequential minimal optimization for quantum-classical hybrid algorithms", Phys. Rev.
        Research 2, 043158 (2020). doi:10.1103/PhysRevResearch.2.043158
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> h = quantum.tfim(3, 1.0, 0.7)
+    >>> ansatz = quantum.hardware_efficient(3, layers=2)
+    >>> from triskele.quantum import optimizers
+    >>> result = quantum.VQE(h, ansatz, initial='random', optimizer=optimizers.Rotosolve()).run()
+    >>> result.energy < -2
+    True
     """
 
     max_steps: int = 100

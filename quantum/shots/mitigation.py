@@ -113,8 +113,8 @@ def exponential(scales: Sequence[float], values: Sequence[float], asymptote: flo
 
     Examples
     --------
-    >>> from triskele.quantum.shots.mitigation import exponential
     >>> import math
+    >>> from triskele.quantum.shots.mitigation import exponential
     >>> round(exponential([1, 2, 3], [2 * math.exp(-0.1 * s) for s in (1, 2, 3)]), 12)
     2.0
     """

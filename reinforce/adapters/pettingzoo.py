@@ -38,8 +38,8 @@ def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = 
 
     Examples
     --------
-    >>> from triskele import reinforce as rl
     >>> from pettingzoo.classic import connect_four_v3  # doctest: +SKIP
+    >>> from triskele import reinforce as rl
     >>> rl.from_pettingzoo(connect_four_v3.env).initial_state().play(3, 3).legal_actions  # doctest: +SKIP
     [0, 1, 2, 3, 4, 5, 6]
     """

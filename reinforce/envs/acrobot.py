@@ -70,6 +70,14 @@ class Acrobot(LaneEnvironment):
     References
     ----------
     .. [1] Sutton, Barto, "Reinforcement Learning: An Introduction", MIT Press 1998.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> env = rl.make(rl.envs.Acrobot(), num_envs=4, seed=0)
+    >>> observations, infos = env.reset()
+    >>> observations.shape
+    (4, 6)
     """
 
     state = ("theta1", "theta2", "speed1", "speed2")

@@ -44,6 +44,14 @@ class Breakout(Environment):
     ----------
     .. [1] Young, Tian, "MinAtar: An Atari-inspired testbed for thorough and reproducible reinforcement learning
        experiments", arXiv:1903.03176 (2019).
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> env = rl.make(rl.envs.Breakout(), num_envs=4, seed=0)
+    >>> observations, infos = env.reset()
+    >>> observations.shape
+    (4, 10, 10, 4)
     """
 
     state = [("ball_y", np.int64), ("ball_x", np.int64), ("direction", np.int64), ("paddle", np.int64),

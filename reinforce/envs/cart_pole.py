@@ -41,6 +41,14 @@ class CartPole(LaneEnvironment):
     ----------
     .. [1] Barto, Sutton, Anderson, "Neuronlike adaptive elements that can solve difficult learning control problems",
        IEEE Trans. Syst. Man Cybern. 13 (1983) 834, appendix. doi:10.1109/TSMC.1983.6313077
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> env = rl.make(rl.envs.CartPole(), num_envs=4, seed=0)
+    >>> observations, infos = env.reset()
+    >>> observations.shape
+    (4, 4)
     """
 
     state = ("x", "x_dot", "theta", "theta_dot")

@@ -35,6 +35,14 @@ class MountainCar(LaneEnvironment):
     References
     ----------
     .. [1] Moore, "Efficient memory-based learning for robot control", thesis, Cambridge 1990, chapter 4.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> env = rl.make(rl.envs.MountainCar(), num_envs=4, seed=0)
+    >>> observations, infos = env.reset()
+    >>> observations.shape
+    (4, 2)
     """
 
     state = ("position", "velocity")
@@ -79,6 +87,14 @@ class MountainCarContinuous(MountainCar):
     ----------
     goal_velocity : float
         Minimum speed of the car at the flag.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> env = rl.make(rl.envs.MountainCarContinuous(), num_envs=4, seed=0)
+    >>> observations, infos = env.reset()
+    >>> observations.shape
+    (4, 2)
     """
 
     action_space = Box(-1.0, 1.0, (1,))

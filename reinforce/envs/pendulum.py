@@ -39,6 +39,14 @@ class Pendulum(LaneEnvironment):
     ----------
     g : float
         Acceleration of gravity.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> env = rl.make(rl.envs.Pendulum(), num_envs=4, seed=0)
+    >>> observations, infos = env.reset()
+    >>> observations.shape
+    (4, 3)
     """
 
     state = ("theta", "theta_dot")

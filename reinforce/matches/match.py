@@ -35,6 +35,13 @@ class MatchResult:
         Moves of each game; `game.initial_state().play(*moves)` replays it.
     first : (games,) int
         Index of the player who had the first seat.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> result = rl.play_match(rl.games.TicTacToe(), {'a': rl.Random(), 'b': rl.Random()}, games=10, seed=0)
+    >>> result.names, len(result.moves)
+    (('a', 'b'), 10)
     """
 
     game: str

@@ -24,12 +24,25 @@ __all__ = ["Human", "Player", "Random", "as_player"]
 
 @dataclass(frozen=True)
 class Random:
-    """Plays legal actions with equal probability."""
+    """Plays legal actions with equal probability.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> rl.play_match(rl.games.TicTacToe(), {'a': rl.Random(), 'b': rl.Random()}, games=10, seed=0).returns.shape
+    (10, 2)
+    """
 
 
 @dataclass(frozen=True)
 class Human:
-    """Asks for moves in the terminal, typed as the game writes them (`action_name`)."""
+    """Asks for moves in the terminal, typed as the game writes them (`action_name`).
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> rl.play_match(rl.games.TicTacToe(), {'you': rl.Human(), 'random': rl.Random()}, games=1)  # doctest: +SKIP
+    """
 
     def ask(self, state: Any) -> int:
         """Show a position, and read a move."""

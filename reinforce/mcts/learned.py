@@ -50,6 +50,18 @@ class LearnedModel:
         Shape of the embedding of one sample; needed with Numba functions.
     discount : float
         Default discount if `dynamics` returns none. Use -1 for games of two players who take turns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import reinforce as rl
+    >>> model = rl.LearnedModel(
+    ...     representation=lambda params, observations: observations,
+    ...     dynamics=lambda params, states, actions: (states + actions[:, None], 1.0 * actions),
+    ...     prediction=lambda params, states: (np.zeros((len(states), 2)), np.sum(states, 1)),
+    ...     params={}, num_actions=2)
+    >>> model.num_actions, model.discount
+    (2, 0.997)
     """
 
     representation: Callable

@@ -161,6 +161,16 @@ class BatchFunction:
     function : callable
         ``function(observations) -> (logits, values)`` on NumPy arrays, with shapes as in `Network`. Logits of illegal
         actions are ignored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import reinforce as rl
+    >>> game = rl.games.TicTacToe()
+    >>> uniform = rl.BatchFunction(lambda x: (np.zeros((len(x), 9)), np.zeros(len(x))))
+    >>> search = rl.MCTS(game, simulations=50, policy=rl.PUCT(), evaluator=uniform, seed=0)
+    >>> int(search(game.initial_state()).visits.sum())
+    50
     """
 
     gives_priors = True

@@ -45,6 +45,15 @@ class SearchResult:
         Principal variation: the most visited actions from the root on, `action` the first.
     tree : SearchTree
         With root-parallel threads, the first of the trees.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> game = rl.games.ConnectFour()
+    >>> search = rl.MCTS(game, simulations=200, policy=rl.UCT(c=1.4), evaluator=rl.RandomRollout(), seed=0)
+    >>> found = search(game.initial_state())
+    >>> found.visits.shape, int(found.visits.sum())
+    ((7,), 200)
     """
 
     def __init__(self, game: Game, numbers: np.ndarray, memory: Memory, moves: Sequence[tuple[int, ...]], single: bool,
@@ -136,6 +145,16 @@ class SearchTree:
     arrays : Tree
         Arrays of the nodes and edges in use (see `reinforce.mcts.tree.Tree`).
     states : (nodes,) records
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> game = rl.games.ConnectFour()
+    >>> search = rl.MCTS(game, simulations=200, policy=rl.UCT(c=1.4), evaluator=rl.RandomRollout(), seed=0)
+    >>> found = search(game.initial_state())
+    >>> tree = found.tree
+    >>> type(tree).__name__, tree.root.visits
+    ('SearchTree', 200)
     """
 
     def __init__(self, game: Game, tree: Tree, states: np.ndarray, number: int, moves: tuple[int, ...]):

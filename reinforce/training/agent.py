@@ -67,6 +67,13 @@ class Agent:
         environments are; it is left out where these cannot be saved (see `GymnasiumVectorEnv`).
     ports : dict of Port, optional
         Arrays that an actor returns; None for an agent in one piece.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> agent = rl.PPO('CartPole-v1', seed=0)
+    >>> isinstance(agent, rl.Agent)
+    True
     """
 
     kept: tuple[str, ...] = ()

@@ -93,6 +93,14 @@ def unwrap(positions: Any, boxes: Any = None) -> np.ndarray:
     -------
     (frames, n, 3) array
         The first frame is as given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import analysis
+    >>> x = np.arange(0.0, 3.0, 0.25)[:, None, None] * [1.0, 0.0, 0.0]  # through a box of edge 1 nm
+    >>> bool(np.allclose(analysis.unwrap(x % 1.0, np.ones(3)), x))
+    True
     """
     positions, boxes, _, _ = opened(positions, boxes)
     positions = as_positions("unwrap", positions)
@@ -127,6 +135,16 @@ def msd(positions: Any, interval: float | None = None, atoms: Any = None, *, box
         When given, positions are unwrapped first, see `unwrap`. Those of a trajectory are used.
     max_lag : int, optional
         Longest time in frames. Defaults to half the trajectory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import analysis
+    >>> steps = np.random.default_rng(0).normal(0.0, 0.1, (2000, 50, 3))  # D = 0.1^2 / 2 nm^2 per interval
+    >>> x = np.cumsum(steps, axis=0)
+    >>> result = analysis.msd(x, interval=1.0, max_lag=10)
+    >>> bool(abs(result.value[10] - 0.3) < 0.02)
+    True
     """
     where = "msd"
     positions, boxes, times, _ = opened(positions, boxes)
@@ -183,6 +201,16 @@ def diffusion_coefficient(positions: Any, interval: float | None = None, atoms: 
         Defaults to from a tenth to half of the length of a block. Leave out the ballistic beginning.
     blocks : int
         Number of blocks, at least 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import analysis
+    >>> steps = np.random.default_rng(0).normal(0.0, 0.1, (2000, 50, 3))  # D = 0.1^2 / 2 nm^2 per interval
+    >>> x = np.cumsum(steps, axis=0)
+    >>> result = analysis.diffusion_coefficient(x, interval=1.0, fit=(1.0, 20.0))
+    >>> bool(abs(result.value - 0.005) < 0.0005)
+    True
     """
     where = "diffusion_coefficient"
     positions, boxes, times, _ = opened(positions, boxes)

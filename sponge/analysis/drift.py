@@ -69,8 +69,8 @@ def energy_drift(time: Any, energy: Any, degrees_of_freedom: int, temperature: f
 
     Examples
     --------
-    >>> from triskele.sponge.analysis import energy_drift
     >>> import numpy as np
+    >>> from triskele.sponge.analysis import energy_drift
     >>> t = np.linspace(0, 1000, 50)
     >>> round(energy_drift(t, 1e-3 * t, 100, 300.0).value, 5)  # 1 kJ/mol in 1 ns on 100 degrees of freedom
     0.00401

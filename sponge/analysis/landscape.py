@@ -127,8 +127,8 @@ class FreeEnergy:
 
         Examples
         --------
-        >>> from triskele.sponge.analysis import free_energy
         >>> import numpy as np
+        >>> from triskele.sponge.analysis import free_energy
         >>> rng = np.random.default_rng(0)
         >>> where = rng.choice([-1.0, 1.0], 20_000, p=[0.75, 0.25])
         >>> phi, psi = rng.vonmises(where, 20), rng.vonmises(where, 20)
@@ -220,9 +220,9 @@ def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, 
 
     Examples
     --------
+    >>> import numpy as np
     >>> from triskele.sponge import units
     >>> from triskele.sponge.analysis import free_energy
-    >>> import numpy as np
     >>> result = free_energy([0.1, 0.1, 2.0], [0.1, 0.1, 2.0], temperature=300.0, bins=4)
     >>> round(float(result.value[3, 3] / (units.GAS_CONSTANT * 300.0)), 3)  # ln 2
     0.693

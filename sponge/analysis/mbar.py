@@ -208,8 +208,8 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
 
     Examples
     --------
-    >>> from triskele.sponge.analysis import mbar
     >>> import numpy as np
+    >>> from triskele.sponge.analysis import mbar
     >>> rng, k = np.random.default_rng(0), np.array([1.0, 2.0])
     >>> x = rng.normal(size=(2, 1000)) / np.sqrt(k)[:, None]
     >>> result = mbar(0.5 * k[:, None, None] * x**2)

@@ -25,8 +25,8 @@ class Rectangle:
 
     Examples
     --------
-    >>> from triskele.sponge.analysis import Rectangle
     >>> import numpy as np
+    >>> from triskele.sponge.analysis import Rectangle
     >>> region = Rectangle(phi=(-np.pi, 0), psi=(1.5, -2.6))
     >>> region([-1.0, -1.0, 1.0], [3.1, 0.0, 3.1])
     array([ True, False, False])
@@ -96,8 +96,8 @@ def populations(phi: Any, psi: Any, regions: Mapping[str, Callable[[np.ndarray, 
 
     Examples
     --------
-    >>> from triskele.sponge.analysis import populations, Rectangle
     >>> import numpy as np
+    >>> from triskele.sponge.analysis import populations, Rectangle
     >>> phi, psi = np.random.default_rng(0).uniform(-np.pi, np.pi, (2, 10_000))
     >>> result = populations(phi, psi, {"left": Rectangle(phi=(-np.pi, 0)), "corner": Rectangle((0, 1.5), (0, 1.5))})
     >>> bool(abs(result["left"].value - 0.5) < 0.02)

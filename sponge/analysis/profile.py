@@ -81,8 +81,8 @@ def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60,
 
     Examples
     --------
-    >>> from triskele.sponge.analysis import profile
     >>> import numpy as np
+    >>> from triskele.sponge.analysis import profile
     >>> from triskele.sponge import units
     >>> x = np.random.default_rng(0).normal(size=20_000)  # -kT ln p = kT x^2 / 2
     >>> result = profile(x, temperature=300.0, bins=7, limits=(-3.5, 3.5))

@@ -80,8 +80,8 @@ def rdf(positions: Any, boxes: Any = None, first: Any = None, second: Any = None
 
     Examples
     --------
-    >>> from triskele.sponge.analysis import rdf
     >>> import numpy as np
+    >>> from triskele.sponge.analysis import rdf
     >>> ideal = np.random.default_rng(0).uniform(0, 3.0, (20, 300, 3))
     >>> round(float(rdf(ideal, 3.0, bins=30).g[10:].mean()), 2)
     1.0

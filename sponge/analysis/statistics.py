@@ -81,6 +81,14 @@ def statistical_inefficiency(x: Any) -> float:
     -------
     float
         At least 1; 1 for a constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import analysis
+    >>> x = np.random.default_rng(0).normal(size=4096)
+    >>> bool(analysis.statistical_inefficiency(np.repeat(x, 5)) > 4)
+    True
     """
     x = as_series("statistical_inefficiency", "x", x)
     return inefficiency((x - x.mean())[:, None], float(np.abs(x).max()))
@@ -154,8 +162,8 @@ def mean(x: Any, weights: Any = None) -> Mean:
 
     Examples
     --------
-    >>> from triskele.sponge.analysis import mean
     >>> import numpy as np
+    >>> from triskele.sponge.analysis import mean
     >>> result = mean(np.random.default_rng(0).normal(300.0, 2.0, 400))
     >>> bool(abs(result.value - 300) < 0.4 and 0.08 < result.error < 0.2)
     True
@@ -192,8 +200,8 @@ def effective_samples(x: Any, weights: Any = None, *, period: float | None = Non
 
     Examples
     --------
-    >>> from triskele.sponge.analysis import effective_samples
     >>> import numpy as np
+    >>> from triskele.sponge.analysis import effective_samples
     >>> x = np.repeat(np.random.default_rng(0).normal(size=1000), 5)  # every sample five times
     >>> bool(800 < effective_samples(x) < 1200)
     True
@@ -224,6 +232,15 @@ def block_average(x: Any) -> Blocking:
     ------
     ValueError
         If there are fewer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import analysis
+    >>> x = np.random.default_rng(0).normal(size=4096)
+    >>> blocks = analysis.block_average(x)
+    >>> bool(abs(blocks.error[0] - 1 / 64) < 0.001)
+    True
     """
     x = as_series("block_average", "x", x)
     if len(x) < 4:

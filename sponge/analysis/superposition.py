@@ -76,6 +76,15 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
     Returns
     -------
     (frames, n, 3) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import analysis
+    >>> x = np.random.default_rng(0).normal(size=(10, 3))
+    >>> turned = x[None, :, [1, 2, 0]] + 5.0
+    >>> bool(np.allclose(analysis.superpose(turned, x), x))
+    True
     """
     where = "superpose"
     positions = as_positions(where, positions)
@@ -111,8 +120,8 @@ def rmsd(positions: Any, reference: Any, atoms: Any = None, *, fit: bool = True,
 
     Examples
     --------
-    >>> from triskele.sponge.analysis import rmsd
     >>> import numpy as np
+    >>> from triskele.sponge.analysis import rmsd
     >>> x = np.random.default_rng(0).normal(size=(10, 3))
     >>> turned = x[:, [1, 2, 0]] + 5.0  # a rotation and a translation
     >>> bool(rmsd(turned, x).value[0] < 1e-14)
@@ -139,6 +148,14 @@ def rmsf(positions: Any, atoms: Any = None, *, fit: bool = True) -> Fluctuations
         Molecules must be whole. A trajectory is what `load_trajectory` gives or takes.
     atoms : array of int or bool, optional
     fit : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import analysis
+    >>> x = np.random.default_rng(0).normal(size=(1, 20, 3)) + np.random.default_rng(1).normal(0, 0.01, (500, 20, 3))
+    >>> bool(abs(analysis.rmsf(x).value.mean() - 0.01 * np.sqrt(3)) < 0.002)
+    True
     """
     positions = as_positions("rmsf", positions)
     atoms = as_atoms("rmsf", atoms, positions.shape[1])

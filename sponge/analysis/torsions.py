@@ -70,8 +70,8 @@ def dihedrals(positions: Any, atoms: Any, *, boxes: Any = None) -> np.ndarray:
 
     Examples
     --------
-    >>> from triskele.sponge.analysis import dihedrals
     >>> import numpy as np
+    >>> from triskele.sponge.analysis import dihedrals
     >>> x = np.array([[1, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 1.0]])
     >>> np.degrees(dihedrals(x, [[0, 1, 2, 3]])).round(6)
     array([[90.]])
@@ -97,6 +97,15 @@ def phi_psi_atoms(topology: Topology) -> tuple[np.ndarray, np.ndarray, np.ndarra
     """Atoms of phi (C N CA C) and psi (N CA C N) of every residue that has both, and the numbers of these residues.
 
     Neighbors are found by the peptide bonds of the topology, not by their numbers; caps such as ACE and NME count.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> from triskele.sponge import analysis
+    >>> phi, psi, residues = analysis.phi_psi_atoms(system.topology)
+    >>> phi, psi, residues
+    (array([[ 4,  6,  8, 14]]), array([[ 6,  8, 14, 16]]), array([1]))
     """
     t = topology
     backbone: dict[str, dict[int, int]] = {name: {} for name in ("N", "CA", "C")}
@@ -135,6 +144,15 @@ def ramachandran(positions: Any, topology: Topology | None = None, *, boxes: Any
     ------
     ValueError
         If no residue has both torsions.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> from triskele.sponge import analysis
+    >>> angles = analysis.ramachandran(system.positions[None], system.topology)
+    >>> angles.labels, angles.phi.shape
+    (['ALA 2'], (1, 1))
     """
     positions, boxes, _, trajectory = opened(positions, boxes)
     if topology is None:

@@ -172,8 +172,8 @@ def wham(
 
     Examples
     --------
-    >>> from triskele.sponge.analysis import wham
     >>> import numpy as np
+    >>> from triskele.sponge.analysis import wham
     >>> rng, centers, width = np.random.default_rng(0), np.linspace(-1, 1, 5), np.sqrt(0.0083144626 * 300 / 50)
     >>> samples = [rng.normal(c, width, 500) for c in centers]
     >>> result = wham(samples, centers, k=50.0, temperature=300, bins=20, limits=(-1, 1))

@@ -22,6 +22,14 @@ class Constraints:
     pairs : (m, 2) int
     distances : (m,) float, nm
         Constrained distances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import sponge
+    >>> constraints = sponge.Constraints(np.array([[0, 1]]), np.array([0.1]))
+    >>> constraints.distances
+    array([0.1])
     """
 
     pairs: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int32))

@@ -63,6 +63,14 @@ def angle(i: int, j: int, k: int, *, name: str | None = None) -> CollectiveVaria
     ----------
     i, j, k : int
     name : str, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import cv
+    >>> x = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    >>> float(np.degrees(cv.angle(0, 1, 2)(x)))
+    90.0
     """
     atoms = as_atoms("cv.angle", [i, j, k], exactly=3)
     return CollectiveVariable(name or f"angle({i}, {j}, {k})", atoms, _angle,
@@ -144,6 +152,14 @@ def rmsd(atoms: Any, reference: Any, *, weights: Any = None, name: str | None = 
     ----------
     .. [1] Horn, "Closed-form solution of absolute orientation using unit quaternions", J. Opt. Soc. Am. A 4 (1987) 629.
        doi:10.1364/JOSAA.4.000629
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import cv
+    >>> x = np.random.default_rng(0).normal(size=(5, 3))
+    >>> round(float(cv.rmsd(range(5), x)(x + 0.3)), 6)
+    0.0
     """
     where = "cv.rmsd"
     atoms = as_atoms(where, atoms, least=3)
@@ -245,6 +261,13 @@ def radius_of_gyration(atoms: Any, masses: Any = None, *, name: str | None = Non
     masses : (k,) or (n,) array, dalton, optional
         Masses of these atoms or of all atoms of the system. Equal by default.
     name : str, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import cv
+    >>> round(float(cv.radius_of_gyration([0, 1])(np.array([[0.0, 0, 0], [0.2, 0, 0]]))), 6)
+    0.1
     """
     where = "cv.radius_of_gyration"
     atoms = as_atoms(where, atoms, least=2)

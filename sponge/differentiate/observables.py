@@ -42,6 +42,14 @@ class Observable:
     of_params : bool
         True if `frame` depends on the parameters, not on positions and box only.
     name : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge.differentiate import observables
+    >>> height = observables.Observable(lambda params, positions, box=None: positions[0, 2])
+    >>> float(height({}, np.ones((1, 3)), None))
+    1.0
     """
 
     frame: Callable[..., Any]
@@ -69,8 +77,8 @@ def function(f: Callable[..., Any], name: str | None = None) -> Observable:
 
     Examples
     --------
-    >>> from triskele.sponge.differentiate.observables import function
     >>> import numpy as np
+    >>> from triskele.sponge.differentiate.observables import function
     >>> extent = function(lambda positions, box: np.mean(np.sum(positions**2, axis=1)))
     >>> extent({}, np.ones((4, 3)))
     np.float64(3.0)
@@ -87,6 +95,15 @@ def energy(system: System, energy: Callable[..., Any] | None = None) -> Observab
     system : System
     energy : callable, optional
         ``energy(params, positions, box)``; ``system.energy_function()`` when left out.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge.differentiate import observables
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9)
+    >>> energy = observables.energy(system)
+    >>> round(float(energy(system.params(), system.positions, system.box)), -2)
+    -24700.0
     """
     return Observable(system.energy_function() if energy is None else energy, name="energy")
 
@@ -115,6 +132,17 @@ def rdf(r: Any, first: Any = None, second: Any = None, *, width: float | None = 
     ----------
     Wang, Wu, Wang, Gómez-Bombarelli, "Learning pair potentials using differentiable simulations", J. Chem. Phys. 158
     (2023) 044113, equation 9. doi:10.1063/5.0126475
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import sponge
+    >>> from triskele.sponge.differentiate import observables
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9)
+    >>> oxygens = np.flatnonzero(system.topology.elements == 8)
+    >>> g = observables.rdf([0.28, 0.5], oxygens, oxygens, width=0.01)
+    >>> g(system.params(), system.positions, system.box).shape
+    (2,)
     """
     r = np.array(r, np.float64)
     if r.ndim != 1 or r.size == 0 or not np.all((r > 0) & np.isfinite(r)):
@@ -170,6 +198,15 @@ def pressure(system: System, temperature: float, energy: Callable[..., Any] | No
         Temperature of the samples.
     energy : callable, optional
         ``energy(params, positions, box)``. Defaults to `explicit_energy` of the system.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge.differentiate import observables
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9)
+    >>> pressure = observables.pressure(system, temperature=300)
+    >>> bool(abs(pressure(system.params(), system.positions, system.box)) < 20_000)
+    True
     """
     if system.box is None:
         raise ValueError("pressure: the system must be periodic")
@@ -203,6 +240,15 @@ def density(system: System) -> Observable:
     Parameters
     ----------
     system : System
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge.differentiate import observables
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9)
+    >>> density = observables.density(system)
+    >>> round(float(density(system.params(), system.positions, system.box)), 2)
+    0.66
     """
     mass = float(np.sum(system.masses))
     return Observable(lambda params, positions, box=None: mass * units.DENSITY / boxes.volume(box), of_params=False,
@@ -223,6 +269,15 @@ def dipole(system: System) -> Observable:
     ----------
     system : System
         Must have a `Nonbonded` potential, whose charges are taken.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge.differentiate import observables
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"))
+    >>> dipole = observables.dipole(system)
+    >>> bool(dipole(system.params(), system.positions) > 0)
+    True
     """
     of = molecules(system)
 
@@ -252,6 +307,15 @@ def dielectric(system: System, temperature: float) -> Observable:
     ----------
     Neumann, "Dipole moment fluctuation formulas in computer simulations of polar systems", Mol. Phys. 50 (1983) 841.
     doi:10.1080/00268978300102721
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge.differentiate import observables
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9)
+    >>> dielectric = observables.dielectric(system, temperature=300)
+    >>> dielectric.name
+    'dielectric'
     """
 
     def frame(params, positions, box=None):

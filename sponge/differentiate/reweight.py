@@ -64,8 +64,8 @@ class Ensemble:
 
     Examples
     --------
-    >>> from triskele.sponge.differentiate import Ensemble
     >>> import numpy as np
+    >>> from triskele.sponge.differentiate import Ensemble
     >>> from triskele import core, sponge
     >>> energy = lambda k, x, box: 0.5 * k * np.sum(x * x)
     >>> rt = sponge.units.GAS_CONSTANT * 300

@@ -75,8 +75,8 @@ def trajectory(
 
     Examples
     --------
-    >>> from triskele.sponge.differentiate import trajectory
     >>> import numpy as np
+    >>> from triskele.sponge.differentiate import trajectory
     >>> from triskele import core, sponge
     >>> energy = lambda k, x, box: 0.5 * k * np.sum(x * x)
     >>> run = trajectory(energy, [1.0], sponge.VelocityVerlet(timestep=0.001), 1000)

@@ -58,6 +58,14 @@ class Engine:
     plans : dict of str to Plan
     split : EnergySplit or None
         Energies and forces that a sampling method needs separately.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> import numpy as np
+    >>> engine = sponge.Engine(system)
+    >>> energies = engine.compute(system.positions)
     """
 
     def __init__(self, system: SystemLike, precision: Literal["mixed", "double"] = "mixed", *,

@@ -124,8 +124,8 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
 
     Examples
     --------
-    >>> from triskele.sponge import fit
     >>> import numpy as np
+    >>> from triskele.sponge import fit
     >>> from triskele import sponge
     >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
     >>> _ = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))

@@ -39,6 +39,13 @@ class Parameters:
     size : int
         Number of values. The fit works with a vector u of them: exp(u) times the start for positive
         parameters, u times the size of the start more than it for others.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> from triskele.sponge import fitting
+    >>> parameters = fitting.Parameters(system, ['nonbonded/epsilons'])
     """
 
     def __init__(self, system: System, free: Any):

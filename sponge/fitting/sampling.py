@@ -35,6 +35,14 @@ class Reweighting:
         Keeps the pressure constant.
     least : float
     seed : int
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge import fitting
+    >>> by = fitting.Reweighting(sponge.LangevinMiddle(120, 2.0, 0.01), steps=20_000, every=100)
+    >>> by.least
+    0.1
     """
 
     integrator: Any
@@ -68,6 +76,14 @@ class Trajectories:
         Steps of ordinary dynamics before the first starting point, and between any two.
     method : {"reversible", "checkpoint"}
     seed : int
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge import fitting
+    >>> by = fitting.Trajectories(sponge.LangevinMiddle(300, 1.0, 0.001), steps=200, every=10, relax=100)
+    >>> by.replicas
+    8
     """
 
     integrator: Any
@@ -104,6 +120,15 @@ def sample(system: Any, integrator: Any, steps: int, every: int, equilibrate: in
     ------
     ValueError
         If not a single frame would be kept.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> from triskele.sponge import fitting
+    >>> samples = fitting.sample(system, sponge.LangevinMiddle(300, 1.0, 0.002), steps=100, every=50, seed=1)
+    >>> len(samples.positions)
+    2
     """
     check.integer(every, "sample: steps between frames", 1, steps)
     sim = Simulation(system, integrator, barostat=barostat, seed=seed)

@@ -29,6 +29,13 @@ class Target:
         Deviations count in units of the error.
     make : callable
         ``make(system, temperature, energy)`` returns the `Observable`, where `energy` is a pure energy of the system.
+
+    Examples
+    --------
+    >>> from triskele.sponge import targets
+    >>> target = targets.density(0.997)
+    >>> type(target).__name__, target.name
+    ('Target', 'density')
     """
 
     name: str
@@ -57,6 +64,13 @@ def observable(f: Any, value: Any, error: Any = None, name: str | None = None) -
     error : number or array, optional
         Standard error of the value. Defaults to a hundredth of the value.
     name : str, optional
+
+    Examples
+    --------
+    >>> from triskele.sponge import targets
+    >>> extension = targets.observable(lambda positions, box: positions[1, 0] - positions[0, 0], 0.15)
+    >>> float(extension.value)
+    0.15
     """
     if not isinstance(f, Observable):
         if not callable(f):
@@ -79,6 +93,14 @@ def rdf(r: Any, g: Any, first: Any = None, second: Any = None, *, width: float |
     width : float, optional
     molecules : (n,) int, optional
     error : number or (bins,) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import targets
+    >>> r = np.linspace(0.3, 1.0, 20)
+    >>> targets.rdf(r, np.ones(20)).value.shape
+    (20,)
     """
     if np.shape(r) != np.shape(g):
         raise ValueError(f"target rdf: r and g must have one shape, got {np.shape(r)} and {np.shape(g)}")
@@ -93,6 +115,13 @@ def pressure(value: float, error: float = 50.0) -> Target:
     ----------
     value, error : float, bar
         Deviations count in units of the error.
+
+    Examples
+    --------
+    >>> from triskele.sponge import targets
+    >>> target = targets.pressure(1.0)
+    >>> target.name, float(target.value)
+    ('pressure', 1.0)
     """
     return _target("pressure", value, error, lambda system, temperature,
                    energy: observables.pressure(system, temperature, energy))
@@ -104,6 +133,13 @@ def density(value: float, error: float = 0.005) -> Target:
     Parameters
     ----------
     value, error : float, g/cm^3
+
+    Examples
+    --------
+    >>> from triskele.sponge import targets
+    >>> target = targets.density(0.997, error=0.005)
+    >>> target.name, float(target.value)
+    ('density', 0.997)
     """
     return _target("density", value, error, lambda system, temperature, energy: observables.density(system))
 
@@ -115,6 +151,13 @@ def dipole(value: float, error: float = 1e-4) -> Target:
     ----------
     value, error : float
         Dipole in e nm (1 debye = 0.0208194 e nm).
+
+    Examples
+    --------
+    >>> from triskele.sponge import targets
+    >>> target = targets.dipole(0.049)
+    >>> target.name, float(target.value)
+    ('dipole', 0.049)
     """
     return _target("dipole", value, error, lambda system, temperature, energy: observables.dipole(system))
 
@@ -125,6 +168,13 @@ def dielectric(value: float, error: float = 2.0) -> Target:
     Parameters
     ----------
     value, error : float
+
+    Examples
+    --------
+    >>> from triskele.sponge import targets
+    >>> target = targets.dielectric(78.4)
+    >>> target.name, float(target.value)
+    ('dielectric', 78.4)
     """
     return _target("dielectric", value, error, lambda system, temperature,
                    energy: observables.dielectric(system, temperature))
@@ -136,6 +186,13 @@ def energy(value: float, error: float) -> Target:
     Parameters
     ----------
     value, error : float, kJ/mol
+
+    Examples
+    --------
+    >>> from triskele.sponge import targets
+    >>> target = targets.energy(-41.0, error=0.5)
+    >>> target.name, float(target.value)
+    ('energy', -41.0)
     """
     return _target("energy", value, error, lambda system, temperature, energy: observables.energy(system, energy))
 
@@ -143,7 +200,27 @@ def energy(value: float, error: float) -> Target:
 @short_repr
 @dataclass(frozen=True, eq=False)
 class EnergiesForces:
-    """Energies and forces of given configurations, see `energies_forces`."""
+    """Energies and forces of given configurations, see `energies_forces`.
+
+    Parameters
+    ----------
+    positions : (frames, n, 3) array, nm
+    boxes : (frames, 3, 3) array or None, nm
+    energies : (frames,) array or None, kJ/mol
+    forces : (frames, n, 3) array or None, kJ/mol/nm
+    energy_error, force_error : float
+        Deviations count in units of these errors.
+    offset : bool
+        True if a constant is added to the energies.
+    name : str, default "energies and forces"
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import targets
+    >>> type(targets.energies_forces(np.zeros((4, 2, 3)), energies=np.zeros(4))).__name__
+    'EnergiesForces'
+    """
 
     positions: np.ndarray
     boxes: np.ndarray | None
@@ -173,6 +250,13 @@ def energies_forces(positions: Any, energies: Any = None, forces: Any = None, bo
         Deviations count in these units, those of forces per component.
     offset : bool
         Energies are compared up to a constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge import targets
+    >>> targets.energies_forces(np.zeros((4, 2, 3)), energies=np.zeros(4)).name
+    'energies and forces'
     """
     where = "target energies and forces"
     positions = np.array(positions, np.float64)

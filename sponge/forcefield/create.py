@@ -149,7 +149,14 @@ def create_system(
 
 
 def as_forcefield(given: Any) -> ForceField:
-    """A ForceField as it is; names and paths as a new one."""
+    """A ForceField as it is; names and paths as a new one.
+
+    Examples
+    --------
+    >>> from triskele.sponge import forcefield
+    >>> type(forcefield.as_forcefield(['amber14/protein.ff14SB'])).__name__
+    'ForceField'
+    """
     if isinstance(given, ForceField):
         return given
     if given is None:

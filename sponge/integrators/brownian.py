@@ -39,6 +39,15 @@ class Brownian(Integrator):
     References
     ----------
     .. [1] Ermak, McCammon, J. Chem. Phys. 69 (1978) 1352. doi:10.1063/1.436761
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"))
+    >>> simulation = sponge.Simulation(system, sponge.Brownian(300, friction=100.0, timestep=0.0001), seed=1)
+    >>> simulation.run(10)
+    >>> simulation.step
+    10
     """
 
     temperature: float

@@ -46,6 +46,15 @@ class Bussi(Integrator):
     ----------
     .. [1] Bussi, Donadio, Parrinello, "Canonical sampling through velocity rescaling", J. Chem. Phys. 126 (2007)
        014101, equation A7. doi:10.1063/1.2408420
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> simulation = sponge.Simulation(system, sponge.Bussi(300, relaxation_time=1.0, timestep=0.002), seed=1)
+    >>> simulation.run(10)
+    >>> simulation.step
+    10
     """
 
     temperature: float

@@ -47,6 +47,15 @@ class NoseHoover(Integrator):
     ----------
     .. [1] Martyna, Tuckerman, Tobias, Klein, "Explicit reversible integrators for extended systems dynamics", Mol.
        Phys. 87 (1996) 1117, equations 21 to 29. doi:10.1080/00268979600100761
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> simulation = sponge.Simulation(system, sponge.NoseHoover(300, relaxation_time=0.5, timestep=0.002), seed=1)
+    >>> simulation.run(10)
+    >>> simulation.step
+    10
     """
 
     temperature: float

@@ -190,6 +190,21 @@ def read_dataset(path: str | os.PathLike, index: str = ":", energy: str | None =
         If something is not finite.
     ImportError
         Without ASE (extra `md`).
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from ase import Atoms
+    >>> from ase.calculators.singlepoint import SinglePointCalculator
+    >>> from ase.io import write
+    >>> from triskele.sponge import learn
+    >>> atoms = Atoms("N2", [[0, 0, 0], [0, 0, 1.1]])
+    >>> atoms.calc = SinglePointCalculator(atoms, energy=-1.0, forces=np.zeros((2, 3)))
+    >>> path = os.path.join(tempfile.mkdtemp(), "frames.extxyz")
+    >>> write(path, [atoms, atoms])
+    >>> len(learn.read_dataset(path))
+    2
     """
     optional.need("ase", "read_dataset", "md")
     from ase.io import read
@@ -236,6 +251,16 @@ def record(sim: Any, frames: int, every: int) -> Dataset:
     frames : int
     every : int
         Steps between two frames.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> bath = sponge.LangevinMiddle(300, 1.0, 0.002)
+    >>> simulation = sponge.Simulation(system, bath, seed=1)
+    >>> from triskele.sponge import learn
+    >>> len(learn.record(simulation, frames=3, every=10))
+    3
     """
     system, found = sim.system, []
     for _ in range(frames):
@@ -278,6 +303,16 @@ class Batches:
     ------
     ValueError
         If an element is not known to the network, or two atoms are in one place; frame and atom are named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.sponge import learn
+    >>> network = learn.PaiNN.init(core.random.key(0), ["H", "O"], cutoff=0.4, features=8, layers=1)
+    >>> positions = [[[0, 0, 0], [0.1 + 0.01 * k, 0, 0]] for k in range(4)]
+    >>> data = learn.Dataset([[8, 1]] * 4, positions, np.arange(4.0), np.ones((4, 2, 3)))
+    >>> batches = learn.Batches(data, network, size=2)
     """
 
     def __init__(self, data: Dataset, network: Network, size: int):

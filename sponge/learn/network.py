@@ -39,6 +39,15 @@ class Network:
         Energy of an atom of each element (kJ/mol), added to what the network says.
     scale : float
         Energy (kJ/mol) that stands for 1 in the network's output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.sponge import learn
+    >>> network = learn.PaiNN.init(core.random.key(0), ["H", "O"], cutoff=0.4, features=8, layers=1)
+    >>> isinstance(network, learn.Network), network.elements
+    (True, (1, 8))
     """
 
     elements: tuple[int, ...]
@@ -169,6 +178,18 @@ def save(path: str | os.PathLike, network: Network) -> None:
     path : path-like
         File, by convention ending in ``.safetensors``.
     network : Network
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.sponge import learn
+    >>> network = learn.PaiNN.init(core.random.key(0), ["H", "O"], cutoff=0.4, features=8, layers=1)
+    >>> path = os.path.join(tempfile.mkdtemp(), "network.safetensors")
+    >>> learn.save(path, network)
+    >>> learn.load(path).cutoff
+    0.4
     """
     weights = core.tree.leaves(network)
     core.save(path, {type(network).__name__: {
@@ -187,6 +208,18 @@ def load(path: str | os.PathLike) -> Network:
     FileNotFoundError
     FileFormatError
         If the file is damaged or holds something else.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.sponge import learn
+    >>> network = learn.PaiNN.init(core.random.key(0), ["H", "O"], cutoff=0.4, features=8, layers=1)
+    >>> path = os.path.join(tempfile.mkdtemp(), "network.safetensors")
+    >>> learn.save(path, network)
+    >>> learn.load(path).cutoff
+    0.4
     """
     found = core.load(path)
     where = f"load: {os.fspath(path)}"

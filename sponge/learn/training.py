@@ -38,6 +38,18 @@ class Errors:
     energies : (frames,) array
         What the network predicts, kJ/mol.
     forces : list of (n, 3) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.sponge import learn
+    >>> network = learn.PaiNN.init(core.random.key(0), ["H", "O"], cutoff=0.4, features=8, layers=1)
+    >>> positions = [[[0, 0, 0], [0.1 + 0.01 * k, 0, 0]] for k in range(4)]
+    >>> data = learn.Dataset([[8, 1]] * 4, positions, np.arange(4.0), np.ones((4, 2, 3)))
+    >>> errors = learn.evaluate(network, data)
+    >>> len(errors.energies)
+    4
     """
 
     energy_rmse: float
@@ -67,6 +79,18 @@ class History:
         On the validation set, kJ/mol per atom and kJ/mol/nm.
     rate : list of float
         Learning rate at the end of the epoch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.sponge import learn
+    >>> network = learn.PaiNN.init(core.random.key(0), ["H", "O"], cutoff=0.4, features=8, layers=1)
+    >>> positions = [[[0, 0, 0], [0.1 + 0.01 * k, 0, 0]] for k in range(4)]
+    >>> data = learn.Dataset([[8, 1]] * 4, positions, np.arange(4.0), np.ones((4, 2, 3)))
+    >>> history = learn.train(network, data, epochs=2, batch=2).history
+    >>> len(history.loss)
+    2
     """
 
     loss: list[float] = dataclasses.field(default_factory=list)
@@ -110,6 +134,18 @@ class Training:
         Network with the weights of the last epoch.
     stopped : str or None
         Why a reporter ended the training early.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.sponge import learn
+    >>> network = learn.PaiNN.init(core.random.key(0), ["H", "O"], cutoff=0.4, features=8, layers=1)
+    >>> positions = [[[0, 0, 0], [0.1 + 0.01 * k, 0, 0]] for k in range(4)]
+    >>> data = learn.Dataset([[8, 1]] * 4, positions, np.arange(4.0), np.ones((4, 2, 3)))
+    >>> found = learn.train(network, data, epochs=2, batch=2)
+    >>> len(found.history.loss)
+    2
     """
 
     network: Network
@@ -126,6 +162,17 @@ def fitted(network: Network, data: Dataset) -> Network:
     ----------
     network : Network
     data : Dataset
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.sponge import learn
+    >>> network = learn.PaiNN.init(core.random.key(0), ["H", "O"], cutoff=0.4, features=8, layers=1)
+    >>> positions = [[[0, 0, 0], [0.1 + 0.01 * k, 0, 0]] for k in range(4)]
+    >>> data = learn.Dataset([[8, 1]] * 4, positions, np.arange(4.0), np.ones((4, 2, 3)))
+    >>> learn.fitted(network, data).elements
+    (1, 8)
     """
     found = data.reference_energies()
     reference = tuple(found.get(z, 0.0) for z in network.elements)
@@ -275,6 +322,17 @@ def evaluate(network: Network, data: Dataset, batch: int = 16, *, progress: bool
         Frames computed at once.
     progress : bool, optional
         Show a progress bar. By default only on terminals and in notebooks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> from triskele.sponge import learn
+    >>> network = learn.PaiNN.init(core.random.key(0), ["H", "O"], cutoff=0.4, features=8, layers=1)
+    >>> positions = [[[0, 0, 0], [0.1 + 0.01 * k, 0, 0]] for k in range(4)]
+    >>> data = learn.Dataset([[8, 1]] * 4, positions, np.arange(4.0), np.ones((4, 2, 3)))
+    >>> learn.evaluate(network, data).forces[0].shape
+    (2, 3)
     """
     batches = Batches(data, network, batch)
     predict = core.jit(_predict)

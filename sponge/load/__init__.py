@@ -66,7 +66,9 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> System:
     Examples
     --------
     >>> from triskele import sponge
-    >>> system = sponge.load("dhfr.prmtop", "dhfr.inpcrd", constraints="h-bonds")  # doctest: +SKIP
+    >>> files = sponge.example_files("alanine-dipeptide-water")  # a .prmtop and an .inpcrd
+    >>> sponge.load(*files, method="pme", cutoff=0.9, constraints="h-bonds").n
+    2269
     >>> system = sponge.load("1ubq.pdb", forcefield=["amber14/protein.ff14SB", "amber14/tip3p"])  # doctest: +SKIP
     """
     paths = [Path(f) for f in files]

@@ -48,6 +48,11 @@ def read_mmcif(
         If gemmi is not installed.
     FileFormatError
         If the file is broken; the message names the line or the atom.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> structure = sponge.read_mmcif("protein.cif")  # doctest: +SKIP
     """
     gemmi = optional.need("gemmi", "read_mmcif", "md")
     where = str(path)

@@ -55,8 +55,8 @@ def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highe
 
     Examples
     --------
-    >>> from triskele.sponge import read_pdb
     >>> import tempfile, pathlib
+    >>> from triskele.sponge import read_pdb
     >>> text = "HETATM    1  O   HOH A   1       1.000   2.000   3.000  1.00  0.00           O"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "o.pdb")
@@ -344,8 +344,8 @@ def write_pdb(path: str | Path | TextIO, topology: Topology | Structure, positio
 
     Examples
     --------
-    >>> from triskele.sponge import Topology, write_pdb
     >>> import io
+    >>> from triskele.sponge import Topology, write_pdb
     >>> text = io.StringIO()
     >>> write_pdb(text, Topology.of_particles(1, "AR", 18), [[0.1, 0.2, 0.3]])
     >>> text.getvalue()[:54]

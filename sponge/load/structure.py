@@ -36,6 +36,14 @@ class Structure:
         Positions of the atoms.
     box : (3, 3) float or None
         Vectors as rows, nm.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> structure = sponge.Structure(system.topology, system.positions)
+    >>> structure.positions.shape
+    (22, 3)
     """
 
     topology: Topology

@@ -93,6 +93,16 @@ class ASEPotential(Potential):
     -----
     `energy` can be differentiated once by the positions, from the calculator's forces. The virial in a periodic box
     comes from the calculator's stress; it is NaN if there is none.
+
+    Examples
+    --------
+    >>> from ase.build import molecule
+    >>> from ase.calculators.lj import LennardJones
+    >>> from triskele import sponge
+    >>> atoms = molecule("N2")
+    >>> potential = sponge.ASEPotential(LennardJones(), atoms)
+    >>> potential.name
+    'ase'
     """
 
     def __init__(self, calculator: Any, atoms: Any, indices: Any = None, name: str = "ase"):

@@ -24,6 +24,12 @@ def harmonic_improper(phi, k, phi0):
     phi0 : float or (m,) array, radians
         Equilibrium dihedral angle.
     name : str, optional
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> sponge.harmonic_improper([[0, 1, 2, 3]], k=40.0, phi0=0.0).name
+    'improper'
     """
     d = phi - phi0
     return 0.5 * k * (d - 2 * math.pi * np.rint(d / (2 * math.pi))) ** 2

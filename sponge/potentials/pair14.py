@@ -27,6 +27,12 @@ def pair14(r, charge_product, sigma, epsilon):
     epsilon : float or (m,) array, kJ/mol
         Scaling is included.
     name : str, optional
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> sponge.pair14([[0, 3]], charge_product=0.01, sigma=0.3, epsilon=0.2).name
+    'pair14'
     """
     attraction = (sigma / r) ** 6
     return COULOMB * charge_product / r + 4 * epsilon * (attraction * attraction - attraction)

@@ -276,8 +276,8 @@ def pair_potential(function: Callable | None = None, *, name: str | None = None)
 
     Examples
     --------
-    >>> from triskele.sponge import pair_potential
     >>> import math
+    >>> from triskele.sponge import pair_potential
     >>> @pair_potential
     ... def buckingham(r, a, b, c):
     ...     return a * math.exp(-b * r) - c / r**6

@@ -54,6 +54,12 @@ def angle_restraint(theta, k, lower, upper):
     lower, upper : float or (m,) array, radians
         Bounds of the flat region; equal for a plain spring.
     name : str, optional
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> sponge.angle_restraint([[0, 1, 2]], k=100.0, lower=1.7, upper=2.1).name
+    'angle_restraint'
     """
     return 0.5 * k * (max(theta - upper, 0.0) + max(lower - theta, 0.0)) ** 2
 
@@ -72,6 +78,12 @@ def torsion_restraint(phi, k, phi0, width=0.0):
     width : float or (m,) array
         Half the width of the flat bottom in radians.
     name : str, optional
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> sponge.torsion_restraint([[4, 6, 8, 14]], k=200.0, phi0=-1.0, width=0.3).name
+    'torsion_restraint'
     """
     d = phi - phi0
     return 0.5 * k * max(abs(d - 2 * math.pi * np.rint(d / (2 * math.pi))) - width, 0.0) ** 2

@@ -23,6 +23,12 @@ def ryckaert_bellemans(phi, c0, c1, c2, c3, c4, c5):
     References
     ----------
     J.-P. Ryckaert and A. Bellemans, Chem. Phys. Lett. 30, 123 (1975).
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> sponge.ryckaert_bellemans([[0, 1, 2, 3]], c0=8.4, c1=16.8, c2=1.1, c3=-26.3, c4=0.0, c5=0.0).name
+    'ryckaert_bellemans'
     """
     x = -math.cos(phi)
     return c0 + x * (c1 + x * (c2 + x * (c3 + x * (c4 + x * c5))))

@@ -339,6 +339,15 @@ def angle_potential(function: Callable | None = None, *, name: str | None = None
     """Make a potential of triples of atoms from the energy as a function of the angle at the second; as
     `bond_potential`.
 
+    Parameters
+    ----------
+    function : callable
+        Energy in kJ/mol of the angle in radians and of parameters.
+    name : str, optional
+        Defaults to the function's name.
+    compiled : callable, optional
+        A faster form of the function for kernels.
+
     Examples
     --------
     >>> import math
@@ -357,6 +366,15 @@ def torsion_potential(function: Callable | None = None, *, name: str | None = No
     """Make a potential of chains of four atoms from the energy as a function of the torsion angle; as `bond_potential`.
 
     The angle lies in (-pi, pi], is 0 when the outer atoms are cis, and positive clockwise (IUPAC).
+
+    Parameters
+    ----------
+    function : callable
+        Energy in kJ/mol of the torsion angle in radians and of parameters.
+    name : str, optional
+        Defaults to the function's name.
+    compiled : callable, optional
+        A faster form of the function for kernels.
 
     Examples
     --------

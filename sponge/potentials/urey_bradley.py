@@ -20,6 +20,12 @@ def urey_bradley(r, k, r0):
     r0 : float or (m,) array, nm
         Equilibrium length.
     name : str, optional
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> sponge.urey_bradley([[0, 2]], k=20_000.0, r0=0.22).name
+    'urey_bradley'
     """
     return 0.5 * k * (r - r0) ** 2
 

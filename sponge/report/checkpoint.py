@@ -20,6 +20,18 @@ class Checkpoint(Reporter):
     path : str or path
     every : int
         Number of steps between two calls.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> bath = sponge.LangevinMiddle(300, 1.0, 0.002)
+    >>> simulation = sponge.Simulation(system, bath, seed=1)
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.chk")
+    >>> simulation.run(20, report=sponge.Checkpoint(path, every=10))
+    >>> os.path.getsize(path) > 0
+    True
     """
 
     def __init__(self, path: str | os.PathLike, every: int):

@@ -29,6 +29,18 @@ class DCD(FileReporter):
     path : str or path
     every : int
         Number of steps between two records.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> bath = sponge.LangevinMiddle(300, 1.0, 0.002)
+    >>> simulation = sponge.Simulation(system, bath, seed=1)
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.dcd")
+    >>> simulation.run(20, report=sponge.DCD(path, every=10))
+    >>> len(sponge.load_trajectory(path))
+    2
     """
 
     def header(self, sim: SimulationLike) -> bytes:

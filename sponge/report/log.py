@@ -33,6 +33,14 @@ class Log(Reporter):
     ----------
     every : int
         Number of steps between two records.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> bath = sponge.LangevinMiddle(300, 1.0, 0.002)
+    >>> simulation = sponge.Simulation(system, bath, seed=1)
+    >>> simulation.run(20, report=sponge.Log(every=10))  # doctest: +SKIP
     """
 
     def open(self, sim: SimulationLike) -> None:

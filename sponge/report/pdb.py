@@ -25,6 +25,18 @@ class PDB(FileReporter):
     ------
     ValueError
         While running, if a coordinate does not fit its eight columns.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> bath = sponge.LangevinMiddle(300, 1.0, 0.002)
+    >>> simulation = sponge.Simulation(system, bath, seed=1)
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.pdb")
+    >>> simulation.run(20, report=sponge.PDB(path, every=10))
+    >>> os.path.getsize(path) > 0
+    True
     """
 
     def header(self, sim: SimulationLike) -> bytes:

@@ -53,6 +53,21 @@ class Reporter(Sealed):
     ------
     ValueError
         If `every` is not a positive whole number.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> class Energies(sponge.Reporter):
+    ...     def __init__(self, every):
+    ...         super().__init__(every)
+    ...         self.values = []
+    ...     def report(self, simulation, step):
+    ...         self.values.append(simulation.energies()["potential"])
+    >>> energies = Energies(every=5)
+    >>> sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 0.002), seed=1).run(20, report=energies)
+    >>> len(energies.values)
+    4
     """
 
     def __init__(self, every: int):

@@ -22,6 +22,16 @@ class State:
         Positions and velocities of the atoms.
     box : (3, 3) array or None, nm
         Box vectors, one in each row.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> bath = sponge.LangevinMiddle(300, 1.0, 0.002)
+    >>> simulation = sponge.Simulation(system, bath, seed=1)
+    >>> state = simulation.state()
+    >>> state.step, state.positions.shape
+    (0, (22, 3))
     """
 
     step: int

@@ -65,8 +65,8 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
 
     Examples
     --------
-    >>> from triskele import sponge
     >>> import numpy as np
+    >>> from triskele import sponge
     >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.5, 0, 0]])
     >>> pair = system.add(sponge.Nonbonded([1.0, 1.0], [0.3, 0.3], [0.0, 0.0], method="none"))
     >>> hot = sponge.rest2(system, [0], temperature=400.0, reference=300.0)

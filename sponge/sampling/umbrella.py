@@ -68,8 +68,8 @@ class UmbrellaSampling(Replicas):
 
     Examples
     --------
-    >>> from triskele import sponge
     >>> import numpy as np
+    >>> from triskele import sponge
     >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
     >>> bond = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
     >>> integrator = sponge.LangevinMiddle(temperature=300, friction=10.0, timestep=0.001)

@@ -28,7 +28,26 @@ _STEPS = 20
 
 
 class Springs(Potential):
-    """Wells of fourth order around `at` [n, 3], and springs of fourth order between neighbors in a row."""
+    """Wells of fourth order around `at` [n, 3], and springs of fourth order between neighbors in a row.
+
+    Parameters
+    ----------
+    name : str
+    at : (n, 3) array, nm
+        Centers of the wells.
+    wells, springs : float, default 0
+        Force constants.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import sponge
+    >>> from triskele.sponge.testing import Springs
+    >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=np.zeros((2, 3)))
+    >>> springs = system.add(Springs('wells', np.zeros((2, 3)), wells=1.0))
+    >>> float(system.energy())
+    0.0
+    """
 
     def __init__(self, name: str, at: np.ndarray, wells: float = 0.0, springs: float = 0.0):
         self.name = name
@@ -71,6 +90,12 @@ def spring_system(units: int = 1, constraints: bool = True, seed: int = 1) -> Sy
         Include constraints (water, XH2, three in a row) and the virtual site.
     seed : int
         Seed of the random displacements of the atoms.
+
+    Examples
+    --------
+    >>> from triskele.sponge import testing
+    >>> testing.spring_system(units=2, seed=3).n
+    24
     """
     rng = np.random.default_rng(seed)
     n = 12 * units
@@ -104,6 +129,12 @@ class Trial:
     Attributes
     ----------
     engine : Engine
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge import testing
+    >>> trial = testing.Trial(sponge.VelocityVerlet(timestep=0.001), testing.spring_system())
     """
 
     def __init__(self, integrator: Integrator, system: System, seed: int = 0):

@@ -59,6 +59,12 @@ def examples() -> Iterator[tuple[str, System, str]]:
 
     A file offers examples by a function ``example()`` that returns pairs: a list of potentials, and the options of
     `example_system` for them.
+
+    Examples
+    --------
+    >>> from triskele.sponge import testing
+    >>> len({name for name, _, _ in testing.examples()}) > 10
+    True
     """
     for file, module in discover.modules("triskele.sponge.potentials", deep=True).items():
         if not hasattr(module, "example"):

@@ -59,6 +59,19 @@ class Trajectory:
     topology : Topology or None
     n : int
         Number of atoms.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from triskele import sponge
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds")
+    >>> bath = sponge.LangevinMiddle(300, 1.0, 0.002)
+    >>> simulation = sponge.Simulation(system, bath, seed=1)
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.dcd")
+    >>> simulation.run(20, report=sponge.DCD(path, every=10))
+    >>> trajectory = sponge.load_trajectory(path, system.topology)
+    >>> len(trajectory), trajectory[-1].positions.shape
+    (2, (22, 3))
     """
 
     def __init__(self, reader: Reader, topology: Topology | None = None, chosen: range | None = None):

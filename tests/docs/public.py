@@ -7,6 +7,7 @@ import functools
 import importlib
 import inspect
 import runpy
+import types
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +23,8 @@ def things():
             continue
         for name in names:
             thing = getattr(importlib.import_module(module), name)
-            if callable(thing) and id(thing) not in seen and getattr(thing, "__doc__", None) is not type(thing).__doc__:
+            thing = type(thing).__call__ if inspect.ismodule(thing) else thing  # a package that can be called
+            if callable(thing) and id(thing) not in seen and not isinstance(thing, types.GenericAlias):
                 seen.add(id(thing))
                 found[f"{module.removeprefix('triskele.')}.{name}"] = thing
     return found

@@ -3,6 +3,7 @@
 `docstrings_to_write.txt` lists the names that still lack something; the list only shrinks.
 """
 
+import enum
 import inspect
 import re
 from pathlib import Path
@@ -23,15 +24,16 @@ def parameters(thing):
 def lacks(thing):
     """What the docstring of a public function or class lacks: "summary", "parameters", "example".
 
-    Exceptions need only a summary. Attributes of a record are its parameters, too.
+    Exceptions and enumerations need only a summary, and records that say "See `function`" have that function's example.
+    Attributes of a record are its parameters, too.
     """
     text = inspect.cleandoc(thing.__doc__ or "")
-    exception = inspect.isclass(thing) and issubclass(thing, BaseException)
+    exempt = inspect.isclass(thing) and issubclass(thing, BaseException | enum.Enum)
     if not text.partition("\n")[0]:
         yield "summary"
-    if not exception and len(parameters(thing)) >= 3 and not re.search(r"^(Parameters|Attributes)\n-+", text, re.M):
+    if not exempt and len(parameters(thing)) >= 3 and not re.search(r"^(Parameters|Attributes)\n-+", text, re.M):
         yield "parameters"
-    if not exception and ">>> " not in text:
+    if not exempt and ">>> " not in text and not re.match(r"(?:.*, )?[Ss]ee `", text):
         yield "example"
 
 

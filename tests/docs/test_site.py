@@ -4,7 +4,11 @@ import os
 import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,3 +30,25 @@ def test_evidence_exists():
     named = set(re.findall(r"`(tests/[\w/.]+)`", page))
     assert len(named) > 40
     assert not [path for path in sorted(named) if not (ROOT / path).exists()]
+
+
+def external_links():
+    """Addresses of other servers in pages and READMEs."""
+    pages = [*(ROOT / "docs" / "pages").rglob("*.md"), ROOT / "README.md", *ROOT.glob("*/README.md")]
+    return sorted({link for page in pages for link in re.findall(r"\]\((https?://[^)\s]+)\)", page.read_text())})
+
+
+@pytest.mark.slow
+def test_external_links_have_targets():
+    """Servers that refuse programs (403, 429) have the page; a machine without a network cannot tell."""
+    dead = {}
+    for link in external_links():
+        request = urllib.request.Request(link, headers={"User-Agent": "Mozilla/5.0"})
+        try:
+            urllib.request.urlopen(request, timeout=30).close()
+        except urllib.error.HTTPError as error:
+            if error.code in (404, 410):
+                dead[link] = error.code
+        except OSError as error:
+            pytest.skip(f"{link} cannot be reached: {error}")
+    assert not dead, dead

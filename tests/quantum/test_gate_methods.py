@@ -81,6 +81,13 @@ def test_documented_matrices_are_those_of_the_gates(name):
     assert formula(gate).splitlines()[0] in getattr(quantum.Circuit, name).__doc__
 
 
+@pytest.mark.parametrize("primitive", [gates.Rotation("X"), gates.Rotation("Z"), gates.Phase(1)])
+@pytest.mark.parametrize("coefficient", [0.5, -1.0, 3.0])
+def test_matrices_of_a_users_gates_are_documented(primitive, coefficient):
+    gate = gates.Gate("own", 1, 1, factors=(gates.Factor(primitive, (0,), (coefficient,)),))
+    np.testing.assert_allclose(evaluate(formula(gate), ["angle"], [0.7]), gate.matrix(0.7), atol=1e-12)
+
+
 def test_gates_of_up_to_three_qubits_have_a_documented_matrix():
     assert not [name for name in gates.names() if gates.find(name).num_qubits <= 3 and not formula(gates.find(name))]
 

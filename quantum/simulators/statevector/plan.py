@@ -44,6 +44,13 @@ class Plan:
     bytes_moved : float
         Read and written by passes; 0 if the whole state is one block.
     threads : int
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> plan = quantum.plan(quantum.Circuit(3).h(0).cx(0, 1).cx(1, 2))
+    >>> plan.num_qubits, plan.gates, plan.state_bytes
+    (3, 3, 128)
     """
 
     num_qubits: int

@@ -78,8 +78,8 @@ class Nonbonded(Potential):
 
     Examples
     --------
-    >>> from triskele.sponge import Nonbonded
     >>> import numpy as np
+    >>> from triskele.sponge import Nonbonded
     >>> argon = Nonbonded([0.0, 0.0], [0.34, 0.34], [0.996, 0.996], method="none")
     >>> round(float(argon.energy(argon.params, np.array([[0.0, 0, 0], [0.34 * 2 ** (1 / 6), 0, 0]]), None)), 6)
     -0.996

@@ -57,6 +57,7 @@ def test_schedules():
     np.testing.assert_allclose(optim.exponential_decay(2.0, 0.5, every=10)(20), 0.5)
     warm = optim.warmup(10, optim.piecewise_constant([1.0, 0.1], [5]))
     np.testing.assert_allclose([warm(0), warm(5), warm(10), warm(15)], [0, 0.5, 1, 0.1])
+    assert optim.warmup(0, 0.5)(0) == 0.5  # without a division by zero
     with pytest.raises(ValueError, match="one value more"):
         optim.piecewise_constant([1.0], [5])
 

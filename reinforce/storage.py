@@ -26,7 +26,9 @@ __all__ = ["named", "pack", "read", "same", "unpack", "write"]
 _VERSION = 2  # files of version 1 have a checksum of their own, which is no longer verified
 _CLASSES = {
     "triskele.core.nn.attention": ("MultiHeadAttention",),
-    "triskele.core.nn.layers": ("BatchNorm", "Conv", "Embedding", "LayerNorm", "Linear", "MLP"),
+    "triskele.core.nn.convolution": ("Conv",),
+    "triskele.core.nn.layers": ("Embedding", "Linear", "MLP"),
+    "triskele.core.nn.normalization": ("BatchNorm", "LayerNorm"),
     "triskele.core.nn.recurrent": ("GRU", "LSTM"),
     "triskele.core.optim.optimizers": ("Moments", "Momentum"),
     "triskele.reinforce.agents.muzero_network": ("MuZeroNetwork", "PolicyNetwork", "Support"),

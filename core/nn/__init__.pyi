@@ -1,5 +1,8 @@
 from . import init as init
 from .attention import MultiHeadAttention as MultiHeadAttention
+from .convolution import Conv as Conv
+from .convolution import Conv1d as Conv1d
+from .convolution import Conv2d as Conv2d
 from .functional import cross_entropy as cross_entropy
 from .functional import gelu as gelu
 from .functional import log_softmax as log_softmax
@@ -11,13 +14,10 @@ from .functional import softmax as softmax
 from .functional import softplus as softplus
 from .layer_table import summary as summary
 from .layers import MLP as MLP
-from .layers import BatchNorm as BatchNorm
-from .layers import Conv as Conv
-from .layers import Conv1d as Conv1d
-from .layers import Conv2d as Conv2d
 from .layers import Embedding as Embedding
-from .layers import LayerNorm as LayerNorm
 from .layers import Linear as Linear
 from .layers import static as static
+from .normalization import BatchNorm as BatchNorm
+from .normalization import LayerNorm as LayerNorm
 from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM

@@ -4,6 +4,7 @@ from . import nn as nn
 from . import numpy as numpy
 from . import ops as ops
 from . import optim as optim
+from . import plots as plots
 from . import random as random
 from . import report as report
 from . import scipy as scipy

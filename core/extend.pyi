@@ -4,6 +4,7 @@ from . import discover as discover
 from . import lazy as lazy
 from . import mpi as mpi
 from . import optional as optional
+from . import plots as plots
 from . import store as store
 from .compile.bound import Bound as Bound
 from .compile.bound import run_program as run_program

@@ -24,7 +24,12 @@ def cost_of(eqn: Equation) -> float:
     p = eqn.primitive
     if p.name in _COSTS:
         return _COSTS[p.name]
-    return float(p.flops) if isinstance(p.flops, (int, float)) else 1.0
+    if isinstance(p.flops, (int, float)):
+        return float(p.flops)
+    if p.kind != "pull":
+        return 1.0
+    outs = [o.spec for o in eqn.outputs]
+    return p.flops([a.spec for a in eqn.inputs], outs, **eqn.params) / outs[0].size
 
 
 def index_key(index) -> tuple:
@@ -88,7 +93,7 @@ def has_native_form(eqn) -> bool:
             if out.dtype != eqn.outputs[0].spec.dtype:
                 raise NotEmittable(p.name)
         ok = True
-    except NotEmittable:
+    except (NotEmittable, NotImplementedError):
         ok = False
     known[key] = ok
     return ok

@@ -33,7 +33,8 @@ class Primitive:
         For elementwise ones: ``emit(b, *values) -> value`` with a scalar builder `b` of the compiler.
     pull : callable, optional
         ``pull(b, index, loads, in_specs, out_spec, **params) -> value``: the element at `index` (a list of integer
-        values of the builder) in terms of ``loads[i](index_of_input_i)``.
+        values of the builder) in terms of ``loads[i](index_of_input_i)``. It raises NotImplementedError where there is
+        no such formula of acceptable length; then `impl` is called.
     flops : callable or float
         Floating-point operations: per output element, or ``flops(in_specs, out_specs, **params)``.
     samples : callable, optional

@@ -1,8 +1,13 @@
 from . import init as init
 from .attention import MultiHeadAttention as MultiHeadAttention
+from .combinators import Residual as Residual
+from .combinators import Sequential as Sequential
 from .convolution import Conv as Conv
 from .convolution import Conv1d as Conv1d
 from .convolution import Conv2d as Conv2d
+from .convolution import Conv3d as Conv3d
+from .convolution import ConvTranspose as ConvTranspose
+from .convolution import conv_transpose as conv_transpose
 from .functional import cross_entropy as cross_entropy
 from .functional import gelu as gelu
 from .functional import log_softmax as log_softmax
@@ -18,6 +23,12 @@ from .layers import Embedding as Embedding
 from .layers import Linear as Linear
 from .layers import static as static
 from .normalization import BatchNorm as BatchNorm
+from .normalization import GroupNorm as GroupNorm
 from .normalization import LayerNorm as LayerNorm
+from .normalization import RMSNorm as RMSNorm
+from .pooling import global_max_pool as global_max_pool
+from .pooling import global_mean_pool as global_mean_pool
+from .pooling import max_pool as max_pool
+from .pooling import mean_pool as mean_pool
 from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM

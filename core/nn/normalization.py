@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..short_repr import short_repr
 from ..transforms.checkpoint import stop_gradient
 from .layers import check_last_axis, static
 
-__all__ = ["BatchNorm", "LayerNorm"]
+__all__ = ["BatchNorm", "GroupNorm", "LayerNorm", "RMSNorm"]
 
 
 @short_repr
@@ -113,3 +114,85 @@ class BatchNorm:
 
         updated = replace(self, mean=blend(self.mean, mean), variance=blend(self.variance, unbiased))
         return self._apply(x, mean, variance), updated
+
+
+@short_repr
+@dataclass(frozen=True)
+class RMSNorm:
+    """x / sqrt(mean(x²) + epsilon) over the last axis, then scale (Zhang & Sennrich 2019, eq. 4).
+
+    Parameters
+    ----------
+    scale : (n,) array
+    epsilon : float, default 1e-6
+        Added to the mean square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn
+    >>> nn.RMSNorm(np.ones(2))(np.array([1.0, 7.0])).round(3)
+    array([0.2, 1.4])
+    """
+
+    scale: Any  # [n]
+    epsilon: float = static(default=1e-6)
+
+    @classmethod
+    def init(cls, n: int, *, epsilon: float = 1e-6, dtype: DTypeLike = np.float32) -> RMSNorm:
+        """Ones for `n` features."""
+        return cls(np.ones(n, dtype), epsilon)
+
+    def __call__(self, x: Any) -> NDArray[Any]:
+        check_last_axis("RMSNorm", x, np.shape(self.scale)[0])
+        return x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + self.epsilon) * self.scale
+
+
+@short_repr
+@dataclass(frozen=True)
+class GroupNorm:
+    """Normalizes groups of channels of each sample over all its positions, then scales and shifts each channel.
+
+    One group normalizes the whole sample; as many groups as channels give instance normalization. The statistics are
+    those of the sample alone, so training and evaluation are the same (Wu & He 2018, eq. 1 and 7).
+
+    Parameters
+    ----------
+    scale, bias : (channels,) array
+    groups : int
+        Divides the channels.
+    epsilon : float, default 1e-5
+        Added to the variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn
+    >>> norm = nn.GroupNorm.init(4, groups=2, dtype=float)
+    >>> norm(np.arange(8.0).reshape(1, 2, 4)).round(2)
+    array([[[-1.21, -0.73, -1.21, -0.73],
+            [ 0.73,  1.21,  0.73,  1.21]]])
+    """
+
+    scale: Any  # [channels]
+    bias: Any  # [channels]
+    groups: int = static()
+    epsilon: float = static(default=1e-5)
+
+    @classmethod
+    def init(cls, channels: int, *, groups: int, epsilon: float = 1e-5, dtype: DTypeLike = np.float32) -> GroupNorm:
+        """Scale 1 and shift 0."""
+        if groups < 1 or channels % groups:
+            raise ValueError(f"GroupNorm: groups must divide the channels, got {groups} for {channels}")
+        return cls(np.ones(channels, dtype), np.zeros(channels, dtype), groups, epsilon)
+
+    def __call__(self, x: Any) -> NDArray[Any]:
+        """`x`: (n, *axes, channels), n samples."""
+        check_last_axis("GroupNorm", x, np.shape(self.scale)[0])
+        shape = np.shape(x)
+        if len(shape) < 2:
+            raise ValueError(f"GroupNorm: x must be (n, *axes, channels), got shape {shape}")
+        parts = np.reshape(x, (shape[0], math.prod(shape[1:-1]), self.groups, shape[-1] // self.groups))
+        centered = parts - np.mean(parts, axis=(1, 3), keepdims=True)
+        variance = np.mean(centered**2, axis=(1, 3), keepdims=True)
+        return np.reshape(centered / np.sqrt(variance + self.epsilon), shape) * self.scale + self.bias

@@ -3,10 +3,14 @@
 Sums over windows are linear; spreading over windows is their transpose. The largest element of a window is picked by
 its position, which has no derivative: the first position in row order where there are ties (as in most libraries), so
 that each window sends its cotangent to one element.
+
+In compiled programs an element of a result is a formula of the elements that it reads, so pooling fuses with what comes
+before and after it.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -18,7 +22,7 @@ from ..graph.trace import bind
 from .convolve_nd import out_length, pad_widths, padded, spread, taps, unpadded
 from .define import as_value, batch_first
 
-__all__ = ["avg_pool", "max_pool"]
+__all__ = ["max_pool", "mean_pool"]
 
 
 def _outs(shape, window, stride, padding):
@@ -31,6 +35,11 @@ def _taps(window, stride, outs):
 
 def _pooled_spec(x, *, window, stride, padding):
     return Spec((x.shape[0], *_outs(x.shape, window, stride, padding), x.shape[-1]), x.dtype)
+
+
+def _index_dtype(window):
+    """Type of positions in a window: small, since positions are kept for the derivative."""
+    return np.dtype(np.uint8 if math.prod(window) <= 256 else np.int32)
 
 
 def _lowest(dtype):
@@ -50,7 +59,7 @@ def _window_max(x, *, window, stride, padding):
 def _window_argmax(x, *, window, stride, padding):
     outs = _outs(x.shape, window, stride, padding)
     x = padded(x, padding, _lowest(x.dtype))
-    index = np.zeros((x.shape[0], *outs, x.shape[-1]), np.int64)
+    index = np.zeros((x.shape[0], *outs, x.shape[-1]), _index_dtype(window))
     best = None
     for k, (_, where) in enumerate(_taps(window, stride, outs)):
         if best is None:
@@ -98,6 +107,134 @@ def _window_spread(y, *, shape, window, stride, padding):
     return np.ascontiguousarray(unpadded(total, padding, shape))
 
 
+# -- formulas of single elements ---------------------------------------------------------------------------------------
+
+_LONGEST = 64  # elements of a window up to which it is written out
+
+
+def _check_length(window):
+    if math.prod(window) > _LONGEST:
+        raise NotImplementedError("windows this long are not written out")
+
+
+def _seen(b, place, shape, window, stride, padding):
+    """For each axis: (position in the window, position in the data) of what the window at `place` sees; one beyond the
+    data is replaced by the nearest that is not, which is in the window, too. Whether it was inside comes third.
+    """
+    axes = []
+    for i, n, k, s, (low, high) in zip(place[1:-1], shape[1:-1], window, stride, padding, strict=True):
+        first = b.sub(b.mul(i, b.index(s)), b.index(low))
+        seen = []
+        for t in range(k):
+            at = b.add(first, b.index(t))
+            inside = []
+            if low:
+                inside.append(b.cmp(">=", at, b.index(0)))
+            if high:
+                inside.append(b.cmp("<", at, b.index(n)))
+            near = b.max(b.min(at, b.index(n - 1)), b.index(0)) if inside else at
+            seen.append((b.sub(near, first) if inside else b.index(t), near, inside))
+        axes.append(seen)
+    return axes
+
+
+def _number(b, taps_of_axes, window):
+    """Number of a position of the window, in row order."""
+    total = b.index(0)
+    for t, k in zip(taps_of_axes, window, strict=True):
+        total = b.add(b.mul(total, b.index(k)), t)
+    return total
+
+
+def _all(b, conditions):
+    out = None
+    for c in conditions:
+        out = c if out is None else b.logical_and(out, c)
+    return out
+
+
+def _elements(b, place, load, shape, window, stride, padding):
+    """(number, value, inside or None) of each element of the window at `place`."""
+    for at in itertools.product(*_seen(b, place, shape, window, stride, padding)):
+        value = load([place[0], *[source for _, source, _ in at], place[-1]])
+        yield _number(b, [t for t, *_ in at], window), value, _all(b, [c for *_, inside in at for c in inside])
+
+
+def _windows(b, place, outs, window, stride, padding):
+    """(number, window, inside or None) of each window that sees the element `place` of the data, and as what."""
+    axes = []
+    for i, n, k, s, (low, _) in zip(place[1:-1], outs, window, stride, padding, strict=True):
+        at = b.add(i, b.index(low))
+        last, rest = b.floordiv(at, b.index(s)), b.mod(at, b.index(s))
+        found = []
+        for j in range(-(-k // s)):
+            t, q = b.add(rest, b.index(j * s)), b.sub(last, b.index(j))
+            inside = [b.cmp("<", t, b.index(k)), b.cmp(">=", q, b.index(0)), b.cmp("<", q, b.index(n))]
+            found.append((t, b.max(b.min(q, b.index(n - 1)), b.index(0)), inside))
+        axes.append(found)
+    for at in itertools.product(*axes):
+        yield (_number(b, [t for t, *_ in at], window), [place[0], *[q for _, q, _ in at], place[-1]],
+               _all(b, [c for *_, inside in at for c in inside]))
+
+
+def _max_pull(b, place, loads, in_specs, out_spec, *, window, stride, padding):
+    _check_length(window)
+    total = None
+    for _, value, _ in _elements(b, place, loads[0], in_specs[0].shape, window, stride, padding):
+        total = value if total is None else b.max(total, value)
+    return total
+
+
+def _argmax_pull(b, place, loads, in_specs, out_spec, *, window, stride, padding):
+    _check_length(window)
+    best = number = None
+    for k, value, _ in _elements(b, place, loads[0], in_specs[0].shape, window, stride, padding):
+        k = b.cast(k, out_spec.dtype)
+        if best is None:
+            best, number = value, k
+            continue
+        more = b.cmp(">", value, best)
+        if value.dtype.kind == "f":
+            more = b.logical_or(more, b.logical_and(b.isnan(value), b.logical_not(b.isnan(best))))
+        best, number = b.select(more, value, best), b.select(more, k, number)
+    return number
+
+
+def _pick_pull(b, place, loads, in_specs, out_spec, *, window, stride, padding):
+    _check_length(window)
+    index, zero = loads[1](place), b.const(0, out_spec.dtype)
+    total = zero
+    for k, value, _ in _elements(b, place, loads[0], in_specs[0].shape, window, stride, padding):
+        total = b.select(b.cmp("==", index, b.cast(k, index.dtype)), value, total)
+    return total
+
+
+def _sum_pull(b, place, loads, in_specs, out_spec, *, window, stride, padding):
+    _check_length(window)
+    total, zero = None, b.const(0, out_spec.dtype)
+    for _, value, inside in _elements(b, place, loads[0], in_specs[0].shape, window, stride, padding):
+        value = value if inside is None else b.select(inside, value, zero)
+        total = value if total is None else b.add(total, value)
+    return total
+
+
+def _spread_pull(b, place, loads, in_specs, out_spec, *, shape, window, stride, padding):
+    """Serves `window_place`, too, which has the position of what each window chose as another input."""
+    _check_length(window)
+    total, zero = None, b.const(0, out_spec.dtype)
+    for k, at, inside in _windows(b, place, in_specs[0].shape[1:-1], window, stride, padding):
+        value = loads[0](at)
+        if len(loads) > 1:
+            index = loads[1](at)
+            inside = b.logical_and(inside, b.cmp("==", index, b.cast(k, index.dtype)))
+        value = b.select(inside, value, zero)
+        total = value if total is None else b.add(total, value)
+    return total
+
+
+# -- primitives --------------------------------------------------------------------------------------------------------
+
+
 def _params():
     return [{"window": (2, 2), "stride": (2, 2), "padding": ((0, 0), (0, 0))},
             {"window": (3, 2), "stride": (1, 2), "padding": ((1, 1), (0, 1))}]
@@ -124,20 +261,23 @@ def _placed_samples(rng):
 
 
 def _taps_count(in_specs, out_specs, *, window, **params):
-    return math.prod(window) * min(in_specs[0].size, out_specs[0].size)
+    return 2 * math.prod(window) * min(in_specs[0].size, out_specs[0].size)
 
 
 _spread_spec = lambda y, *rest, shape, **params: Spec(shape, y.dtype)
-window_max_p = Primitive("window_max", _window_max, _pooled_spec, flops=_taps_count, samples=_data_samples)
+window_max_p = Primitive("window_max", _window_max, _pooled_spec, kind="pull", pull=_max_pull, flops=_taps_count,
+                         samples=_data_samples)
 window_argmax_p = Primitive("window_argmax", _window_argmax,
-                            lambda x, **p: Spec(_pooled_spec(x, **p).shape, np.dtype(np.int64)),
-                            flops=_taps_count, differentiable=False, samples=_data_samples)
-window_pick_p = Primitive("window_pick", _window_pick, lambda x, index, **p: Spec(index.shape, x.dtype), flops=0,
-                          samples=_picked_samples)
-window_place_p = Primitive("window_place", _window_place, _spread_spec, flops=_taps_count, samples=_placed_samples)
-window_sum_p = Primitive("window_sum", _window_sum, _pooled_spec, flops=_taps_count, samples=_data_samples)
-window_spread_p = Primitive("window_spread", _window_spread, _spread_spec, flops=_taps_count,
-                            samples=lambda rng: [((y,), p) for (y, _), p in _placed_samples(rng)])
+                            lambda x, **p: Spec(_pooled_spec(x, **p).shape, _index_dtype(p["window"])), kind="pull",
+                            pull=_argmax_pull, flops=_taps_count, differentiable=False, samples=_data_samples)
+window_pick_p = Primitive("window_pick", _window_pick, lambda x, index, **p: Spec(index.shape, x.dtype), kind="pull",
+                          pull=_pick_pull, flops=_taps_count, samples=_picked_samples)
+window_place_p = Primitive("window_place", _window_place, _spread_spec, kind="pull", pull=_spread_pull,
+                           flops=_taps_count, samples=_placed_samples)
+window_sum_p = Primitive("window_sum", _window_sum, _pooled_spec, kind="pull", pull=_sum_pull, flops=_taps_count,
+                         samples=_data_samples)
+window_spread_p = Primitive("window_spread", _window_spread, _spread_spec, kind="pull", pull=_spread_pull,
+                            flops=_taps_count, samples=lambda rng: [((y,), p) for (y, _), p in _placed_samples(rng)])
 
 window_max_p.defvjp(lambda ct, out, x, **p: bind(window_place_p, ct, bind(window_argmax_p, x, **p), shape=np.shape(x),
                                                  **p))
@@ -194,37 +334,66 @@ def max_pool(x: Any, window: Any, stride: Any = None, padding: Any = "valid") ->
 
     Parameters
     ----------
-    x : array, (..., *axes, channels)
+    x : (..., *axes, channels) array
     window : int or tuple of int
-        A number stands for all axes between the first and the last one.
+        Extent of the window along each axis. A number stands for all axes between the first and the last one.
     stride : int or tuple of int, optional
-        The window itself by default.
+        Step between windows; the window itself by default.
     padding : "valid", "same", int, or (low, high) for each axis
-        Padded elements are never chosen.
+        Positions added around `x`. They are never chosen.
 
     Returns
     -------
-    array, (..., *positions, channels)
+    (..., *positions, channels) array
         Among equal elements the first one receives the derivative.
+
+    Raises
+    ------
+    ValueError
+        If `x` has too few axes, or if a padding is not smaller than the window.
 
     Examples
     --------
-    >>> max_pool(np.array([1.0, 3.0, 2.0, 0.0]).reshape(1, 4, 1), 2)[0, :, 0]
+    >>> import numpy as np
+    >>> from triskele.core import nn
+    >>> nn.max_pool(np.array([1.0, 3.0, 2.0, 0.0]).reshape(1, 4, 1), 2)[0, :, 0]
     array([3., 2.])
     """
     images, head, params = _prepare("max_pool", x, window, stride, padding)
     return _finish(bind(window_max_p, images, **params), head)
 
 
-def avg_pool(x: Any, window: Any, stride: Any = None, padding: Any = "valid") -> Any:
-    """Mean of every window; padded elements do not count. Arguments as for `max_pool`.
+def mean_pool(x: Any, window: Any, stride: Any = None, padding: Any = "valid") -> Any:
+    """Mean of every window; padded positions do not count.
+
+    Parameters
+    ----------
+    x : (..., *axes, channels) array
+    window : int or tuple of int
+        Extent of the window along each axis. A number stands for all axes between the first and the last one.
+    stride : int or tuple of int, optional
+        Step between windows; the window itself by default.
+    padding : "valid", "same", int, or (low, high) for each axis
+
+    Returns
+    -------
+    (..., *positions, channels) array
+
+    Raises
+    ------
+    ValueError
+        If `x` has too few axes, or if a padding is not smaller than the window.
 
     Examples
     --------
-    >>> avg_pool(np.array([1.0, 3.0, 2.0, 0.0]).reshape(1, 4, 1), 2)[0, :, 0]
+    >>> import numpy as np
+    >>> from triskele.core import nn
+    >>> nn.mean_pool(np.array([1.0, 3.0, 2.0, 0.0]).reshape(1, 4, 1), 2)[0, :, 0]
     array([2., 1.])
     """
-    images, head, params = _prepare("avg_pool", x, window, stride, padding)
+    images, head, params = _prepare("mean_pool", x, window, stride, padding)
     y = bind(window_sum_p, images, **params)
+    if not any(map(any, params["padding"])):
+        return _finish(y / np.result_type(y).type(math.prod(params["window"])), head)
     counts = _window_sum(np.ones((1, *np.shape(images)[1:-1], 1), np.result_type(y)), **params)
     return _finish(y / counts, head)

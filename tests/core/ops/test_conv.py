@@ -130,15 +130,15 @@ def plain_windows(x, window, stride, padding, value):
                          [((2, 2), (2, 2), ((0, 0), (0, 0))), ((3, 2), (2, 1), ((1, 1), (1, 0))),
                           ((3, 3), (1, 2), ((1, 1), (1, 1)))])
 def test_pooling(rng, window, stride, padding):
-    from triskele.core.ops.pool import avg_pool, max_pool
+    from triskele.core.ops.pool import max_pool, mean_pool
 
     x = rng.normal(size=(2, 6, 8, 3))
     axes = (-2, -1)
     options = {"window": window, "stride": stride, "padding": padding}
     np.testing.assert_allclose(max_pool(x, **options), plain_windows(x, window, stride, padding, -np.inf).max(axes))
     counts = plain_windows(np.ones_like(x), window, stride, padding, 0).sum(axes)
-    np.testing.assert_allclose(avg_pool(x, **options), plain_windows(x, window, stride, padding, 0).sum(axes) / counts)
-    for f in (lambda x: max_pool(x, **options), lambda x: avg_pool(x, **options)):
+    np.testing.assert_allclose(mean_pool(x, **options), plain_windows(x, window, stride, padding, 0).sum(axes) / counts)
+    for f in (lambda x: max_pool(x, **options), lambda x: mean_pool(x, **options)):
         check_derivatives(f, x)
         check_batched(f, x)
     np.testing.assert_allclose(max_pool(x[0], **options), max_pool(x, **options)[0])

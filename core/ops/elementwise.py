@@ -123,7 +123,8 @@ reciprocal = elementwise("reciprocal", np.reciprocal, d=(lambda out, x: -out * o
 
 def _share(out, mine, other):
     """1 where `mine` was chosen, 1/2 at ties (as JAX)."""
-    return np.where(mine == other, 0.5, np.where(out == mine, 1.0, 0.0))
+    half, one, zero = map(np.result_type(out).type, (0.5, 1, 0))  # of the result's type: so is the product
+    return np.where(mine == other, half, np.where(out == mine, one, zero))
 
 
 CHOICE = (lambda out, x, y: _share(out, x, y), lambda out, x, y: _share(out, y, x))

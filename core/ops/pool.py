@@ -153,15 +153,17 @@ def _all(b, conditions):
     return out
 
 
-def _elements(b, place, load, shape, window, stride, padding):
+def _elements(b, place, load, shape, *, window, stride, padding):
     """(number, value, inside or None) of each element of the window at `place`."""
+    _check_length(window)
     for at in itertools.product(*_seen(b, place, shape, window, stride, padding)):
         value = load([place[0], *[source for _, source, _ in at], place[-1]])
         yield _number(b, [t for t, *_ in at], window), value, _all(b, [c for *_, inside in at for c in inside])
 
 
-def _windows(b, place, outs, window, stride, padding):
+def _windows(b, place, outs, *, window, stride, padding, **_):
     """(number, window, inside or None) of each window that sees the element `place` of the data, and as what."""
+    _check_length(window)
     axes = []
     for i, n, k, s, (low, _) in zip(place[1:-1], outs, window, stride, padding, strict=True):
         at = b.add(i, b.index(low))
@@ -177,18 +179,16 @@ def _windows(b, place, outs, window, stride, padding):
                _all(b, [c for *_, inside in at for c in inside]))
 
 
-def _max_pull(b, place, loads, in_specs, out_spec, *, window, stride, padding):
-    _check_length(window)
+def _max_pull(b, place, loads, in_specs, *_, **params):
     total = None
-    for _, value, _ in _elements(b, place, loads[0], in_specs[0].shape, window, stride, padding):
+    for _, value, _ in _elements(b, place, loads[0], in_specs[0].shape, **params):
         total = value if total is None else b.max(total, value)
     return total
 
 
-def _argmax_pull(b, place, loads, in_specs, out_spec, *, window, stride, padding):
-    _check_length(window)
+def _argmax_pull(b, place, loads, in_specs, out_spec, **params):
     best = number = None
-    for k, value, _ in _elements(b, place, loads[0], in_specs[0].shape, window, stride, padding):
+    for k, value, _ in _elements(b, place, loads[0], in_specs[0].shape, **params):
         k = b.cast(k, out_spec.dtype)
         if best is None:
             best, number = value, k
@@ -200,29 +200,26 @@ def _argmax_pull(b, place, loads, in_specs, out_spec, *, window, stride, padding
     return number
 
 
-def _pick_pull(b, place, loads, in_specs, out_spec, *, window, stride, padding):
-    _check_length(window)
+def _pick_pull(b, place, loads, in_specs, out_spec, **params):
     index, zero = loads[1](place), b.const(0, out_spec.dtype)
     total = zero
-    for k, value, _ in _elements(b, place, loads[0], in_specs[0].shape, window, stride, padding):
+    for k, value, _ in _elements(b, place, loads[0], in_specs[0].shape, **params):
         total = b.select(b.cmp("==", index, b.cast(k, index.dtype)), value, total)
     return total
 
 
-def _sum_pull(b, place, loads, in_specs, out_spec, *, window, stride, padding):
-    _check_length(window)
+def _sum_pull(b, place, loads, in_specs, out_spec, **params):
     total, zero = None, b.const(0, out_spec.dtype)
-    for _, value, inside in _elements(b, place, loads[0], in_specs[0].shape, window, stride, padding):
+    for _, value, inside in _elements(b, place, loads[0], in_specs[0].shape, **params):
         value = value if inside is None else b.select(inside, value, zero)
         total = value if total is None else b.add(total, value)
     return total
 
 
-def _spread_pull(b, place, loads, in_specs, out_spec, *, shape, window, stride, padding):
+def _spread_pull(b, place, loads, in_specs, out_spec, **params):
     """Serves `window_place`, too, which has the position of what each window chose as another input."""
-    _check_length(window)
     total, zero = None, b.const(0, out_spec.dtype)
-    for k, at, inside in _windows(b, place, in_specs[0].shape[1:-1], window, stride, padding):
+    for k, at, inside in _windows(b, place, in_specs[0].shape[1:-1], **params):
         value = loads[0](at)
         if len(loads) > 1:
             index = loads[1](at)

@@ -17,6 +17,7 @@ import numpy as np
 from ..graph.graph import Equation, Graph, Spec, Var
 from ..graph.simplify import Rewriter
 from ..graph.trace import dead_code
+from .primitives.depthwise import depthwise, depthwise_input, depthwise_terms, is_depthwise
 from .primitives.products import Matrices, has_product, product, product_add
 from .scalars import supported
 from .strides import contiguous, merged, reshaped, sliced, transposed, whole
@@ -112,7 +113,23 @@ class _Lowering(Rewriter):
             out = self._product(inputs, params, specs[0], source)
             if out is not None:
                 return [out]
+        if primitive.name in ("conv", "conv_input", "conv_kernel"):
+            out = self._depthwise(primitive.name, inputs, params, specs[0], source)
+            if out is not None:
+                return [out]
         return super().equation(primitive, inputs, params, specs, source)
+
+    def _depthwise(self, name, inputs, params, spec, source):
+        x = params["shape"] if name == "conv_input" else inputs[0].spec.shape
+        window = spec.shape[:-2] if name == "conv_kernel" else inputs[1].spec.shape[:-2]
+        if not (spec.size and all(a.spec.size for a in inputs) and is_depthwise(x[-1], window, params["groups"])):
+            return None
+        if name != "conv_kernel":
+            return super().equation(depthwise if name == "conv" else depthwise_input, inputs, params, [spec], source)[0]
+        terms = Spec((*inputs[1].spec.shape[:-1], *window, spec.shape[-1]), spec.dtype)
+        made = super().equation(depthwise_terms, inputs, params, [terms], source)[0]
+        total = self.apply("sum", made, source=source, axes=tuple(range(len(window) + 1)), dtype=spec.dtype)
+        return self.apply("reshape", total, source=source, shape=spec.shape)
 
     def _product(self, inputs, params, spec, source):
         found = self._with_views(inputs, params, spec, source)

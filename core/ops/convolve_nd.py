@@ -18,8 +18,8 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from .define import as_value
 
-__all__ = ["conv_general", "conv_input_p", "conv_kernel_p", "conv_p", "out_length", "pad_widths", "padded", "spread",
-           "taps", "unpadded"]
+__all__ = ["conv_general", "conv_input_p", "conv_kernel_p", "conv_p", "out_length", "pad_widths", "padded", "patches",
+           "spread", "taps", "unpadded"]
 
 _CACHE = 1 << 19  # bytes of the matrix of patches: half of a usual second-level cache
 

@@ -10,7 +10,6 @@ before and after it.
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -21,6 +20,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from .convolve_nd import out_length, pad_widths, padded, spread, taps, unpadded
 from .define import as_value, batch_first
+from .windows import elements, row_number, seeing
 
 __all__ = ["max_pool", "mean_pool"]
 
@@ -109,74 +109,10 @@ def _window_spread(y, *, shape, window, stride, padding):
 
 # -- formulas of single elements ---------------------------------------------------------------------------------------
 
-_LONGEST = 64  # elements of a window up to which it is written out
-
-
-def _check_length(window):
-    if math.prod(window) > _LONGEST:
-        raise NotImplementedError("windows this long are not written out")
-
-
-def _seen(b, place, shape, window, stride, padding):
-    """For each axis: (position in the window, position in the data) of what the window at `place` sees; one beyond the
-    data is replaced by the nearest that is not, which is in the window, too. Whether it was inside comes third.
-    """
-    axes = []
-    for i, n, k, s, (low, high) in zip(place[1:-1], shape[1:-1], window, stride, padding, strict=True):
-        first = b.sub(b.mul(i, b.index(s)), b.index(low))
-        seen = []
-        for t in range(k):
-            at = b.add(first, b.index(t))
-            inside = []
-            if low:
-                inside.append(b.cmp(">=", at, b.index(0)))
-            if high:
-                inside.append(b.cmp("<", at, b.index(n)))
-            near = b.max(b.min(at, b.index(n - 1)), b.index(0)) if inside else at
-            seen.append((b.sub(near, first) if inside else b.index(t), near, inside))
-        axes.append(seen)
-    return axes
-
-
-def _number(b, taps_of_axes, window):
-    """Number of a position of the window, in row order."""
-    total = b.index(0)
-    for t, k in zip(taps_of_axes, window, strict=True):
-        total = b.add(b.mul(total, b.index(k)), t)
-    return total
-
-
-def _all(b, conditions):
-    out = None
-    for c in conditions:
-        out = c if out is None else b.logical_and(out, c)
-    return out
-
-
-def _elements(b, place, load, shape, *, window, stride, padding):
-    """(number, value, inside or None) of each element of the window at `place`."""
-    _check_length(window)
-    for at in itertools.product(*_seen(b, place, shape, window, stride, padding)):
-        value = load([place[0], *[source for _, source, _ in at], place[-1]])
-        yield _number(b, [t for t, *_ in at], window), value, _all(b, [c for *_, inside in at for c in inside])
-
-
-def _windows(b, place, outs, *, window, stride, padding, **_):
-    """(number, window, inside or None) of each window that sees the element `place` of the data, and as what."""
-    _check_length(window)
-    axes = []
-    for i, n, k, s, (low, _) in zip(place[1:-1], outs, window, stride, padding, strict=True):
-        at = b.add(i, b.index(low))
-        last, rest = b.floordiv(at, b.index(s)), b.mod(at, b.index(s))
-        found = []
-        for j in range(-(-k // s)):
-            t, q = b.add(rest, b.index(j * s)), b.sub(last, b.index(j))
-            inside = [b.cmp("<", t, b.index(k)), b.cmp(">=", q, b.index(0)), b.cmp("<", q, b.index(n))]
-            found.append((t, b.max(b.min(q, b.index(n - 1)), b.index(0)), inside))
-        axes.append(found)
-    for at in itertools.product(*axes):
-        yield (_number(b, [t for t, *_ in at], window), [place[0], *[q for _, q, _ in at], place[-1]],
-               _all(b, [c for *_, inside in at for c in inside]))
+def _elements(b, place, load, shape, **params):
+    """(number, value, inside) of each element of the window at `place`."""
+    for tap, at, inside in elements(b, place, shape, **params):
+        yield row_number(b, tap, params["window"]), load([place[0], *at, place[-1]]), inside
 
 
 def _max_pull(b, place, loads, in_specs, *_, **params):
@@ -219,11 +155,14 @@ def _sum_pull(b, place, loads, in_specs, out_spec, **params):
 def _spread_pull(b, place, loads, in_specs, out_spec, **params):
     """Serves `window_place`, too, which has the position of what each window chose as another input."""
     total, zero = None, b.const(0, out_spec.dtype)
-    for k, at, inside in _windows(b, place, in_specs[0].shape[1:-1], **params):
+    del params["shape"]
+    for tap, at, inside in seeing(b, place, in_specs[0].shape[1:-1], **params):
+        at = [place[0], *at, place[-1]]
         value = loads[0](at)
         if len(loads) > 1:
             index = loads[1](at)
-            inside = b.logical_and(inside, b.cmp("==", index, b.cast(k, index.dtype)))
+            number = b.cast(row_number(b, tap, params["window"]), index.dtype)
+            inside = b.logical_and(inside, b.cmp("==", index, number))
         value = b.select(inside, value, zero)
         total = value if total is None else b.add(total, value)
     return total

@@ -54,10 +54,10 @@ def _flops(in_specs: Any, out_specs: Any, **_: Any) -> float:
     return 2.0 * math.prod(in_specs[1].shape[:-2]) * max(in_specs[0].size, out_specs[0].size)
 
 
-depthwise = Primitive("depthwise", conv_p.impl, conv_p.spec, kind="pull", pull=_pull, flops=_flops,
-                      differentiable=False)
-depthwise_input = Primitive("depthwise_input", conv_input_p.impl, conv_input_p.spec, kind="pull", pull=_input_pull,
-                            flops=_flops, differentiable=False)
+depthwise = Primitive("depthwise", conv_p.impl, lambda *specs, **params: conv_p.spec(*specs, **params), kind="pull",
+                      pull=_pull, flops=_flops, differentiable=False)
+depthwise_input = Primitive("depthwise_input", conv_input_p.impl, lambda y, *_, shape, **__: Spec(shape, y.dtype),
+                            kind="pull", pull=_input_pull, flops=_flops, differentiable=False)
 
 
 # The gradient of the kernel: products of each result with each element of its window, to be summed over the results.

@@ -1,4 +1,5 @@
 
+from . import data as data
 from . import errors as errors
 from . import nn as nn
 from . import numpy as numpy

@@ -1,7 +1,7 @@
 """Errors of the core. Messages read ``where: requirement, got value (hint)``."""
 
-__all__ = ["BakedValueWarning", "CheckpointError", "EscapedTensorError", "FileFormatError", "IndexOutOfBoundsError",
-           "MissingRuleError", "ReporterError", "TracerError", "TreeError", "TriskeleError"]
+__all__ = ["BakedValueWarning", "CheckpointError", "DataError", "EscapedTensorError", "FileFormatError",
+           "IndexOutOfBoundsError", "MissingRuleError", "ReporterError", "TracerError", "TreeError", "TriskeleError"]
 
 
 class TriskeleError(Exception):
@@ -32,6 +32,10 @@ class FileFormatError(TriskeleError, ValueError):
 
 class CheckpointError(TriskeleError, ValueError):
     """A checkpoint is damaged, or belongs to other work; the message names what differs."""
+
+
+class DataError(TriskeleError, ValueError):
+    """A sample cannot be read, transformed or put into a batch; the message names the step, the sample and its file."""
 
 
 class ReporterError(TriskeleError, RuntimeError):

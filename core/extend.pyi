@@ -13,6 +13,7 @@ from .compile.jit import Jitted as Jitted
 from .compile.source_modules import load_module as load_module
 from .compressed import gunzip as gunzip
 from .errors import CheckpointError as CheckpointError
+from .errors import DataError as DataError
 from .errors import FileFormatError as FileFormatError
 from .errors import ReporterError as ReporterError
 from .errors import TracerError as TracerError

@@ -55,6 +55,8 @@ class Fold(enum.IntEnum):
     BUSSI = 33
     MONTE_CARLO_BAROSTAT = 40
     CELL_RESCALING = 41
+    DATA_ORDER = 0x44415430  # core.data: shuffles
+    DATA_MAPS = 0x44415440  # core.data: + the number of the map in its pipeline
     BRANCHES = 1 << 20  # quantum: + the number of a branch that ends
     EXCHANGES = 0x45584348  # sponge: of replicas
     READINGS = 1 << 40  # quantum: errors in reading, + the number of the measurement

@@ -1,0 +1,13 @@
+from ..errors import DataError as DataError
+from . import image as image
+from .pipeline import InMemory as InMemory
+from .pipeline import Iteration as Iteration
+from .pipeline import Source as Source
+from .sources import arrays as arrays
+from .sources import csv as csv
+from .sources import generator as generator
+from .sources import memory_map as memory_map
+from .sources import parquet as parquet
+from .transform import Compose as Compose
+from .transform import Transform as Transform
+from .transform import sample_key as sample_key

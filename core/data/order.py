@@ -1,0 +1,74 @@
+"""Permutations of any length that are computed position by position, without an array of indices.
+
+The n positions are numbered (l, r) on a rectangle of a x b >= n cells. Each half round adds a keyed hash of one
+coordinate to the other, which is a bijection (a generalized Feistel network); a result outside 0 ... n - 1 is permuted
+again until it lies inside (cycle walking).
+
+References
+----------
+[1] Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, methods 2 and 3.
+    doi:10.1007/3-540-45760-7_9. The hash is the finalizer of MurmurHash3 (Appleby, public domain).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from .. import random
+from ..kernels import philox
+
+__all__ = ["permuted"]
+
+_ROUNDS = 6  # pairs of half rounds
+_CHUNK = 4096  # positions that are computed and kept together
+_LOW = np.uint64(33)
+_MULTIPLIERS = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
+
+
+def permuted(positions: np.ndarray, n: int, seed: int, epoch: int) -> np.ndarray:
+    """Images of `positions` under the permutation of 0 ... n - 1 that belongs to a seed and an epoch."""
+    if not positions.size:
+        return positions
+    first, last = int(positions.min()) // _CHUNK, int(positions.max()) // _CHUNK
+    if last - first > 1:
+        return _walk(positions, n, _round_keys(seed, epoch))
+    whole = [_chunk(n, seed, epoch, k) for k in range(first, last + 1)]
+    return np.concatenate(whole)[positions - first * _CHUNK]
+
+
+@lru_cache(maxsize=32)
+def _chunk(n, seed, epoch, k):
+    return _walk(np.arange(k * _CHUNK, min(n, (k + 1) * _CHUNK)), n, _round_keys(seed, epoch))
+
+
+def _round_keys(seed, epoch):
+    key = random.fold_in(random.fold_in(random.key(seed), random.Fold.DATA_ORDER), epoch)
+    return philox.bits(key, 0, 4 * _ROUNDS).astype(np.uint64).view(np.uint64).reshape(-1, 2) @ np.array(
+        [1, 1 << 32], np.uint64)
+
+
+def _walk(positions, n, keys):
+    a = math.isqrt(n - 1) + 1
+    b = -(-n // a)
+    out = _rounds(positions.astype(np.uint64), np.uint64(a), np.uint64(b), keys)
+    while (outside := np.flatnonzero(out >= n)).size:
+        out[outside] = _rounds(out[outside], np.uint64(a), np.uint64(b), keys)
+    return out.astype(np.int64)
+
+
+def _rounds(m, a, b, keys):
+    left, right = m // b, m % b
+    for one, two in zip(keys[::2], keys[1::2], strict=True):
+        left = (left + _hash(right, one) % a) % a
+        right = (right + _hash(left, two) % b) % b
+    return left * b + right
+
+
+def _hash(x, key):
+    x = x ^ key
+    for multiplier in _MULTIPLIERS:
+        x = (x ^ (x >> _LOW)) * multiplier
+    return x ^ (x >> _LOW)

@@ -6,6 +6,7 @@ made once and compiled.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,17 +36,20 @@ _compiled.defvjp_all(lambda cts, out, args, needed, *, pull: pull(cts))
 class GraphFunction:
     """A graph with its compiled form and its transformed forms, each made when first needed."""
 
-    __slots__ = ("graph", "_program", "_forms")
+    __slots__ = ("graph", "_program", "_forms", "_lock")
 
     def __init__(self, graph: Graph):
         self.graph = graph
         self._program: Program | None = None
         self._forms: dict[Any, Any] = {}
+        self._lock = threading.RLock()
 
     @property
     def program(self) -> Program:
         if self._program is None:
-            self._program = Program(self.graph)
+            with self._lock:  # a second program would replace, and unload, one that another thread may be running
+                if self._program is None:
+                    self._program = Program(self.graph)
         return self._program
 
     def __call__(self, args: Sequence[Any]) -> Sequence[Any]:

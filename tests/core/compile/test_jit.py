@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import weakref
 from typing import NamedTuple
 
@@ -390,3 +391,22 @@ def test_random_programs_and_their_gradients(program, places, dtype, seed):
         if np.isfinite(want).all():
             np.testing.assert_allclose(got, want, rtol=tolerance,
                                        atol=tolerance * (1 + np.max(np.abs(want), initial=0)))
+
+
+def test_threads_that_make_the_first_call_together_share_one_program():
+    """A program that a second thread replaced would be unloaded while the first thread runs it."""
+    x = np.linspace(0.0, 1.0, 100)
+    for _ in range(5):
+        f, start, found = core.jit(lambda x: np.sum(np.sin(x) * x)), threading.Barrier(8), []
+
+        def call(f=f, start=start, found=found):
+            start.wait()
+            found.append(f.program(x))
+
+        threads = [threading.Thread(target=call) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert len(found) == 8
+        assert all(program is found[0] for program in found)

@@ -1,8 +1,8 @@
 """Transforms of images, (height, width, channels) or (height, width) arrays of uint8 in 0 ... 255 or of floats.
 
-Each function makes a transform. ``flip(0.5)(image, key=key)`` works on one image at once, ``|`` composes transforms, and
-in a pipeline neighbors become one compiled kernel per batch. Images of a source of different sizes are transformed one
-by one until a transform, such as `resize`, makes their sizes equal.
+Each function makes a transform. ``flip(0.5)(image, key=key)`` works on one image at once, ``|`` composes transforms,
+and in a pipeline neighbors become one compiled kernel per batch. Images of a source of different sizes are transformed
+one by one until a transform, such as `resize`, makes their sizes equal.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class CenterCrop(Transform):
 
     size: tuple[int, int]
 
-    def apply(self, x: Any, key: Any) -> Any:
+    def apply(self, x: Any) -> Any:
         n = _shape(x, "center_crop")
         _fits(n, self.size, 0, "center_crop")
         top, left = ((m - s) // 2 for m, s in zip(n, self.size))
@@ -165,7 +165,7 @@ class Resize(Transform):
 
     size: tuple[int, int]
 
-    def apply(self, x: Any, key: Any) -> Any:
+    def apply(self, x: Any) -> Any:
         _shape(x, "resize")
         if np.dtype(x.dtype) != np.uint8 and np.dtype(x.dtype).kind != "f":
             raise TypeError(f"image.resize: an image must have dtype uint8 or floating, got {x.dtype}")

@@ -24,7 +24,7 @@ class Normalize(Transform):
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
-    def apply(self, x: Any, key: Any) -> Any:
+    def apply(self, x: Any) -> Any:
         kind = np.dtype(x.dtype)
         channels = max(len(self.mean), len(self.std))
         if channels > 1 and np.shape(x)[-1:] != (channels,):
@@ -33,12 +33,12 @@ class Normalize(Transform):
         scale = np.float64(1)
         if kind.kind in "iu":
             if not all(0 <= m <= 1 for m in self.mean) or max(self.std) > 1:
-                raise ValueError(f"image.normalize: mean and std must be in units of the range of {kind}, between 0 and "
-                                 f"1, got {self.mean} and {self.std} (divide them by {np.iinfo(kind).max})")
+                raise ValueError(f"image.normalize: mean and std must be in units of the range of {kind}, between 0 "
+                                 f"and 1, got {self.mean} and {self.std} (divide them by {np.iinfo(kind).max})")
             scale = np.float64(np.iinfo(kind).max)
             kind = np.dtype(np.float32)
-        factor = 1 / (scale * np.array(self.std))
-        offset = -np.array(self.mean) / np.array(self.std)
+        mean, std = (np.array(v if channels > 1 else v[0]) for v in (self.mean, self.std))
+        factor, offset = 1 / (scale * std), -mean / std
         return x.astype(kind) * factor.astype(kind) + offset.astype(kind)
 
 
@@ -130,8 +130,8 @@ def color_jitter(brightness: float = 0.0, contrast: float = 0.0, saturation: flo
                  hue: float = 0.0) -> Transform:
     """Change brightness, contrast, saturation and hue by random amounts, in this order.
 
-    The factors are uniform in 1 - a ... 1 + a for the amount a of each. Definitions are torchvision's `ColorJitter`, which
-    applies them in random order. Floating images must have values in 0 ... 1.
+    The factors are uniform in 1 - a ... 1 + a for the amount a of each. Definitions are torchvision's `ColorJitter`,
+    which applies them in random order. Floating images must have values in 0 ... 1.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ class Cutout(Transform):
 
     def apply(self, x: Any, key: Any) -> Any:
         if np.ndim(x) not in (2, 3):
-            raise ValueError(f"image.cutout: an image must have shape (height, width, channels) or (height, width), got "
-                             f"{np.shape(x)}")
+            raise ValueError(f"image.cutout: an image must have shape (height, width, channels) or (height, width), "
+                             f"got {np.shape(x)}")
         covered = []
         for k, n in enumerate(np.shape(x)[:2]):
             start = random.randint(random.fold_in(key, k), 0, n) - self.size // 2
@@ -78,7 +78,8 @@ class Mixup(Transform):
 def mixup(alpha: float = 0.2, classes: int | None = None) -> Transform:
     """Mix each sample of a batch with the one before it: inputs and targets (Zhang et al., arXiv:1710.09412).
 
-    Both become ``share * a + (1 - share) * roll(a, 1)`` with one share per batch from the distribution Beta(alpha, alpha).
+    Both become ``share * a + (1 - share) * roll(a, 1)`` with one share per batch from the distribution Beta(alpha,
+    alpha).
 
     Parameters
     ----------

@@ -43,8 +43,8 @@ class Step(NamedTuple):
         if self.given or not isinstance(self.function, Transform) or self.function.whole:
             return self.on
         if isinstance(sample, dict):
-            raise DataError(f"map: `{name_of(self.function)}` must know the entry that it transforms, got a sample with "
-                            f"entries {', '.join(map(str, sample))} (map(..., on={next(iter(sample))!r}))")
+            raise DataError(f"map: `{name_of(self.function)}` must know the entry that it transforms, got a sample "
+                            f"with entries {', '.join(map(str, sample))} (map(..., on={next(iter(sample))!r}))")
         return (0,) if isinstance(sample, (tuple, list)) else None
 
     def apply(self, sample: Any, index: Any, epoch: Any, entries: Entries) -> Any:
@@ -149,8 +149,8 @@ class Program:
             if at is None:
                 _each(run, block, describe)  # raises at the sample that is the reason
             which = block.named(0 if at is None else at, describe)
-            raise DataError(f"map: `{' | '.join(name_of(s.function) for s in run)}` failed in the batch that begins with "
-                            f"{which}: {type(error).__name__}: {error}") from error
+            raise DataError(f"map: `{' | '.join(name_of(s.function) for s in run)}` failed in the batch that begins "
+                            f"with {which}: {type(error).__name__}: {error}") from error
         return found if names is None else replaced(values, found)
 
 

@@ -267,8 +267,8 @@ class Filter(_Stream):
                 kept = bool(self.predicate(value))
             except Exception as error:
                 which = Block([value], np.array([index]), np.array([own]), False).named(0, self.describe)
-                raise DataError(f"filter: `{mapping.name_of(self.predicate)}` failed at {which}: {type(error).__name__}: "
-                                f"{error}") from error
+                raise DataError(f"filter: `{mapping.name_of(self.predicate)}` failed at {which}: "
+                                f"{type(error).__name__}: {error}") from error
             if kept:
                 yield value, index, own, after
 

@@ -128,8 +128,8 @@ class Source:
     def __len__(self) -> int:
         n = self.count()
         if n is None:
-            raise TypeError(f"{self!r}: the number of elements is not known (a filter, a generator, or repeat() without a "
-                            "number)")
+            raise TypeError(f"{self!r}: the number of elements is not known (a filter, a generator, or repeat() "
+                            "without a number)")
         return n
 
     def __iter__(self) -> Iteration:
@@ -264,8 +264,8 @@ class Source:
         n = self.count()
         size = integer(size, "batch: size", 1)
         if drop_remainder and n is not None and n < size:
-            raise ValueError(f"batch: size must be at most {n}, the number of elements, if the remainder is dropped, got "
-                             f"{size}")
+            raise ValueError(f"batch: size must be at most {n}, the number of elements, if the remainder is dropped, "
+                             f"got {size}")
         return Batch(self, size, bool(drop_remainder))
 
     def shuffle(self, seed: int, buffer: int | None = None) -> Source:

@@ -1,8 +1,8 @@
 """Bilinear resizing with antialiasing, to the bit as Pillow does it for uint8.
 
-A row or column of the result is a weighted mean of those of the image under a triangle, which is as wide as the scale if
-the image shrinks. For uint8 the weights are integers of 22 bits after the point and both passes, first along the rows,
-round to uint8.
+A row or column of the result is a weighted mean of those of the image under a triangle, which is as wide as the scale
+if the image shrinks. For uint8 the weights are integers of 22 bits after the point and both passes, first along the
+rows, round to uint8.
 
 References
 ----------

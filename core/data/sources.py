@@ -350,6 +350,6 @@ def generator(make: Callable[..., Any]) -> Source:
     [array([0, 1]), array([4, 9])]
     """
     if not callable(make):
-        raise TypeError(f"generator: must be given a function that returns an iterable, got {make!r} (pass the function, "
-                        "not its result)")
+        raise TypeError(f"generator: must be given a function that returns an iterable, got {make!r} (pass the "
+                        "function, not its result)")
     return Generator(make)

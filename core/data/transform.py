@@ -15,8 +15,9 @@ __all__ = ["Compose", "Transform", "is_compiled", "sample_key"]
 class Transform:
     """Base of transforms: a function of one sample, written in NumPy, that a pipeline compiles.
 
-    A subclass is a frozen dataclass of its settings with a method ``apply(x, key)``. Called on one array, it works at
-    once. In a pipeline, neighboring transforms become one compiled kernel per batch.
+    A subclass is a frozen dataclass of its settings with a method ``apply(x)``, or if its class attribute `random` is
+    True, with ``apply(x, key)``. Called on one array, it works at once. In a pipeline, neighboring transforms become one
+    compiled kernel per batch.
 
     Examples
     --------
@@ -26,7 +27,7 @@ class Transform:
     >>> @dataclasses.dataclass(frozen=True)
     ... class Scale(data.Transform):
     ...     factor: float
-    ...     def apply(self, x, key):
+    ...     def apply(self, x):
     ...         return x * self.factor
     >>> (Scale(2.0) | Scale(5.0))(np.ones(2))
     array([10., 10.])
@@ -37,19 +38,19 @@ class Transform:
     random: ClassVar[bool] = False  # needs a key
     whole: ClassVar[bool] = False  # takes the whole sample, not only its first entry
 
-    def apply(self, x: Any, key: Any) -> Any:
-        """The transformed sample; `key` is None for transforms that are not random."""
-        raise NotImplementedError(f"{type(self).__name__}: must define apply(x, key)")
+    def apply(self, x: Any, *key: Any) -> Any:
+        """The transformed sample."""
+        raise NotImplementedError(f"{type(self).__name__}: must define apply(x), or apply(x, key) if it is random")
 
     def __call__(self, x: Any, key: Any = None) -> Any:
         if self.random and key is None:
             raise TypeError(f"{type(self).__name__}: needs a key (key=core.random.key(seed))")
-        return self.apply(x, key)
+        return self.apply(x, key) if self.random else self.apply(x)
 
     def __or__(self, other: Any) -> Compose:
         if not is_compiled(other):
-            raise TypeError(f"{type(self).__name__}: | must be followed by a transform or a function under core.jit, got "
-                            f"{other!r} (give Python functions to map(...) of their own)")
+            raise TypeError(f"{type(self).__name__}: | must be followed by a transform or a function under core.jit, "
+                            f"got {other!r} (give Python functions to map(...) of their own)")
         return Compose((*parts(self), *parts(other)))
 
 
@@ -78,7 +79,7 @@ class Compose(Transform):
         """True if one of the parts takes the whole sample."""
         return any(getattr(p, "whole", False) for p in self.parts)
 
-    def apply(self, x, key):
+    def apply(self, x: Any, key: Any = None) -> Any:
         for k, part in enumerate(self.parts):
             x = part(x, key=random.fold_in(key, k)) if getattr(part, "random", False) else part(x)
         return x

@@ -84,7 +84,7 @@ class Shard(_Selected):
     index: int
     shards: int
 
-    def at(self, positions: np.ndarray, epoch: int) -> np.ndarray:
+    def at(self, positions: np.ndarray, _epoch: int) -> np.ndarray:
         return positions * self.shards + self.index
 
     def count(self) -> int | None:
@@ -105,7 +105,7 @@ class Take(_Selected):
 
     n: int
 
-    def at(self, positions: np.ndarray, epoch: int) -> np.ndarray:
+    def at(self, positions: np.ndarray, _epoch: int) -> np.ndarray:
         return positions
 
     def count(self) -> int | None:

@@ -39,6 +39,14 @@ class InMemory(NamedTuple):
         Samples of a batch.
     drop_remainder : bool
         True if a last, smaller batch is left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import data
+    >>> found = data.arrays(np.arange(10)).shuffle(seed=0).batch(4).arrays_in_memory()
+    >>> found.size, found.order(0).shape
+    (4, (10,))
     """
 
     arrays: Any
@@ -95,7 +103,7 @@ class Source:
         """Elements of a stream from a state on: value, id, epoch, and the state after the element."""
         raise NotImplementedError
 
-    def describe(self, index: int) -> str | None:
+    def describe(self, _index: int) -> str | None:
         """The file, or the like, of a sample."""
         return None
 
@@ -430,7 +438,23 @@ class Source:
 
 
 class Iteration:
-    """Iterator over one epoch of a source; see `Source.iterate`."""
+    """Iterator over one epoch of a source; `Source.iterate` makes it.
+
+    Parameters
+    ----------
+    source : Source
+    epoch : int
+    state : dict, optional
+        Where to resume.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import data
+    >>> iterator = data.arrays(np.arange(3)).iterate()
+    >>> int(next(iterator)), iterator.state()["position"]
+    (0, {'jobs': None, 'taken': 1})
+    """
 
     def __init__(self, source: Source, epoch: int, state: Any = None):
         self._epoch = epoch

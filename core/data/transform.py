@@ -16,8 +16,8 @@ class Transform:
     """Base of transforms: a function of one sample, written in NumPy, that a pipeline compiles.
 
     A subclass is a frozen dataclass of its settings with a method ``apply(x)``, or if its class attribute `random` is
-    True, with ``apply(x, key)``. Called on one array, it works at once. In a pipeline, neighboring transforms become one
-    compiled kernel per batch.
+    True, with ``apply(x, key)``. Called on one array, it works at once. In a pipeline, neighboring transforms become
+    one compiled kernel per batch.
 
     Examples
     --------

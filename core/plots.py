@@ -5,7 +5,7 @@ Every ``plot`` method of the suite draws in this style when it makes its own axe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from .optional import need
 
-__all__ = ["COLORS", "axes", "band", "figure", "size", "style"]
+__all__ = ["COLORS", "axes", "band", "curves", "figure", "heatmap", "size", "style", "whole_ticks"]
 
 #: Okabe and Ito's colors, which color-blind readers can tell apart (https://jfly.uni-koeln.de/color/).
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -227,3 +227,113 @@ def band(ax: Any, x: Any, y: Any, error: Any, **line: Any) -> Any:
     (drawn,) = ax.plot(x, y, **line)
     ax.fill_between(x, y - error, y + error, color=drawn.get_color(), alpha=0.25, linewidth=0)
     return drawn
+
+
+def curves(ax: Any, x: Any, values: Mapping[str, Any], *, reference: float | None = None, **line: Any) -> None:
+    """Draw curves over steps or epochs; the y axis is logarithmic if all numbers are positive and far apart.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    x : (n,) array, optional
+        Numbers of the steps. Counted from 0 if None; then the curves may differ in length.
+    values : dict of str to (n,) array
+        Curves by the names that the legend shows. A single one has no legend.
+    reference : float, optional
+        A value to compare with, drawn as a dashed line.
+    **line
+        Options of the lines.
+
+    Raises
+    ------
+    ValueError
+        If a curve is empty or does not have one number a step.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from triskele import core
+    >>> figure, ax = core.plots.figure()
+    >>> core.plots.curves(ax, [1, 2, 3], {"training": [9.0, 3.0, 0.1], "validation": [9.1, 3.5, 1.0]})
+    >>> ax.get_yscale(), len(ax.lines)
+    ('log', 2)
+    """
+    drawn = {name: np.asarray(y, np.float64) for name, y in values.items()}
+    for name, y in drawn.items():
+        if y.ndim != 1 or not y.size or x is not None and len(x) != len(y):
+            raise ValueError(f"plots.curves: a curve must have one number a step, got the shape {y.shape} of {name!r}")
+        steps = np.arange(len(y)) if x is None else x
+        ax.plot(steps, y, **{"marker": "." if len(y) < 40 else None, "label": name, **line})
+    if reference is not None:
+        ax.axhline(reference, color="black", linewidth=0.8, linestyle="--", label="reference")
+    seen = np.concatenate([*drawn.values(), [] if reference is None else [reference]])
+    seen = seen[np.isfinite(seen)]
+    if len(seen) and seen.min() > 0 and seen.max() > 20 * seen.min():
+        ax.set_yscale("log")
+    if len(drawn) > 1 or reference is not None:
+        ax.legend()
+    whole_ticks(ax.xaxis)
+
+
+def heatmap(ax: Any, x: Any, y: Any, values: Any, label: str, **mesh: Any) -> Any:
+    """Draw a table of numbers in colors, with a bar that explains them; numbers that are not finite stay white.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    x, y : (n,), (m,) array
+        Middles of the cells, or their n + 1 and m + 1 edges.
+    values : (n, m) array
+    label : str
+        Label of the bar, with the unit.
+    **mesh
+        Options of Matplotlib's ``pcolormesh``.
+
+    Returns
+    -------
+    matplotlib QuadMesh
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from triskele import core
+    >>> figure, ax = core.plots.figure()
+    >>> mesh = core.plots.heatmap(ax, np.arange(3), np.arange(4), np.eye(3, 4), "overlap")
+    >>> len(figure.axes)
+    2
+    """
+    values = np.asarray(values, np.float64)
+    shown = np.ma.masked_invalid(values.T)
+    drawn = ax.pcolormesh(x, y, shown, **{"cmap": "viridis", "rasterized": True, **mesh})
+    ax.spines[:].set_visible(True)
+    ax.figure.colorbar(drawn, ax=ax, label=label)
+    return drawn
+
+
+def whole_ticks(axis: Any) -> None:
+    """Put the ticks of a linear axis at whole numbers only.
+
+    Parameters
+    ----------
+    axis : matplotlib Axis
+        ``ax.xaxis`` or ``ax.yaxis``.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from triskele import core
+    >>> figure, ax = core.plots.figure()
+    >>> ax.set_xlim(0, 2)
+    (0.0, 2.0)
+    >>> core.plots.whole_ticks(ax.xaxis)
+    >>> ax.get_xticks().tolist()
+    [0.0, 1.0, 2.0]
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    if isinstance(locator := axis.get_major_locator(), MaxNLocator):
+        locator.set_params(integer=True)

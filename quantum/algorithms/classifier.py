@@ -10,7 +10,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.core.extend import CheckpointError, Reports, Work, archive, check, optional
+from triskele.core.extend import CheckpointError, Reports, Work, archive, check, optional, plots
 from triskele.core.random import Fold
 
 from ..circuit import Circuit
@@ -97,6 +97,13 @@ class Classifier(Estimator):
         elif not callable(circuit):
             raise CircuitError(f"Classifier: a Circuit is needed, or a function that makes one, got "
                                f"{type(circuit).__name__}")
+
+    def plot(self, ax: Any = None, **line: Any) -> Any:
+        """Draw the mean cross entropy of each epoch of the training."""
+        self._check_fitted("history_")
+        with plots.axes(ax, xlabel="epoch", ylabel="cross entropy") as ax:
+            plots.curves(ax, np.arange(1, len(self.history_) + 1), {"loss": self.history_}, **line)
+        return ax
 
     def fit(self, x: Any, y: Any, *, report: Reports = None, progress: bool | None = None,
             checkpoint: str | os.PathLike | None = None) -> Classifier:

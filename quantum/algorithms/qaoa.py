@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, check, dataframe
+from triskele.core.extend import Reports, check, dataframe, plots
 
 from ..circuit import Circuit
 from ..errors import CircuitError, OperatorError
@@ -60,6 +60,26 @@ class QAOAResult:
     def to_dataframe(self) -> Any:
         """Return the history as a pandas DataFrame: ``energy`` by ``step``."""
         return dataframe({"energy": self.history}, "step")
+
+    def plot(self, ax: Any = None, *, reference: float | None = None, **line: Any) -> Any:
+        """Draw the mean cost over the steps.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Defaults to new axes.
+        reference : float, optional
+            A value to compare with, such as the exact one: a dashed line.
+        **line
+            Options of the line.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        with plots.axes(ax, xlabel="step", ylabel="mean cost") as ax:
+            plots.curves(ax, None, {"mean cost": self.history}, reference=reference, **line)
+        return ax
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, check
+from triskele.core.extend import Reports, check, plots
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
@@ -51,6 +51,26 @@ class VQDResult:
     converged: bool
     message: str
     ansatz: Circuit
+
+    def plot(self, ax: Any = None, *, reference: float | None = None, **line: Any) -> Any:
+        """Draw the energy and penalty of each state over the steps.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Defaults to new axes.
+        reference : float, optional
+            A value to compare with, such as the exact one: a dashed line.
+        **line
+            Options of the lines.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        with plots.axes(ax, xlabel="step", ylabel="energy") as ax:
+            plots.curves(ax, None, {f"state {k}": h for k, h in enumerate(self.histories)}, reference=reference, **line)
+        return ax
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, dataframe
+from triskele.core.extend import Reports, dataframe, plots
 
 from ..circuit import Circuit
 from ..expectation.expectation import Expectation
@@ -54,6 +54,26 @@ class VQEResult:
     def to_dataframe(self) -> Any:
         """Return the history as a pandas DataFrame: ``energy`` by ``step``."""
         return dataframe({"energy": self.history}, "step")
+
+    def plot(self, ax: Any = None, *, reference: float | None = None, **line: Any) -> Any:
+        """Draw the energy over the steps.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Defaults to new axes.
+        reference : float, optional
+            A value to compare with, such as the exact one: a dashed line.
+        **line
+            Options of the line.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        with plots.axes(ax, xlabel="step", ylabel="energy") as ax:
+            plots.curves(ax, None, {"energy": self.history}, reference=reference, **line)
+        return ax
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"

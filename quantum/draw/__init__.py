@@ -1,4 +1,4 @@
-"""Drawings of circuits, counts, states and training.
+"""Drawings of circuits, counts and states.
 
 All functions return text or matplotlib objects and change no global state.
 """

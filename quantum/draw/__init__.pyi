@@ -1,7 +1,6 @@
 from .charts import city as city
 from .charts import histogram as histogram
 from .charts import probabilities as probabilities
-from .charts import training_curve as training_curve
 from .mpl import draw_mpl as draw_mpl
 from .picture import circuit as circuit
 from .sphere import bloch as bloch

@@ -1,4 +1,4 @@
-"""Charts of measured counts, probabilities, density matrices and training."""
+"""Charts of measured counts, probabilities and density matrices."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import plots
+
 from .. import states
 from .figure import COLORS, new_axes, new_figure
 
-__all__ = ["city", "histogram", "probabilities", "training_curve"]
+__all__ = ["city", "histogram", "probabilities"]
 
-_SERIES = ["#3b6fb6", "#e0913d", "#4f9d69", "#c2543d", "#8a5fb0", "#5c6670"]
 _MOST_LABELS = 40  # above which a bar has no number on it
 
 
@@ -59,7 +60,7 @@ def histogram(counts: Any, *, most: int = 32, axes: Any = None) -> Any:
         heights = [found.get(bits, 0) for bits in shown]
         heights += [sum(found.values()) - sum(heights)] if len(labels) > len(shown) else []
         bars = axes.bar(place + (k - (len(series) - 1) / 2) * width, heights, width * 0.94,
-                        color=_SERIES[k % len(_SERIES)], label=name)
+                        color=plots.COLORS[k % len(plots.COLORS)], label=name)
         if len(labels) * len(series) <= _MOST_LABELS:
             whole = all(isinstance(h, (int, np.integer)) for h in heights)
             numbers = [f"{h}" if whole else f"{h:.3g}" for h in heights]
@@ -162,53 +163,3 @@ def city(state: Any) -> Any:
         axes.set_title(f"{name} ρ", fontsize=11)
     figure.tight_layout()
     return figure
-
-
-def training_curve(history: Any, reference: float | None = None, *, axes: Any = None) -> Any:
-    """Plot a value, such as the energy, at each step of a training.
-
-    Parameters
-    ----------
-    history : sequence of float, anything with such a `history`, or dict of str to these
-        A dict draws several curves with a legend.
-    reference : float, optional
-        Reference value, such as the exact energy, drawn as a dashed line.
-    axes : matplotlib Axes, optional
-        Axes to draw on. Defaults to those of a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ValueError
-        If a history is empty or does not have one number per step.
-
-    Examples
-    --------
-    >>> from triskele.quantum.draw import training_curve
-    >>> axes = training_curve([-0.5, -0.9, -1.1, -1.13], reference=-1.137)
-    >>> len(axes.lines)
-    2
-    """
-    series = history if isinstance(history, Mapping) else {"": history}
-    curves = {}
-    for name, values in series.items():
-        values = np.asarray(getattr(values, "history", values), float)
-        if values.ndim != 1 or not values.size:
-            raise ValueError(f"training_curve: a history must have one number a step, got the shape {values.shape}")
-        curves[name] = values
-    axes = new_axes(5.6, 3.4, "training_curve") if axes is None else axes
-    for k, (name, values) in enumerate(curves.items()):
-        axes.plot(np.arange(values.size), values, color=_SERIES[k % len(_SERIES)], lw=1.6,
-                  marker="." if values.size < 40 else None, label=name or None)
-    if reference is not None:
-        axes.axhline(reference, color=COLORS["ink"], lw=1.0, ls="--", label="reference")
-    axes.set_xlabel("step")
-    axes.set_ylabel("value")
-    axes.grid(color=COLORS["grid"], lw=0.6)
-    axes.set_axisbelow(True)
-    if "" not in curves or reference is not None:
-        axes.legend(frameon=False)
-    return axes

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, Work, check, dataframe
+from triskele.core.extend import Reports, Work, check, dataframe, plots
 
 from ..errors import GameError, IllegalActionError
 from ..game import CHANCE
@@ -86,6 +86,28 @@ class MatchResult:
         """Return the table as a pandas DataFrame with a row for each player."""
         return dataframe({"wins": self.wins, "draws": self.draws, "losses": self.losses, "score": self.score,
                           "error": self.error, "return": self.returns.mean(axis=0)}, "player", self.names)
+
+    def plot(self, ax: Any = None, **bars: Any) -> Any:
+        """Draw the score of each player with its standard error; the dashed line is that of equal players.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Defaults to new axes.
+        **bars
+            Options of Matplotlib's ``bar``.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        n = len(self.names)
+        with plots.axes(ax, xlabel="player", ylabel="score [%]", ylim=(0, 100)) as ax:
+            ax.bar(range(n), 100 * self.score,
+                   **{"yerr": 100 * self.error, "color": plots.COLORS[0], "alpha": 0.6, "width": 0.6, **bars})
+            ax.axhline(100 / n, color="black", linewidth=0.8, linestyle="--")
+            ax.set_xticks(range(n), self.names)
+        return ax
 
     def __str__(self) -> str:
         n, different = len(self.returns), len(set(zip(self.moves, self.first.tolist(), strict=True)))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import dataframe
+from triskele.core.extend import dataframe, plots
 
+from ..errors import SearchError
 from ..game import Game, State
 from .tree import NODES, PROVEN, TERMINAL, Tree
 
@@ -130,6 +131,34 @@ class SearchResult:
         if not self.single:
             table.insert(0, "position", np.repeat(np.arange(len(self._moves)), self._game.num_actions))
         return table
+
+    def plot(self, ax: Any = None, **bars: Any) -> Any:
+        """Draw the visits of each action; the action to play is darker.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Defaults to new axes.
+        **bars
+            Options of Matplotlib's ``bar``.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        SearchError
+            If the result is that of a batch of positions.
+        """
+        if not self.single:
+            raise SearchError(f"SearchResult.plot: the result of one position can be drawn, got a batch of "
+                              f"{len(self._moves)} (see to_dataframe)")
+        with plots.axes(ax, xlabel="action", ylabel="visits") as ax:
+            drawn = ax.bar(np.arange(len(self.visits)), self.visits, **{"color": plots.COLORS[0], "alpha": 0.5, **bars})
+            drawn[self.action].set_alpha(1.0)
+            plots.whole_ticks(ax.xaxis)
+        return ax
 
     def __repr__(self) -> str:
         return f"<SearchResult: action {self.action}, value {self.root_value}, {self.simulations} simulations>"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Work, dataframe
+from triskele.core.extend import Work, dataframe, plots
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -46,6 +46,29 @@ class Evaluation:
     def to_dataframe(self) -> Any:
         """Return a pandas DataFrame with return and length of each episode."""
         return dataframe({"return": self.returns, "length": self.lengths}, "episode")
+
+    def plot(self, ax: Any = None, **bars: Any) -> Any:
+        """Draw a histogram of the returns, with their mean and its standard error in the legend.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Defaults to new axes.
+        **bars
+            Options of Matplotlib's ``hist``, such as ``bins``.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        error = self.returns.std(ddof=1) / np.sqrt(len(self.returns)) if len(self.returns) > 1 else np.nan
+        with plots.axes(ax, xlabel="return", ylabel="episodes") as ax:
+            ax.hist(self.returns, **{"bins": "auto", "color": plots.COLORS[0], "alpha": 0.6, **bars})
+            ax.axvline(self.mean, color="black", linestyle="--", label=f"mean {self.mean:.4g} ± {error:.2g}")
+            ax.axvspan(self.mean - error, self.mean + error, color="black", alpha=0.15, linewidth=0)
+            plots.whole_ticks(ax.yaxis)
+            ax.legend()
+        return ax
 
     def __repr__(self) -> str:
         return (f"<Evaluation: return {self.mean:.4g} ± {self.std:.3g} over {len(self.returns)} episodes of "

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import short_repr
+from triskele.core.extend import plots, short_repr
 
-from .trajectory import as_atoms, as_boxes, as_interval, as_positions, axes, opened
+from .trajectory import as_atoms, as_boxes, as_interval, as_positions, opened
 
 __all__ = ["Diffusion", "MeanSquareDisplacement", "diffusion_coefficient", "msd", "unwrap"]
 
@@ -31,10 +31,10 @@ class MeanSquareDisplacement:
     time: np.ndarray
     value: np.ndarray
 
-    def plot(self, ax: Any = None, **style: Any) -> Any:
+    def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the mean square displacement against time."""
-        ax = axes(ax, xlabel="t [ps]", ylabel="mean square displacement [nm²]")
-        ax.plot(self.time, self.value, **style)
+        with plots.axes(ax, xlabel="t [ps]", ylabel="MSD [nm²]") as ax:
+            ax.plot(self.time, self.value, **line)
         return ax
 
 
@@ -66,14 +66,15 @@ class Diffusion:
         """Value and standard error in cm^2/s."""
         return self.value * _CM2_PER_S, self.error * _CM2_PER_S
 
-    def plot(self, ax: Any = None, **style: Any) -> Any:
-        """Draw the mean square displacement and the line."""
-        ax = self.msd.plot(ax, **style)
+    def plot(self, ax: Any = None, **line: Any) -> Any:
+        """Draw the mean square displacement and the fitted line; its legend is the coefficient."""
         t = np.array(self.fit)
         value, error = self.cm2_per_s
-        ax.plot(t, self.intercept + 6 * self.value * t, "--", color="black",
-                label=f"D = ({value * 1e5:.3g} ± {error * 1e5:.2g})·10⁻⁵ cm²/s")
-        ax.legend(frameon=False)
+        with plots.axes(ax) as ax:
+            self.msd.plot(ax, **line)
+            ax.plot(t, self.intercept + 6 * self.value * t, "--", color="black",
+                    label=f"D = ({value * 1e5:.3g} ± {error * 1e5:.2g})·10⁻⁵ cm²/s")
+            ax.legend()
         return ax
 
 

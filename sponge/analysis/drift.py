@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import short_repr
+from triskele.core.extend import plots, short_repr
 
 from .. import units
 from .statistics import statistical_inefficiency
-from .trajectory import as_series, axes
+from .trajectory import as_series
 
 __all__ = ["EnergyDrift", "energy_drift"]
 
@@ -37,14 +37,14 @@ class EnergyDrift:
     energy: np.ndarray
     slope: float
 
-    def plot(self, ax: Any = None, **style: Any) -> Any:
+    def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the change of the energy and the line through it."""
-        ax = axes(ax, xlabel="t [ps]", ylabel="total energy − mean [kJ/mol]")
         t = self.time - self.time.mean()
-        ax.plot(self.time, self.energy - self.energy.mean(), **{"linewidth": 0.8, **style})
-        ax.plot(self.time, self.slope * t, "--", color="black",
-                label=f"({self.value:.2g} ± {self.error:.1g}) kT/ns per degree of freedom")
-        ax.legend(frameon=False)
+        with plots.axes(ax, xlabel="t [ps]", ylabel="total energy − mean [kJ/mol]") as ax:
+            ax.plot(self.time, self.energy - self.energy.mean(), **{"linewidth": 0.8, **line})
+            ax.plot(self.time, self.slope * t, "--", color="black",
+                    label=f"({self.value:.2g} ± {self.error:.1g}) kT/ns per degree of freedom")
+            ax.legend()
         return ax
 
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import short_repr
+from triskele.core.extend import plots, short_repr
 
 from .. import units
 from .statistics import as_weighted
-from .trajectory import axes
 from .weighted_histogram import angular, check_bins, free_energies
 
 __all__ = ["FreeEnergy", "LocalMinimum", "free_energy"]
@@ -43,6 +42,9 @@ class LocalMinimum:
         error = f"± {self.error:.2f} kJ/mol" if np.isfinite(self.error) else "kJ/mol (error unknown)"
         return f"({np.degrees(self.phi):.0f}°, {np.degrees(self.psi):.0f}°): {self.value:.2f} {error}"
 
+_MAP = {"xlabel": "φ [°]", "ylabel": "ψ [°]", "xlim": (-180, 180), "ylim": (-180, 180), "aspect": "equal",
+        "xticks": range(-180, 181, 90), "yticks": range(-180, 181, 90)}
+
 
 @short_repr
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class FreeEnergy:
     temperature: float
     blocks: int
 
-    def plot(self, ax: Any = None, *, highest: float | None = None, unsure: float | None = None, **style: Any) -> Any:
+    def plot(self, ax: Any = None, *, highest: float | None = None, unsure: float | None = None, **mesh: Any) -> Any:
         """Draw a map in degrees; bins whose error is above `unsure` are hatched.
 
         Parameters
@@ -83,35 +85,32 @@ class FreeEnergy:
             End of the scale of colors, kJ/mol.
         unsure : float, kJ/mol, optional
             Defaults to kT / 2.
-        **style : optional
+        **mesh : optional
             Options of matplotlib's ``pcolormesh``.
         """
-        ax = _map_axes(ax)
         seen = np.where(np.isfinite(self.value), self.value, np.nan)
         highest = float(np.nanmax(seen)) or 1.0 if highest is None else highest
         unsure = 0.5 * units.GAS_CONSTANT * self.temperature if unsure is None else unsure
-        self._mesh(ax, seen, "free energy [kJ/mol]", {"vmin": 0, "vmax": highest, "cmap": "viridis", **style})
-        doubtful = np.isfinite(self.value) & (self.error > unsure)
-        if doubtful.any() and min(doubtful.shape) > 1:
-            hatched = ax.contourf(np.degrees(self.phi), np.degrees(self.psi), doubtful.T.astype(float),
-                                  levels=[0.5, 1.5],
-                                  colors="none", hatches=["//////"])
-            hatched.set(edgecolor="0.75", linewidth=0)
+        with plots.axes(ax, **_MAP) as ax:
+            self._map(ax, seen, "free energy [kJ/mol]", {"vmin": 0, "vmax": highest, **mesh})
+            doubtful = np.isfinite(self.value) & (self.error > unsure)
+            if doubtful.any() and min(doubtful.shape) > 1:
+                hatched = ax.contourf(np.degrees(self.phi), np.degrees(self.psi), doubtful.T.astype(float),
+                                      levels=[0.5, 1.5], colors="none", hatches=["//////"])
+                hatched.set(edgecolor="0.75", linewidth=0)
         return ax
 
-    def plot_error(self, ax: Any = None, *, highest: float | None = None, **style: Any) -> Any:
+    def plot_error(self, ax: Any = None, *, highest: float | None = None, **mesh: Any) -> Any:
         """Draw a map of the errors in degrees; `highest` (kJ/mol, else kT) ends the scale of colors."""
         highest = units.GAS_CONSTANT * self.temperature if highest is None else highest
-        ax = _map_axes(ax)
-        self._mesh(ax, np.where(np.isfinite(self.value), np.minimum(self.error, highest), np.nan),
-                   "standard error [kJ/mol]",
-                   {"vmin": 0, "vmax": highest, "cmap": "magma_r", **style})
+        with plots.axes(ax, **_MAP) as ax:
+            self._map(ax, np.where(np.isfinite(self.value), np.minimum(self.error, highest), np.nan),
+                      "standard error [kJ/mol]", {"vmin": 0, "vmax": highest, "cmap": "magma_r", **mesh})
         return ax
 
-    def _mesh(self, ax, values, label, style):
+    def _map(self, ax, values, label, mesh):
         edge = np.linspace(-180, 180, len(self.phi) + 1)
-        mesh = ax.pcolormesh(edge, edge, values.T, **{"rasterized": True, **style})
-        ax.figure.colorbar(mesh, ax=ax, label=label)
+        plots.heatmap(ax, edge, edge, values, label, **mesh)
 
     def minima(self, depth: float | None = None) -> list[LocalMinimum]:
         """Local minima, from the deepest up.
@@ -191,11 +190,6 @@ class FreeEnergy:
         phi = np.angle(p.sum(1) @ np.exp(1j * self.phi))
         psi = np.angle(p.sum(0) @ np.exp(1j * self.psi))
         return LocalMinimum(float(phi), float(psi), float(self.value[i, j]), float(self.error[i, j]), float(barrier))
-
-
-def _map_axes(ax):
-    return axes(ax, xlabel="φ [°]", ylabel="ψ [°]", xlim=(-180, 180), ylim=(-180, 180), aspect="equal",
-                xticks=range(-180, 181, 60), yticks=range(-180, 181, 60))
 
 
 def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, bins: int = 60,

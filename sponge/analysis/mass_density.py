@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import short_repr
+from triskele.core.extend import plots, short_repr
 
 from .. import units
 from ..trajectories.trajectory import is_trajectory, load_trajectory
 from .statistics import Mean, mean
-from .trajectory import as_boxes, axes
+from .trajectory import as_boxes
 
 __all__ = ["Density", "density"]
 
@@ -31,12 +31,12 @@ class Density:
     value: np.ndarray
     mean: Mean
 
-    def plot(self, ax: Any = None, *, interval: float | None = None, **style: Any) -> Any:
+    def plot(self, ax: Any = None, *, interval: float | None = None, **line: Any) -> Any:
         """Draw the density against frames, or time when the `interval` between frames (ps) is given, and its mean."""
-        ax = axes(ax, xlabel="frame" if interval is None else "t [ps]", ylabel="density [g/cm³]")
-        ax.plot(np.arange(len(self.value)) * (interval or 1), self.value, **{"linewidth": 0.8, **style})
-        ax.axhline(self.mean.value, linestyle="--", color="black", label=f"{self.mean} g/cm³")
-        ax.legend(frameon=False)
+        with plots.axes(ax, xlabel="frame" if interval is None else "t [ps]", ylabel="density [g/cm³]") as ax:
+            ax.plot(np.arange(len(self.value)) * (interval or 1), self.value, **{"linewidth": 0.8, **line})
+            ax.axhline(self.mean.value, linestyle="--", color="black", label=f"{self.mean} g/cm³")
+            ax.legend()
         return ax
 
 

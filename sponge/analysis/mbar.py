@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from triskele.core.extend import check, optional, progress_bar, short_repr
+from triskele.core.extend import check, optional, plots, progress_bar, short_repr
 
 from .statistics import statistical_inefficiency
 from .wham import log_sum, solve, warn_of_gaps
@@ -46,6 +46,13 @@ class Mbar:
     _reduced: np.ndarray = field(repr=False)
     _w: np.ndarray = field(repr=False)  # of all states, [states, samples]
     _log_d: np.ndarray = field(repr=False)
+
+    def plot(self, ax: Any = None, **line: Any) -> Any:
+        """Draw the free energies of the states as points with error bars."""
+        with plots.axes(ax, xlabel="state", ylabel="reduced free energy") as ax:
+            ax.errorbar(np.arange(len(self.free_energies)), self.free_energies, self.errors, **{"marker": "o", **line})
+            plots.whole_ticks(ax.xaxis)
+        return ax
 
     def weights(self, reduced: Any = None) -> np.ndarray:
         """Weights of all samples in a state, [samples]; their sum is 1, and samples that were not used have 0.

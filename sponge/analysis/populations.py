@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import plots
+
 from .statistics import Mean, as_weighted, mean
-from .trajectory import axes
 
 __all__ = ["Populations", "Rectangle", "populations"]
 
@@ -72,12 +73,13 @@ class Populations:
         errors = (f" ± {e:.4f}" if np.isfinite(e) else " (error unknown)" for e in self.error)
         return ", ".join(f"{n} {v:.4f}{e}" for n, v, e in zip(self.names, self.value, errors))
 
-    def plot(self, ax: Any = None, **style: Any) -> Any:
+    def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the fractions as points with error bars."""
-        ax = axes(ax, xlabel="region", ylabel="population")
         place = np.arange(len(self.names))
-        ax.errorbar(place, self.value, self.error, **{"fmt": "o", "capsize": 3, **style})
-        ax.set_xticks(place, self.names)
+        with plots.axes(ax, xlabel="region", ylabel="population") as ax:
+            ax.errorbar(place, self.value, self.error, **{"linestyle": "none", "marker": "o", **line})
+            ax.set_xticks(place, self.names)
+            ax.margins(x=0.15)
         return ax
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import short_repr
+from triskele.core.extend import plots, short_repr
 
 from .statistics import as_weighted
-from .trajectory import axes
 from .weighted_histogram import angular, check_bins, free_energies
 
 __all__ = ["Profile", "profile"]
@@ -44,14 +43,11 @@ class Profile:
     temperature: float
     blocks: int
 
-    def plot(self, ax: Any = None, *, degrees: bool = False, **style: Any) -> Any:
+    def plot(self, ax: Any = None, *, degrees: bool = False, **line: Any) -> Any:
         """Draw the free energy with a band of one standard error to both sides, against x or x in `degrees`."""
-        ax = axes(ax, xlabel="angle [°]" if degrees else "x", ylabel="free energy [kJ/mol]")
-        x = np.degrees(self.x) if degrees else self.x
-        seen = np.isfinite(self.value) & np.isfinite(self.error)
-        value, error = (np.where(seen, y, np.nan) for y in (self.value, self.error))
-        (line,) = ax.plot(x, value, **style)
-        ax.fill_between(x, value - error, value + error, color=line.get_color(), alpha=0.3, linewidth=0)
+        with plots.axes(ax, xlabel="angle [°]" if degrees else "x", ylabel="free energy [kJ/mol]") as ax:
+            value = np.where(np.isfinite(self.error), self.value, np.nan)
+            plots.band(ax, np.degrees(self.x) if degrees else self.x, value, self.error, **line)
         return ax
 
 

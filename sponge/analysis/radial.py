@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Task, check, kernel, short_repr
+from triskele.core.extend import Task, check, kernel, plots, short_repr
 
 from .. import box as boxes_
 from ..box import minimum_image
 from ..engine.flags import N_FLAGS
 from ..engine.program import Phase, Program
-from .trajectory import as_atoms, as_boxes, as_positions, axes, opened
+from .trajectory import as_atoms, as_boxes, as_positions, opened
 
 __all__ = ["RadialDistribution", "rdf"]
 
@@ -36,13 +36,13 @@ class RadialDistribution:
     g: np.ndarray
     coordination: np.ndarray
 
-    def plot(self, ax: Any = None, **style: Any) -> Any:
+    def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw g(r)."""
-        ax = axes(ax, xlabel="r [nm]", ylabel="g(r)")
-        ax.axhline(1.0, color="0.7", linewidth=0.8, zorder=0)
-        ax.plot(self.r, self.g, **style)
-        ax.set_xlim(0, self.r[-1] + self.r[0])
-        ax.set_ylim(bottom=0)
+        with plots.axes(ax, xlabel="r [nm]", ylabel="g(r)") as ax:
+            ax.axhline(1.0, color="0.7", linewidth=0.8, zorder=0)
+            ax.plot(self.r, self.g, **line)
+            ax.set_xlim(0, self.r[-1] + self.r[0])
+            ax.set_ylim(bottom=0)
         return ax
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import short_repr
+from triskele.core.extend import plots, short_repr
 
-from .trajectory import as_series, axes
+from .trajectory import as_series
 
 __all__ = ["Blocking", "Mean", "block_average", "effective_samples", "mean", "statistical_inefficiency"]
 
@@ -56,11 +56,11 @@ class Blocking:
     uncertainty: np.ndarray
     mean: float
 
-    def plot(self, ax: Any = None, **style: Any) -> Any:
+    def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the error against the size of blocks."""
-        ax = axes(ax, xlabel="samples in a block", ylabel="standard error of the mean", xscale="log")
-        ax.errorbar(self.size, self.error, self.uncertainty, **{"marker": "o", "markersize": 3, "capsize": 2, **style})
-        ax.set_ylim(bottom=0)
+        with plots.axes(ax, xlabel="samples in a block", ylabel="standard error of the mean", xscale="log") as ax:
+            ax.errorbar(self.size, self.error, self.uncertainty, **{"marker": "o", **line})
+            ax.set_ylim(bottom=0)
         return ax
 
 

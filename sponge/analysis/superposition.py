@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import short_repr
+from triskele.core.extend import plots, short_repr
 
-from .trajectory import as_atoms, as_positions, axes
+from .trajectory import as_atoms, as_positions
 
 __all__ = ["Fluctuations", "RmsDeviation", "rmsd", "rmsf", "superpose"]
 
@@ -26,11 +26,11 @@ class RmsDeviation:
 
     value: np.ndarray
 
-    def plot(self, ax: Any = None, *, interval: float | None = None, **style: Any) -> Any:
+    def plot(self, ax: Any = None, *, interval: float | None = None, **line: Any) -> Any:
         """Draw the deviation against frames, or time when the `interval` between frames (ps) is given."""
-        ax = axes(ax, xlabel="frame" if interval is None else "t [ps]", ylabel="RMSD [nm]")
-        ax.plot(np.arange(len(self.value)) * (interval or 1), self.value, **style)
-        ax.set_ylim(bottom=0)
+        with plots.axes(ax, xlabel="frame" if interval is None else "t [ps]", ylabel="RMSD [nm]") as ax:
+            ax.plot(np.arange(len(self.value)) * (interval or 1), self.value, **{"linewidth": 0.8, **line})
+            ax.set_ylim(bottom=0)
         return ax
 
 
@@ -48,12 +48,12 @@ class Fluctuations:
     value: np.ndarray
     atoms: np.ndarray
 
-    def plot(self, ax: Any = None, **style: Any) -> Any:
+    def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the fluctuation of each atom."""
-        ax = axes(ax, xlabel="atom", ylabel="RMSF [nm]")
-        ax.plot(self.atoms, self.value, **style)
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.set_ylim(bottom=0)
+        with plots.axes(ax, xlabel="atom", ylabel="RMSF [nm]") as ax:
+            ax.plot(self.atoms, self.value, **line)
+            plots.whole_ticks(ax.xaxis)
+            ax.set_ylim(bottom=0)
         return ax
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import short_repr
+from triskele.core.extend import plots, short_repr
 
 from ..box import displacement
 from ..topology import Topology, check_indices
-from .trajectory import as_boxes, as_positions, axes, opened
+from .trajectory import as_boxes, as_positions, opened
 
 __all__ = ["Ramachandran", "dihedrals", "phi_psi_atoms", "ramachandran"]
 
@@ -36,20 +36,20 @@ class Ramachandran:
     residues: np.ndarray
     labels: list[str]
 
-    def plot(self, ax: Any = None, **style: Any) -> Any:
+    def plot(self, ax: Any = None, **points: Any) -> Any:
         """Draw psi against phi in degrees: points of each residue in one color."""
-        ax = axes(ax, xlabel="φ [°]", ylabel="ψ [°]", xlim=(-180, 180), ylim=(-180, 180), aspect="equal",
-                  xticks=range(-180, 181, 60), yticks=range(-180, 181, 60))
-        ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-        ax.axvline(0, color="0.8", linewidth=0.8, zorder=0)
-        style = {"s": 4, "linewidths": 0, "alpha": float(np.clip(300 / max(len(self.phi), 1), 0.2, 1.0)), **style}
-        many = len(self.labels) > 10  # more colors than one can tell apart
-        for k, label in enumerate(self.labels):
-            ax.scatter(np.degrees(self.phi[:, k]), np.degrees(self.psi[:, k]), label=label,
-                       **({"color": "C0"} if many else {}), **style)
-        if 1 < len(self.labels) and not many:
-            for handle in ax.legend(markerscale=3, fontsize="small").legend_handles:
-                handle.set_alpha(1)
+        points = {"s": 4, "linewidths": 0, "alpha": float(np.clip(300 / max(len(self.phi), 1), 0.2, 1.0)), **points}
+        many = len(self.labels) > len(plots.COLORS)
+        with plots.axes(ax, xlabel="φ [°]", ylabel="ψ [°]", xlim=(-180, 180), ylim=(-180, 180), aspect="equal",
+                        xticks=range(-180, 181, 90), yticks=range(-180, 181, 90)) as ax:
+            ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
+            ax.axvline(0, color="0.8", linewidth=0.8, zorder=0)
+            for k, label in enumerate(self.labels):
+                ax.scatter(np.degrees(self.phi[:, k]), np.degrees(self.psi[:, k]), label=label,
+                           **({"color": "C0"} if many else {}), **points)
+            if 1 < len(self.labels) and not many:
+                for handle in ax.legend(markerscale=3, loc="center left", bbox_to_anchor=(1, 0.5)).legend_handles:
+                    handle.set_alpha(1)
         return ax
 
 

@@ -1,12 +1,10 @@
-"""Checks that all analyses share: shapes of trajectories and boxes, choices of atoms, axes to draw on."""
+"""Checks that all analyses share: shapes of trajectories and boxes, choices of atoms."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-
-from triskele.core.extend import optional
 
 from .. import box as boxes_
 from ..topology import check_indices
@@ -95,11 +93,3 @@ def as_series(where: str, name: str, x: Any, length: int | None = None) -> np.nd
             f"{where}: {name} must be finite, got {x[~np.isfinite(x)][0]} at {int(np.argmin(np.isfinite(x)))}"
         )
     return x
-
-
-def axes(ax: Any, **labels: str) -> Any:
-    """`ax`, or new axes, with labels set."""
-    if ax is None:
-        ax = optional.need("matplotlib.pyplot", "plot", "plot").subplots(layout="constrained")[1]
-    ax.set(**labels)
-    return ax

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check, progress_bar, short_repr
+from triskele.core.extend import check, plots, progress_bar, short_repr
 
 from .. import units
 from .statistics import statistical_inefficiency
-from .trajectory import axes
 
 __all__ = ["Wham", "wham"]
 
@@ -76,20 +75,17 @@ class Wham:
         error = self.replicates[:, inside].sum(1).std(ddof=1) if len(self.replicates) > 1 else np.nan
         return float(self.probability[inside].sum()), float(error)
 
-    def plot(self, ax: Any = None, *, degrees: bool = False, **style: Any) -> Any:
+    def plot(self, ax: Any = None, *, degrees: bool = False, **line: Any) -> Any:
         """Draw the profile with a band of one standard error to both sides, or the map; angles in `degrees`."""
         middles = [np.degrees(x) if degrees else x for x in self.middles]
         seen = np.where(np.isfinite(self.value), self.value, np.nan)
         if len(middles) == 1:
-            ax = axes(ax, xlabel="angle [°]" if degrees else "x", ylabel="free energy [kJ/mol]")
-            (line,) = ax.plot(middles[0], seen, **style)
-            if len(self.replicates):
-                ax.fill_between(middles[0], seen - self.error, seen + self.error, color=line.get_color(), alpha=0.3,
-                                linewidth=0)
+            with plots.axes(ax, xlabel="angle [°]" if degrees else "x", ylabel="free energy [kJ/mol]") as ax:
+                plots.band(ax, middles[0], seen, self.error if len(self.replicates) else np.nan * seen, **line)
             return ax
-        ax = axes(ax, xlabel="first angle [°]" if degrees else "x", ylabel="second angle [°]" if degrees else "y")
-        mesh = ax.pcolormesh(*middles, seen.T, **{"cmap": "viridis", "rasterized": True, "shading": "nearest", **style})
-        ax.figure.colorbar(mesh, ax=ax, label="free energy [kJ/mol]")
+        with plots.axes(ax, xlabel="first angle [°]" if degrees else "x",
+                        ylabel="second angle [°]" if degrees else "y") as ax:
+            plots.heatmap(ax, middles[0], middles[1], seen, "free energy [kJ/mol]", **line)
         return ax
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, Work, check, short_repr
+from triskele.core.extend import Reports, Work, check, plots, short_repr
 
 from .parameters import Parameters
 from .problem import Problem
@@ -70,6 +70,12 @@ class Fit:
     history: list[Round] = field(repr=False)
     converged: bool = True
     stopped: str | None = None
+
+    def plot(self, ax: Any = None, **line: Any) -> Any:
+        """Draw the loss after each round."""
+        with plots.axes(ax, xlabel="round", ylabel="loss") as ax:
+            plots.curves(ax, np.arange(1, len(self.history) + 1), {"loss": [r.loss for r in self.history]}, **line)
+        return ax
 
     def __str__(self):
         lines = [f"{'converged' if self.converged else 'not converged'} after {len(self.history)} rounds, loss "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import optim
-from triskele.core.extend import Reports, Work, check, dataframe, optional, progress_bar
+from triskele.core.extend import Reports, Work, check, dataframe, plots, progress_bar
 
 from ..errors import CheckpointError
 from .dataset import Batches, Dataset
@@ -20,6 +20,8 @@ from .network import Network
 
 __all__ = ["Errors", "History", "Training", "evaluate", "fitted", "train"]
 
+_LABELS = {"loss": "loss", "validation": "loss of the validation set", "energy_rmse": "energy error [kJ/mol per atom]",
+           "force_rmse": "force error [kJ/mol/nm]", "rate": "learning rate"}
 _LENGTH = 0.03  # nm: a network's output of 1 stands for the work of a typical force over this way
 
 
@@ -103,20 +105,26 @@ class History:
         """Return the history as a pandas DataFrame with a row for each epoch, counted from 1."""
         return dataframe(dataclasses.asdict(self), "epoch", range(1, len(self.loss) + 1))
 
-    def plot(self, path: str | os.PathLike | None = None) -> Any:
-        """Draw the curves; returns the figure of Matplotlib, and writes it to `path`."""
-        figure = optional.need("matplotlib.figure", "history", "plot").Figure(figsize=(9, 3.2), layout="constrained")
-        epochs = np.arange(1, len(self.loss) + 1)
-        left, right = figure.subplots(1, 2)
-        left.semilogy(epochs, self.loss, label="training")
-        left.semilogy(epochs, self.validation, label="validation")
-        left.set(xlabel="epoch", ylabel="loss")
-        left.legend(frameon=False)
-        right.semilogy(epochs, self.force_rmse, "C2")
-        right.set(xlabel="epoch", ylabel="force error / kJ mol$^{-1}$ nm$^{-1}$")
-        if path is not None:
-            figure.savefig(path, dpi=150)
-        return figure
+    def plot(self, ax: Any = None, *, names: Sequence[str] = ("loss", "validation"), **line: Any) -> Any:
+        """Draw some of the curves over the epochs.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Defaults to new axes.
+        names : sequence of str
+            Attributes to draw, such as ``["force_rmse"]``.
+        **line
+            Options of the lines.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        label = _LABELS[names[0]] if len(names) == 1 else "loss" if set(names) <= {"loss", "validation"} else "value"
+        with plots.axes(ax, xlabel="epoch", ylabel=label) as ax:
+            plots.curves(ax, np.arange(1, len(self.loss) + 1), {name: getattr(self, name) for name in names}, **line)
+        return ax
 
 
 @dataclass(frozen=True)

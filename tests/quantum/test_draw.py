@@ -362,19 +362,6 @@ def test_city_shows_real_and_imaginary_parts():
         draw.city(simulated(Circuit(6)))
 
 
-def test_training_curves():
-    class Result:
-        history = np.array([3.0, 2.0, 1.5])
-
-    axes = draw.training_curve(Result(), reference=1.0)
-    assert axes.lines[0].get_ydata().tolist() == [3.0, 2.0, 1.5]
-    assert axes.lines[1].get_ydata()[0] == 1.0
-    axes = draw.training_curve({"adam": [2, 1], "spsa": [2, 1.5]})
-    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["adam", "spsa"]
-    with pytest.raises(ValueError, match="one number a step"):
-        draw.training_curve([])
-
-
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     import sys
 

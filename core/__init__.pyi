@@ -1,6 +1,7 @@
 
 from . import data as data
 from . import errors as errors
+from . import models as models
 from . import nn as nn
 from . import numpy as numpy
 from . import ops as ops

@@ -1,0 +1,5 @@
+"""Network architectures, one file each: residual networks, U-Net, FCN."""
+
+from ..lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__)

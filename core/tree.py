@@ -11,7 +11,8 @@ from typing import Any
 
 from .errors import TreeError
 
-__all__ = ["Structure", "broadcast_prefix", "flatten", "inner", "leaves", "map", "register", "structure", "unflatten"]
+__all__ = ["Structure", "broadcast_prefix", "flatten", "inner", "leaves", "map", "paths", "register", "structure",
+           "unflatten"]
 
 _REGISTERED: dict[type, tuple[Callable[[Any], tuple[Iterable[Any], Any]], Callable[[Any, list[Any]], Any]]] = {}
 
@@ -228,6 +229,32 @@ def inner(tree: Any) -> tuple[type, tuple[Any, ...], list[Any]] | None:
     else:
         names = getattr(kind, "_fields", None) or tuple(range(len(children)))
     return kind, tuple(names), list(children)
+
+
+def paths(tree: Any) -> list[tuple[str, Any]]:
+    """(path, leaf) of every leaf of `tree`, in the order of `flatten`.
+
+    Fields and keys are joined by dots, and positions stand in brackets: ``layers[0].weight``.
+
+    Examples
+    --------
+    >>> from triskele.core import tree
+    >>> tree.paths({'b': 2.0, 'a': (1.0, 3.0)})
+    [('a[0]', 1.0), ('a[1]', 3.0), ('b', 2.0)]
+    """
+    found: list[tuple[str, Any]] = []
+
+    def walk(node, path):
+        children = None if node is None else inner(node)
+        if children is None:
+            if node is not None:
+                found.append((path, node))
+            return
+        for name, child in zip(children[1], children[2], strict=True):
+            walk(child, f"{path}[{name}]" if isinstance(name, int) else f"{path}.{name}" if path else str(name))
+
+    walk(tree, "")
+    return found
 
 
 def broadcast_prefix(prefix: Any, tree: Any, what: str) -> list[Any]:

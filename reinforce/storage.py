@@ -30,7 +30,7 @@ _CLASSES = {
     "triskele.core.nn.layers": ("Embedding", "Linear", "MLP"),
     "triskele.core.nn.normalization": ("BatchNorm", "LayerNorm"),
     "triskele.core.nn.recurrent": ("GRU", "LSTM"),
-    "triskele.core.optim.optimizers": ("Moments", "Momentum"),
+    "triskele.core.optim.base": ("Moments", "Momentum"),
     "triskele.reinforce.agents.muzero_network": ("MuZeroNetwork", "PolicyNetwork", "Support"),
     "triskele.reinforce.agents.networks": ("Dueling", "Features", "Logits", "PolicyValue", "Tower"),
     "triskele.reinforce.agents.ppo": ("ActorCritic",),

@@ -71,7 +71,7 @@ def test_a_policy_names_no_other_function(tmp_path, name):
     "os:PathLike", "subprocess:Popen", "pathlib:Path", "types:SimpleNamespace", "ctypes:Structure", "dataclasses:Field", "numpy:memmap", "numpy:vectorize",  # noqa: E501
     "numpy:ndarray", "inspect:Parameter", "multiprocessing.shared_memory:SharedMemory", "concurrent.futures.process:_CallItem", "gymnasium.envs.registration:EnvSpec",  # noqa: E501
     "gymnasium.envs.registration:WrapperSpec", "triskele.reinforce.training.report:CSV", "triskele.reinforce.agents.ppo:PPO", "triskele.reinforce.policy:storage.core.Spec",  # noqa: E501
-    "triskele.reinforce.policy:Policy.save", "triskele.reinforce.matches.players:Human", "triskele.core.optim.optimizers:Adam", "triskele.core.nn.functional:relu",  # noqa: E501
+    "triskele.reinforce.policy:Policy.save", "triskele.reinforce.matches.players:Human", "triskele.core.optim.adam:Adam", "triskele.core.nn.functional:relu",  # noqa: E501
 ])
 def test_a_policy_names_no_other_class(tmp_path, name):
     path = tmp_path / "policy"

@@ -1,0 +1,142 @@
+"""Parts shared by the optimizers: checks of settings, the update leaf by leaf, and learning rates."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import check, tree
+from ..errors import TreeError
+from ..tensor import Tensor
+from ..transforms.tape import inexact
+
+__all__ = ["Moments", "Momentum", "Optimizer", "Rate", "given", "in_precision", "norm", "rate_of", "squared",
+           "update", "zeros"]
+
+Rate = float | Callable[[Any], Any]
+_FRACTIONS = frozenset({"momentum", "decay", "b1", "b2"})
+
+
+class Momentum(NamedTuple):
+    """State of an optimizer with one array per parameter: step count and those arrays."""
+
+    count: Any
+    moment: Any
+
+
+class Moments(NamedTuple):
+    """State of an optimizer with two arrays per parameter: step count and both trees."""
+
+    count: Any
+    first: Any
+    second: Any
+
+
+class Optimizer:
+    """Base of the optimizers: checks the settings. Values that are traced pass."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            value, where = getattr(self, field.name), f"{type(self).__name__}: {field.name}"
+            if isinstance(value, Tensor) or (field.name == "learning_rate" and callable(value)):
+                continue
+            if field.type == "bool":
+                if not isinstance(value, bool | np.bool_):
+                    raise ValueError(f"{where} must be True or False, got {value!r}")
+            elif field.type in ("float", "Rate"):
+                check.number(value, where, 0)
+                if field.name in _FRACTIONS and value >= 1:
+                    raise ValueError(f"{where} must be a number >= 0 and < 1, got {value!r}")
+
+
+def given(setting: Any) -> bool:
+    """Return False if a setting is the number 0, so that what it multiplies can be left out."""
+    return isinstance(setting, Tensor) or setting != 0
+
+
+def rate_of(learning_rate: Rate, count: Any) -> Any:
+    """The learning rate after `count` steps."""
+    return learning_rate(count) if callable(learning_rate) else learning_rate
+
+
+def zeros(where: str, params: Any, *, magnitude: bool = False, real: bool = False) -> Any:
+    """A tree of zeros like `params`; `magnitude`: real ones for complex parameters; `real`: refuse those."""
+    _check_leaves(where, params, real)
+    dtype = lambda p: _real(np.result_type(p)) if magnitude else np.result_type(p)
+    return tree.map(lambda p: np.zeros(np.shape(p), dtype(p)), params)
+
+
+def update(where: str, rule: Callable[..., tuple[Any, ...]], params: Any, grads: Any, slots: Sequence[Any] = (),
+           numbers: Sequence[Any] = (), *, real: bool = False) -> list[Any]:
+    """Apply ``rule(p, g, *slots, *numbers) -> (p, *slots)`` leaf by leaf and return the new trees.
+
+    Every result has the dtype of the leaf that it replaces. Numbers of the step come in the precision of the
+    parameter. Gradients of complex parameters come conjugated, as the direction of steepest ascent: `core.grad`
+    returns df/dx - i df/dy.
+    """
+    leaves, structure = tree.flatten(params)
+    columns = [leaves]
+    for t in (grads, *slots):
+        other, s = tree.flatten(t)
+        if s != structure:
+            raise TreeError(
+                f"{where}: parameters, gradients and state must have one structure, got {structure} and {s}"
+            )
+        columns.append(other)
+    _check_leaves(where, params, real)
+    for i, (p, g) in enumerate(zip(leaves, columns[1], strict=True)):
+        if np.shape(p) != np.shape(g):
+            raise ValueError(f"{where}: a gradient must have the shape of its parameter, {np.shape(p)}, got "
+                             f"{np.shape(g)}{_place(params, i)}")
+    rows = []
+    for p, g, *xs in zip(*columns, strict=True):
+        dtype = np.result_type(p)
+        new = rule(p, np.conj(g) if dtype.kind == "c" else g, *xs, *[in_precision(x, dtype) for x in numbers])
+        rows.append([_like(x, old) for x, old in zip(new, (p, *xs), strict=True)])
+    return [tree.unflatten(structure, [row[k] for row in rows]) for k in range(1 + len(slots))]
+
+
+def squared(g: Any) -> Any:
+    """The square of the absolute value."""
+    return np.real(g * np.conj(g)) if np.result_type(g).kind == "c" else g * g
+
+
+def in_precision(x: Any, dtype: np.dtype) -> Any:
+    """A number of the step in the precision of a dtype, real for complex ones."""
+    return x.astype(_real(dtype)) if hasattr(x, "astype") else x
+
+
+def norm(x: Any) -> Any:
+    """Euclidean norm of one array."""
+    return np.sqrt(np.sum(squared(x)))
+
+
+def _check_leaves(where, params, real):
+    for i, p in enumerate(tree.leaves(params)):
+        if not inexact(p):
+            raise TypeError(f"{where}: parameters must be float or complex, got {_kind(p)}{_place(params, i)} (convert "
+                            "it with astype(float), or leave it out of the parameters)")
+        if real and np.result_type(p).kind == "c":
+            raise TypeError(f"{where}: parameters must be real, got {_kind(p)}{_place(params, i)} (optimize real and "
+                            "imaginary part)")
+
+
+def _kind(p):
+    return getattr(p, "dtype", None) or type(p).__name__
+
+
+def _place(params, i):
+    path = tree.paths(params)[i][0]
+    return f" at `{path}`" if path else ""
+
+
+def _real(dtype):
+    return np.finfo(dtype).dtype if dtype.kind == "c" else dtype
+
+
+def _like(x, old):
+    dtype = np.result_type(old)
+    return x if np.result_type(x) == dtype else x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from ..ops.likelihood import likelihood
+
 __all__ = ["cross_entropy", "gelu", "log_softmax", "mean_squared_error", "relu", "sigmoid", "silu", "softmax",
            "softplus"]
 
@@ -130,7 +132,8 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
             f"cross_entropy: labels must have the shape of logits without its last axis, {np.shape(logits)[:-1]}, got "
             f"{np.shape(labels)}"
         )
-    return -np.mean(np.take_along_axis(log_softmax(logits), labels[..., None], axis=-1))
+    losses = -np.take_along_axis(log_softmax(logits), labels[..., None], axis=-1)
+    return np.mean(likelihood(losses, logits, "categorical"))
 
 
 def mean_squared_error(prediction: Any, target: Any) -> Any:
@@ -146,4 +149,4 @@ def mean_squared_error(prediction: Any, target: Any) -> Any:
     if np.shape(prediction) != np.shape(target):
         raise ValueError(f"mean_squared_error: prediction and target must have one shape, got {np.shape(prediction)} "
                          f"and {np.shape(target)}")
-    return np.mean((prediction - target) ** 2)
+    return np.mean(likelihood((prediction - target) ** 2, prediction, "normal"))

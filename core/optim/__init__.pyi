@@ -1,3 +1,4 @@
+from ..ops.likelihood import likelihood as likelihood
 from .adagrad import FTRL as FTRL
 from .adagrad import Adadelta as Adadelta
 from .adagrad import Adagrad as Adagrad
@@ -11,9 +12,13 @@ from .adam import RAdam as RAdam
 from .clip import clip_by_global_norm as clip_by_global_norm
 from .clip import clip_by_value as clip_by_value
 from .clip import global_norm as global_norm
+from .curvature import Block as Block
+from .curvature import curvature_blocks as curvature_blocks
 from .groups import Frozen as Frozen
 from .groups import Groups as Groups
 from .groups import scaled as scaled
+from .kfac import KFAC as KFAC
+from .kfac import KFACState as KFACState
 from .layerwise import LAMB as LAMB
 from .layerwise import LARS as LARS
 from .lbfgs import LBFGS as LBFGS

@@ -144,7 +144,7 @@ def test_training_resumes_from_a_saved_state_bit_for_bit(tmp_path):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"damping": 0.0}, "damping must be positive"), ({"decay": 1.0}, "decay must be"),
+    ({"damping": 0.0}, "damping must be a positive"), ({"decay": 1.0}, "decay must be"),
     ({"inverse_every": 0}, "inverse_every must be an integer >= 1"), ({"learning_rate": 0.1}, "given together"),
 ])
 def test_bad_settings_are_refused(options, message):

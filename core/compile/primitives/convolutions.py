@@ -135,6 +135,7 @@ class _Work:
         self.units = frame.shape[0] * self.n_bands
         self.chunks = min(self.units, most)
         self.buffers: list[_Buffer] = []
+        self.in_bands, self.cleared = True, False  # passes are cut into bands; the results start as zeros
         # data that a band reads, measured in lines
         reach = max(int(p.row.max()) + int(p.column.max()) for p in passes) // frame.pitch + 1
         self.data_lines = reach
@@ -191,7 +192,7 @@ def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], bod
         body(code, image, first, lines, data, again, pointers)
     code.emit("ret void")
     module.functions += [f"define internal void @{name}(ptr %context, i64 %chunk) {{", "entry:", *code.lines, "}"]
-    module.declares.add("declare i64 @llvm.smin.i64(i64, i64)")
+    module.declares |= {"declare i64 @llvm.smin.i64(i64, i64)", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"}
     unit.line(
         f"call void @tsk_parallel_for(ptr @{name}, ptr {unit.table(list(arguments.values()))}, i64 {work.chunks})"
     )
@@ -259,9 +260,11 @@ class _Forward(_Convolution):
         def body(code, image, first, lines, data, again, pointers):
             target = code.at(work.scalar, pointers["out"],
                              code.int("add", code.int("mul", image, per_image), code.int("mul", first, per_line)))
+            if work.cleared:
+                code.emit(f"call void @llvm.memset.p0.i64(ptr {target}, i8 0, i64 {per_image * work.size}, i1 false)")
             for k, g, at in places:
                 p = work.passes[k]
-                m = code.int("mul", lines, len(p.row) // work.band) if len(work.passes) == 1 else len(p.row)
+                m = code.int("mul", lines, len(p.row) // work.band) if work.in_bands else len(p.row)
                 code.emit(f"call void @tsk.conv.product.{work.name}(i64 {m}, i64 {work.n}, i64 {len(p.column)}, ptr "
                           f"{code.at(work.scalar, data, str(g * g_data))}, "
                           f"ptr {pointers[f'row{k}']}, ptr {pointers[f'column{k}']}, ptr "
@@ -276,23 +279,24 @@ class _Input(_Forward):
     """`conv_input`: every pixel of the data collects from the results it went into.
 
     With strides, pixels whose places differ by a multiple of them have the same elements of the window: a pass for each
-    of those classes.
+    of those classes. Classes that have none stay zero.
     """
 
     def accepts(self, eqn):
-        return super().accepts(eqn) and all(phase for phase in itertools.chain(*_phases(eqn)))
+        return super().accepts(eqn) and all(map(any, _phases(eqn)))
 
     def plan(self, eqn):
         y, k = (a.spec.shape for a in eqn.inputs)
         outs, (_, width, depth, n_out), images = _images(y), _window(k), _images(eqn.params["shape"])
         of_group = n_out // eqn.params["groups"]
         rows, columns = _phases(eqn)
+        single, complete = len(rows) == len(columns) == 1, all(itertools.chain(rows, columns))
+        rows, columns = ([phase for phase in axis if phase] for axis in (rows, columns))
         # positions of results that are read, relative to the pixel's own: bounds of the frame
         bounds = [(min(min(own) + min(s for _, s in taps) for own, _, taps in axis),
                    max(max(own) + max(s for _, s in taps) for own, _, taps in axis)) for axis in (rows, columns)]
         frame = _Frame(outs, *[(-low, high - (n - 1)) for (low, high), n in zip(bounds, outs[1:3], strict=True)])
         passes = []
-        single = len(rows) == len(columns) == 1
         band = images[1]
         if single:
             reach = bounds[0][1] - bounds[0][0] + 1 - (images[1] - 1)
@@ -306,7 +310,9 @@ class _Input(_Forward):
                           of_group)
             place = _grid(at_h, at_w, (images[2] * images[3], images[3]))
             passes.append(_Pass(row, column, start, place))
-        return self.work(eqn, frame, (images[1], band, 1), passes, images[3], n_out)
+        work = self.work(eqn, frame, (images[1], band, 1), passes, images[3], n_out)
+        work.in_bands, work.cleared = single, not complete
+        return work
 
 
 def _phases(eqn):

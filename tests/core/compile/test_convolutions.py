@@ -35,6 +35,18 @@ def test_all_three_products_match_numpy(rng, case, channels, dtype):
         np.testing.assert_allclose(*compiled_and_plain(p, args, params | extra), atol=20 * tolerance)
 
 
+@pytest.mark.parametrize(("shape", "window", "stride", "padding"),
+                         [((2, 5, 8, 3), (1, 1), (2, 2), ((0, 0), (0, 0))), ((2, 9, 4, 3), (2, 1), (3, 1), ((1, 0), (0, 0))),
+                          ((2, 7, 3), (1,), (3,), ((0, 0),))])
+def test_pixels_that_no_window_sees(rng, shape, window, stride, padding):
+    """The projections of residual networks are such: 1 x 1 with stride 2."""
+    params = {"stride": stride, "padding": padding, "dilation": (1,) * len(window), "groups": 1}
+    k = rng.normal(size=(*window, shape[-1], 4))
+    y = rng.normal(size=convolve_nd.conv_p.spec(rng.normal(size=shape), k, **params).shape)
+    ours, reference = compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": shape})
+    np.testing.assert_allclose(ours, reference, atol=1e-12)
+
+
 def test_one_axis_and_padding_beyond_the_window(rng):
     params = {"stride": (1,), "padding": ((4, 3),), "dilation": (1,), "groups": 1}
     x, k = rng.normal(size=(2, 7, 3)), rng.normal(size=(2, 3, 4))

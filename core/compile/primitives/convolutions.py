@@ -1,7 +1,8 @@
-"""Convolutions of one or two axes as products with patches that stay where they are (`kernels.conv`).
+"""Convolutions of one to three axes as products with patches that stay where they are (`kernels.conv`).
 
 Each unit of work is a band of an image: it is copied with its zeros around it, if there are any, and multiplied. The
-tables of offsets that lead to its patches are constants of the program.
+tables of offsets that lead to its patches are constants of the program. Of a volume, a unit is a band of a plane of
+results: the planes that it reads are copied one behind the other, and patches reach over all of them.
 """
 
 from __future__ import annotations
@@ -64,6 +65,20 @@ class _Pass(NamedTuple):
     place: np.ndarray
 
 
+class _Volume(NamedTuple):
+    """The first of three axes: plane o of the results reads, for t < `taps`, plane (o step + t gap + shift) / divide of
+    the `planes` planes of data, if there is one and its number is whole.
+    """
+
+    planes: int
+    results: int
+    taps: int
+    step: int
+    gap: int
+    shift: int
+    divide: int = 1
+
+
 class _Convolution:
     """Shared parts of the three primitives: a pair of axes, and the chunk function."""
 
@@ -71,7 +86,7 @@ class _Convolution:
         x, _ = (a.spec for a in eqn.inputs)
         p, out = eqn.params, eqn.outputs[0].spec
         channels_in, channels_out = self.channels(eqn)
-        return (f"{out.dtype.kind}{out.dtype.itemsize}" in _SCALARS and 3 <= len(x.shape) <= 4
+        return (f"{out.dtype.kind}{out.dtype.itemsize}" in _SCALARS and 3 <= len(x.shape) <= 5
                 and all(a.spec.size for a in eqn.inputs) and out.size > 0
                 and (p["groups"] == 1 or min(channels_in, channels_out) >= 4 * p["groups"]))
 
@@ -87,19 +102,21 @@ class _Convolution:
 
 
 def _square(eqn: Equation) -> dict[str, Any]:
-    """The parameters with two axes: one axis becomes rows of a single column."""
+    """The parameters with two axes: one axis becomes rows of a single column, the first of three is left out."""
     p = dict(eqn.params)
+    if len(p["stride"]) == 3:
+        p |= {name: p[name][1:] for name in ("stride", "dilation", "padding")}
     if len(p["stride"]) == 1:
         p |= {"stride": (*p["stride"], 1), "dilation": (*p["dilation"], 1), "padding": (*p["padding"], (0, 0))}
     return p
 
 
 def _images(shape):
-    return shape if len(shape) == 4 else (*shape[:2], 1, shape[2])
+    return (*shape[:2], 1, shape[2]) if len(shape) == 3 else (math.prod(shape[:-3]), *shape[-3:])
 
 
 def _window(shape):
-    return shape if len(shape) == 4 else (shape[0], 1, *shape[1:])
+    return (shape[0], 1, *shape[1:]) if len(shape) == 3 else shape[-4:]
 
 
 def _grid(first, second, steps):
@@ -123,16 +140,19 @@ def _whole_tiles(table, rows):
 class _Work:
     """A convolution laid out: images of data in bands, passes over each, and the buffers they need."""
 
-    def __init__(self, dtype, frame: _Frame, bands: tuple[int, int, int], passes: list[_Pass], groups: int, most: int):
+    def __init__(self, dtype, frame: _Frame, bands: tuple[int, int, int], passes: list[_Pass], groups: int, most: int,
+                 volume: _Volume | None = None):
         """`bands`: lines of results of an image, of a band, and lines of data from one line of results to the next.
 
-        A pass that is not in bands has results of all lines; then there is one band.
+        A pass that is not in bands has results of all lines; then there is one band. `volume`: images are planes of
+        volumes; the passes are for one plane of data.
         """
         self.name, self.scalar = _SCALARS[f"{dtype.kind}{dtype.itemsize}"]
         self.size, self.frame, self.passes, self.groups = dtype.itemsize, frame, passes, groups
         self.lines, self.band, self.step = bands
         self.n_bands = -(-self.lines // self.band)
-        self.units = frame.shape[0] * self.n_bands
+        self.volume, images = volume, frame.shape[0]
+        self.units = (images if volume is None else images // volume.planes * volume.results) * self.n_bands
         self.chunks = min(self.units, most)
         self.buffers: list[_Buffer] = []
         self.in_bands, self.cleared = True, False  # passes are cut into bands; the results start as zeros
@@ -140,14 +160,26 @@ class _Work:
         reach = max(int(p.row.max()) + int(p.column.max()) for p in passes) // frame.pitch + 1
         self.data_lines = reach
         # the last tile of a short band reads on behind it: in a copy there are zeros
-        self.framed = self.buffer(reach * frame.pitch) if frame.padded or self.lines % self.band else None
-        self.framed_size = reach * frame.pitch * self.size
+        self.plane = reach * frame.pitch  # elements of the copy of one
+        copied = self.plane * (volume.taps if volume else 1)
+        self.framed = self.buffer(copied) if frame.padded or self.lines % self.band or volume else None
+        self.framed_size = copied * self.size
 
     def buffer(self, elements: int, each: bool = True) -> _Buffer:
         """A buffer for every chunk, or one for all."""
         b = _Buffer(elements * self.size * (self.chunks if each else 1))
         self.buffers.append(b)
         return b
+
+
+def _pitch_bytes(eqn: Equation, frame: _Frame, volume: _Volume | None) -> int:
+    """Bytes of a line of data, in all planes that are read at once."""
+    return frame.pitch * eqn.outputs[0].spec.dtype.itemsize * (volume.taps if volume else 1)
+
+
+def _over_planes(table: np.ndarray, taps: int, step: int) -> np.ndarray:
+    """The offsets of `table` for each of the planes that are read, which are `step` apart."""
+    return (np.arange(taps)[:, None] * step + table).reshape(-1)
 
 
 def _band(lines: int, width: int, step: int, reach: int, pitch_bytes: int) -> int:
@@ -174,19 +206,21 @@ def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], bod
         image, band = code.int("udiv", u, work.n_bands), code.int("urem", u, work.n_bands)
         first = code.int("mul", band, work.band)
         lines = code.minimum(code.int("sub", work.lines, first), str(work.band))
-        n, height, width, channels = frame.shape
-        source = code.at(scalar, pointers["data"], code.int("mul", image, height * width * channels))
+        _, height, width, channels = frame.shape
         top = code.int("mul", first, work.step)
         if work.framed is not None:
             data = code.at("i8", pointers["framed"], code.int("mul", "%chunk", work.framed_size))
             top = code.int("sub", top, frame.rows[0])
             left, right = frame.columns
             seen = max(0, width + min(0, left) + min(0, right))
-            numbers = (top, work.data_lines, height, width * channels, max(0, left) * channels,
-                       max(0, -left) * channels, seen * channels, max(0, right) * channels)
-            code.emit(f"call void @tsk.conv.pad.{work.name}(ptr {source}, ptr {data}, "
-                      f"{', '.join(f'i64 {x}' for x in numbers)})")
+            for source, there, target in _planes(code, work, image, data):
+                numbers = (top, work.data_lines, there, width * channels, max(0, left) * channels,
+                           max(0, -left) * channels, seen * channels, max(0, right) * channels)
+                source = code.at(scalar, pointers["data"], code.int("mul", source, height * width * channels))
+                code.emit(f"call void @tsk.conv.pad.{work.name}(ptr {source}, ptr {target}, "
+                          f"{', '.join(f'i64 {x}' for x in numbers)})")
         else:
+            source = code.at(scalar, pointers["data"], code.int("mul", image, height * width * channels))
             data = code.at(scalar, source, code.int("mul", top, width * channels))
         again = code.set(f"icmp ne i64 {u}, {lo}")
         body(code, image, first, lines, data, again, pointers)
@@ -196,6 +230,24 @@ def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], bod
     unit.line(
         f"call void @tsk_parallel_for(ptr @{name}, ptr {unit.table(list(arguments.values()))}, i64 {work.chunks})"
     )
+
+
+def _planes(code: Code, work: _Work, image: str, data: str):
+    """For each plane that is copied: its number, how many lines it has (none if there is no such plane), and where to.
+    """
+    height, v = work.frame.shape[1], work.volume
+    if v is None:
+        yield image, height, data
+        return
+    of_volume = code.int("mul", code.int("udiv", image, v.results), v.planes)
+    base = code.int("add", code.int("mul", code.int("urem", image, v.results), v.step), v.shift)
+    for t in range(v.taps):
+        scaled = code.int("add", base, t * v.gap)
+        z = code.int("sdiv", scaled, v.divide)
+        inside = code.set(f"icmp ult i64 {z}, {v.planes}")  # unsigned: false where negative, too
+        whole = code.set(f"icmp eq i64 {scaled}, {code.int('mul', z, v.divide)}")
+        there = code.set(f"select i1 {code.set(f'and i1 {inside}, {whole}')}, i64 {height}, i64 0")
+        yield code.int("add", of_volume, z), there, code.at(work.scalar, data, str(t * work.plane))
 
 
 def _constant(unit: Unit, table: np.ndarray) -> str:
@@ -216,15 +268,24 @@ class _Forward(_Convolution):
         frame = _Frame(images, *p["padding"])
         (sh, sw), (dh, dw), c = p["stride"], p["dilation"], images[3]
         reach = (height - 1) * dh + 1
-        band = _band(outs[1], outs[2], sh, reach, frame.pitch * eqn.outputs[0].spec.dtype.itemsize)
+        volume = None
+        if len(k) == 5:
+            p3 = eqn.params
+            volume = _Volume(x[1], eqn.outputs[0].spec.shape[1], k[0], p3["stride"][0], p3["dilation"][0],
+                             -p3["padding"][0][0])
+        band = _band(outs[1], outs[2], sh, reach, _pitch_bytes(eqn, frame, volume))
         one = _Pass(_grid(range(band), range(outs[2]), (sh * frame.pitch, sw * c)),
                     _with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth),
                     np.arange(height * width * depth) * n_out, np.arange(band * outs[2]) * n_out)
-        return self.work(eqn, frame, (outs[1], band, sh), [one], outs[3], 1)
+        return self.work(eqn, frame, (outs[1], band, sh), [one], outs[3], 1, volume)
 
-    def work(self, eqn, frame, bands, passes, n_out, stride):
+    def work(self, eqn, frame, bands, passes, n_out, stride, volume):
         """`stride`: of the kernel, from one channel out to the next."""
-        work = _Work(eqn.outputs[0].spec.dtype, frame, bands, passes, eqn.params["groups"], CHUNKS)
+        work = _Work(eqn.outputs[0].spec.dtype, frame, bands, passes, eqn.params["groups"], CHUNKS, volume)
+        if volume is not None:
+            of_plane = math.prod(eqn.inputs[1].spec.shape[1:])
+            passes = work.passes = [p._replace(column=_over_planes(p.column, volume.taps, work.plane),
+                                               start=_over_planes(p.start, volume.taps, of_plane)) for p in passes]
         work.n, work.stride = n_out // work.groups, stride
         rows, lanes = blas.convolution_tile(work.name)
         work.tile_rows, work.wide = rows, -(-work.n // lanes) * lanes
@@ -254,7 +315,7 @@ class _Forward(_Convolution):
             arguments |= {f"row{k}": _constant(unit, _whole_tiles(p.row, work.tile_rows)),
                           f"column{k}": _constant(unit, p.column),
                           f"place{k}": _constant(unit, _whole_tiles(p.place, work.tile_rows))}
-        per_image = math.prod(eqn.outputs[0].spec.shape[1:])
+        per_image = math.prod(_images(eqn.outputs[0].spec.shape)[1:])
         per_line = per_image // work.lines
 
         def body(code, image, first, lines, data, again, pointers):
@@ -296,11 +357,14 @@ class _Input(_Forward):
         bounds = [(min(min(own) + min(s for _, s in taps) for own, _, taps in axis),
                    max(max(own) + max(s for _, s in taps) for own, _, taps in axis)) for axis in (rows, columns)]
         frame = _Frame(outs, *[(-low, high - (n - 1)) for (low, high), n in zip(bounds, outs[1:3], strict=True)])
-        passes = []
+        passes, volume = [], None
+        if len(k) == 5:
+            p = eqn.params
+            volume = _Volume(y[1], p["shape"][1], k[0], 1, -p["dilation"][0], p["padding"][0][0], p["stride"][0])
         band = images[1]
         if single:
             reach = bounds[0][1] - bounds[0][0] + 1 - (images[1] - 1)
-            band = _band(images[1], images[2], 1, reach, frame.pitch * eqn.outputs[0].spec.dtype.itemsize)
+            band = _band(images[1], images[2], 1, reach, _pitch_bytes(eqn, frame, volume))
         for (own_h, at_h, taps_h), (own_w, at_w, taps_w) in itertools.product(rows, columns):
             if single:
                 own_h, at_h = own_h[:band], at_h[:band]
@@ -310,7 +374,7 @@ class _Input(_Forward):
                           of_group)
             place = _grid(at_h, at_w, (images[2] * images[3], images[3]))
             passes.append(_Pass(row, column, start, place))
-        work = self.work(eqn, frame, (images[1], band, 1), passes, images[3], n_out)
+        work = self.work(eqn, frame, (images[1], band, 1), passes, images[3], n_out, volume)
         work.in_bands, work.cleared = single, not complete
         return work
 
@@ -343,15 +407,22 @@ class _Kernel(_Convolution):
 
     def plan(self, eqn):
         x, y = (_images(a.spec.shape) for a in eqn.inputs)
-        p = _square(eqn)
-        height, width, depth, n_out = _window(eqn.outputs[0].spec.shape)
+        p, shape = _square(eqn), eqn.outputs[0].spec.shape
+        height, width, depth, n_out = _window(shape)
         frame = _Frame(x, *p["padding"])
         (sh, sw), (dh, dw), c = p["stride"], p["dilation"], x[3]
-        band = _band(y[1], y[2], sh, (height - 1) * dh + 1, frame.pitch * eqn.outputs[0].spec.dtype.itemsize)
+        volume = None
+        if len(shape) == 5:
+            p3, (planes, results) = eqn.params, [a.spec.shape[1] for a in eqn.inputs]
+            volume = _Volume(planes, results, shape[0], p3["stride"][0], p3["dilation"][0], -p3["padding"][0][0])
+        band = _band(y[1], y[2], sh, (height - 1) * dh + 1, _pitch_bytes(eqn, frame, volume))
         one = _Pass(_with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth),
                     _grid(range(band), range(y[2]), (sh * frame.pitch, sw * c)),
                     np.arange(band * y[2]) * n_out, np.arange(height * width * depth) * n_out)
-        work = _Work(eqn.outputs[0].spec.dtype, frame, (y[1], band, sh), [one], p["groups"], PARTS)
+        work = _Work(eqn.outputs[0].spec.dtype, frame, (y[1], band, sh), [one], p["groups"], PARTS, volume)
+        if volume is not None:
+            work.passes = [one._replace(row=_over_planes(one.row, volume.taps, work.plane),
+                                        place=_over_planes(one.place, volume.taps, math.prod(shape[1:])))]
         rows, lanes = blas.convolution_tile(work.name)
         work.tile_rows, work.n = rows, n_out // work.groups
         wide = -(-work.n // lanes) * lanes
@@ -373,7 +444,7 @@ class _Kernel(_Convolution):
         if work.packed is not None:
             arguments |= {"packed": unit.pointer(work.packed), "start": _constant(unit, p.start)}
         n_out = out.spec.shape[-1]
-        per_image = math.prod(eqn.inputs[1].spec.shape[1:])
+        per_image = math.prod(_images(eqn.inputs[1].spec.shape)[1:])
         per_line = per_image // work.lines
 
         def body(code, image, first, lines, data, again, pointers):

@@ -35,8 +35,29 @@ def test_all_three_products_match_numpy(rng, case, channels, dtype):
         np.testing.assert_allclose(*compiled_and_plain(p, args, params | extra), atol=20 * tolerance)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", CASES[:3], ids=str)
+@pytest.mark.parametrize("band", [1 << 18, 1 << 10])
+def test_three_axes(rng, monkeypatch, case, dtype, band):
+    monkeypatch.setattr(convolutions, "BAND", band)
+    params = {"stride": (case["stride"],) * 3, "dilation": (1, 1, 1), "groups": case["groups"],
+              "padding": ((1, 2), *case["padding"])}
+    if case is CASES[1]:
+        params |= {"stride": (3, 1, 1), "dilation": (2, 1, 2)}
+    x = rng.normal(size=(2, 7, 8, 6, 8)).astype(dtype)
+    k = rng.normal(size=(3, 2, 3, 8 // params["groups"], 12)).astype(dtype)
+    tolerance = 2e-4 if dtype == np.float32 else 1e-11
+    y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
+    np.testing.assert_allclose(y, reference, atol=tolerance)
+    np.testing.assert_allclose(y, plain_conv(x, k, **params), atol=tolerance)
+    for p, args, extra in ((convolve_nd.conv_input_p, (y, k), {"shape": x.shape}),
+                           (convolve_nd.conv_kernel_p, (x, y), {"window": k.shape[:3]})):
+        np.testing.assert_allclose(*compiled_and_plain(p, args, params | extra), atol=20 * tolerance)
+
+
 @pytest.mark.parametrize(("shape", "window", "stride", "padding"),
-                         [((2, 5, 8, 3), (1, 1), (2, 2), ((0, 0), (0, 0))), ((2, 9, 4, 3), (2, 1), (3, 1), ((1, 0), (0, 0))),
+                         [((2, 5, 8, 3), (1, 1), (2, 2), ((0, 0), (0, 0))),
+                          ((2, 9, 4, 3), (2, 1), (3, 1), ((1, 0), (0, 0))),
                           ((2, 7, 3), (1,), (3,), ((0, 0),))])
 def test_pixels_that_no_window_sees(rng, shape, window, stride, padding):
     """The projections of residual networks are such: 1 x 1 with stride 2."""

@@ -37,6 +37,8 @@ from .kernels.njit import template as template
 from .kernels.slots import give_slot as give_slot
 from .kernels.slots import take_slot as take_slot
 from .kernels.task import Task as Task
+from .notebook import html_facts as html_facts
+from .notebook import html_table as html_table
 from .progress import print_line as print_line
 from .progress import progress_bar as progress_bar
 from .report import CSV as CSV

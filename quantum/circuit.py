@@ -22,6 +22,8 @@ from .parameters import Linear, Parameter, angle, named_values
 
 __all__ = ["Circuit"]
 
+_MOST_DRAWN = 20_000  # instructions times qubits, of what notebooks draw as a picture
+
 
 class Circuit(GateMethods):
     """A sequence of gates, measurements and channels on qubits.
@@ -185,9 +187,17 @@ class Circuit(GateMethods):
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))  # what notebooks show
 
+    def _repr_html_(self) -> str | None:
+        if len(self) * self.num_qubits > _MOST_DRAWN:
+            return None
+        return f'<div style="overflow-x:auto">{self.draw("svg", background=None)}</div>'
+
+    def _repr_svg_(self) -> str | None:
+        return self.draw("svg") if len(self) * self.num_qubits <= _MOST_DRAWN else None
+
     def draw(self, output: str = "text", **options: Any) -> Any:
-        """Draw the circuit: "text" returns a string (`width` in characters), "mpl" a matplotlib figure (see
-        `draw.draw_text`, `draw.draw_mpl`).
+        """Draw the circuit: "text" and "svg" return a string, "mpl" a matplotlib figure (see `draw.draw_text`,
+        `draw.draw_svg`, `draw.draw_mpl`).
         """
         return draw.circuit(self, output, **options)
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from . import rule_kernels
+from .board import board_html
 from .errors import GameError, IllegalActionError
 from .fingerprint import fingerprint
 from .first_use import checks
@@ -329,6 +330,14 @@ class State:
 
     def __str__(self) -> str:
         return self.game.draw(self)
+
+    def _repr_html_(self) -> str:
+        after = f"{self.game.name} after {len(self.moves)} move{'s' * (len(self.moves) != 1)}"
+        if self.terminal:
+            next_ = f"over, returns {', '.join(f'{r:g}' for r in self.returns)}"
+        else:
+            next_ = "chance to move" if self.player == CHANCE else f"player {self.player} to move"
+        return board_html(f"{after}: {next_}", str(self))
 
     def __repr__(self) -> str:
         return f"<{self.game.name} after {list(self.moves)}>"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import Task, check
+from triskele.core.extend import Task, check, html_facts, html_table
 
 from . import box as boxes
 from . import units
@@ -330,8 +331,25 @@ class System(Sealed):
         """An independent copy."""
         return copy.deepcopy(self)
 
+    def _repr_html_(self) -> str:
+        t = self.topology
+        kinds = ", ".join(f"{count} {name}" for name, count in Counter(t.residue_names.tolist()).most_common(8))
+        more = ", …" * (len(set(t.residue_names)) > 8)
+        facts = {"atoms": self.n, "residues": f"{len(t.residue_names):,} ({kinds}{more})",
+                 "bonds": len(t.bonds), "constraints": len(self.constraints), "virtual sites": len(self.virtual_sites),
+                 "mass": f"{self.masses.sum():,.2f} dalton", "box": self._box_text(),
+                 "positions": "none" if self.positions is None else "set",
+                 "velocities": "none" if self.velocities is None else "set"}
+        terms = {"name": [p.name for p in self.potentials], "kind": [type(p).__name__ for p in self.potentials],
+                 "terms": [len(p.atoms) if hasattr(p, "atoms") else "" for p in self.potentials],
+                 "parameters": [", ".join(f"{k} {np.shape(v)}" for k, v in p.params.items()) for p in self.potentials]}
+        return html_facts("System", facts) + (html_table("Potentials", terms, most=20) if self.potentials else "")
+
+    def _box_text(self):
+        return "not periodic" if self.box is None else " x ".join(f"{x:.3f}" for x in np.diag(self.box)) + " nm"
+
     def __repr__(self):
-        box = "not periodic" if self.box is None else "box " + " x ".join(f"{x:.3f}" for x in np.diag(self.box)) + " nm"
+        box = "box " * (self.box is not None) + self._box_text()
         return (f"<System: {self.n} atoms, {len(self.topology.residue_names)} residues, {len(self.constraints)} "
                 f"constraints, {box}; {', '.join(p.name for p in self.potentials) or 'no potentials'}>")
 

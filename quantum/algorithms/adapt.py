@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, dataframe, plots
+from triskele.core.extend import Reports, dataframe, html_facts, plots
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
@@ -80,6 +80,11 @@ class AdaptResult:
         with plots.axes(ax, xlabel="operators", ylabel="energy") as ax:
             plots.curves(ax, None, {"energy": self.history}, reference=reference, **line)
         return ax
+
+    def _repr_html_(self) -> str:
+        return html_facts("AdaptResult", {
+            "energy": f"{self.energy:.8f}", "operators": len(self.chosen), "largest slope": float(self.slopes[-1]),
+            "converged": self.converged, "evaluations": self.evaluations, "message": self.message})
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, check, dataframe, plots
+from triskele.core.extend import Reports, check, dataframe, html_facts, plots
 
 from ..circuit import Circuit
 from ..errors import CircuitError, OperatorError
@@ -80,6 +80,12 @@ class QAOAResult:
         with plots.axes(ax, xlabel="step", ylabel="mean cost") as ax:
             plots.curves(ax, None, {"mean cost": self.history}, reference=reference, **line)
         return ax
+
+    def _repr_html_(self) -> str:
+        return html_facts("QAOAResult", {
+            "bits": "".join(map(str, self.bits)), "cost": f"{self.cost:.6g}", "mean cost": f"{self.energy:.6g}",
+            "layers": len(self.theta) // 2, "steps": len(self.history) - 1,
+            "converged": self.converged, "evaluations": self.evaluations, "message": self.message})
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"

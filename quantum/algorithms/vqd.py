@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, check, plots
+from triskele.core.extend import Reports, check, html_facts, plots
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
@@ -71,6 +71,11 @@ class VQDResult:
         with plots.axes(ax, xlabel="step", ylabel="energy") as ax:
             plots.curves(ax, None, {f"state {k}": h for k, h in enumerate(self.histories)}, reference=reference, **line)
         return ax
+
+    def _repr_html_(self) -> str:
+        return html_facts("VQDResult", {
+            "energies": ", ".join(f"{e:.6f}" for e in self.energies),
+            "converged": self.converged, "evaluations": self.evaluations, "message": self.message})
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, dataframe, plots
+from triskele.core.extend import Reports, dataframe, html_facts, plots
 
 from ..circuit import Circuit
 from ..expectation.expectation import Expectation
@@ -74,6 +74,11 @@ class VQEResult:
         with plots.axes(ax, xlabel="step", ylabel="energy") as ax:
             plots.curves(ax, None, {"energy": self.history}, reference=reference, **line)
         return ax
+
+    def _repr_html_(self) -> str:
+        return html_facts("VQEResult", {
+            "energy": f"{self.energy:.8f}", "steps": len(self.history) - 1, "parameters": len(self.theta),
+            "converged": self.converged, "evaluations": self.evaluations, "message": self.message})
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"

@@ -6,25 +6,26 @@ from typing import Any
 
 from ..circuit import Circuit
 from ..errors import CircuitError
+from .svg import draw_svg
 from .text import draw_text
 
 __all__ = ["circuit"]
 
 
 def circuit(circuit: Circuit, output: str = "text", **options: Any) -> Any:
-    """Draw a circuit as "text" or "mpl"; options are those of `draw_text` and `draw_mpl`.
+    """Draw a circuit as "text", "svg" or "mpl"; options are those of `draw_text`, `draw_svg` and `draw_mpl`.
 
     Parameters
     ----------
     circuit : Circuit
-    output : {"text", "mpl"}, default "text"
+    output : {"text", "svg", "mpl"}, default "text"
     **options
-        Passed to `draw_text` or `draw_mpl`.
+        Passed to that function.
 
     Raises
     ------
     CircuitError
-        If `output` is neither.
+        If `output` is something else.
 
     Examples
     --------
@@ -38,8 +39,10 @@ def circuit(circuit: Circuit, output: str = "text", **options: Any) -> Any:
     """
     if output == "text":
         return draw_text(circuit, **options)
+    if output == "svg":
+        return draw_svg(circuit, **options)
     if output != "mpl":
-        raise CircuitError(f"draw: output must be 'text' or 'mpl', got {output!r}")
+        raise CircuitError(f"draw: output must be 'text', 'svg' or 'mpl', got {output!r}")
     from .mpl import draw_mpl
 
     return draw_mpl(circuit, **options)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, Work, check, dataframe, plots
+from triskele.core.extend import Reports, Work, check, dataframe, html_table, plots
 
 from ..errors import GameError, IllegalActionError
 from ..game import CHANCE
@@ -109,15 +109,22 @@ class MatchResult:
             ax.set_xticks(range(n), self.names)
         return ax
 
+    def _repr_html_(self) -> str:
+        return html_table(f"{len(self.returns)} games of {self.game}",
+                          {"player": self.names, "wins": self.wins, "draws": self.draws, "losses": self.losses,
+                           "score": self._scores(), "return": self.returns.mean(axis=0)})
+
+    def _scores(self):
+        spread = [f" ± {100 * e:.1f}" if len(self.returns) > 1 else "" for e in self.error]
+        return [f"{100 * s:5.1f} %{e}" for s, e in zip(self.score, spread, strict=True)]
+
     def __str__(self) -> str:
         n, different = len(self.returns), len(set(zip(self.moves, self.first.tolist(), strict=True)))
         lines = [f"{n} game{'s' if n > 1 else ''} of "
                  f"{self.game}{f', {different} of them different' if different < n else ''}"]
         width = max(len("player"), *map(len, self.names))
         lines.append(f"{'player':{width}}  {'wins':>6} {'draws':>6} {'losses':>6}   score             return")
-        for i, name in enumerate(self.names):
-            spread = "" if n == 1 else f" ± {100 * self.error[i]:.1f}"
-            score = f"{100 * self.score[i]:5.1f} %{spread}"
+        for i, (name, score) in enumerate(zip(self.names, self._scores(), strict=True)):
             counts = f"{self.wins[i]:6} {self.draws[i]:6} {self.losses[i]:6}"
             lines.append(f"{name:{width}}  {counts}   {score:16} {self.returns[:, i].mean():7.3f}")
         return "\n".join(line.rstrip() for line in lines)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import dataframe, plots
+from triskele.core.extend import dataframe, html_table, plots
 
 from ..errors import SearchError
 from ..game import Game, State
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .memory import Memory
 
 __all__ = ["Node", "SearchResult", "SearchTree"]
+
+_SHOWN = 10  # actions in a notebook's table
 
 
 class SearchResult:
@@ -159,6 +161,22 @@ class SearchResult:
             drawn[self.action].set_alpha(1.0)
             plots.whole_ticks(ax.xaxis)
         return ax
+
+    def _repr_html_(self) -> str:
+        if not self.single:
+            return html_table(f"Search of {len(self._moves)} positions of {self._game.name}",
+                              {"position": range(len(self._moves)), "action": self.action, "value": self.root_value,
+                               "proven": self.proven, "simulations": self.simulations})
+        chosen = np.arange(len(self.visits)) == self.action
+        order = np.lexsort((~chosen, -self.visits))[: min(_SHOWN, np.count_nonzero(self.visits))]
+        root = self.tree.root.state
+        title = f"Search of {self._game.name}: action {self.action}, value {self.root_value:.4g}"
+        moves = [self._game.action_name(root, int(a)) for a in order]
+        return html_table(title + " (proven)" * self.proven,
+                          {"action": order, "move": moves, "visits": self.visits[order], "share": self.policy[order],
+                           "value": self.values[order], "prior": self.priors[order]},
+                          note=f"{len(order)} of {len(self.visits)} actions; {self.simulations:,} simulations; "
+                               f"principal variation {' '.join(map(str, self.line[:_SHOWN]))}")
 
     def __repr__(self) -> str:
         return f"<SearchResult: action {self.action}, value {self.root_value}, {self.simulations} simulations>"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Work, dataframe, plots
+from triskele.core.extend import Work, dataframe, html_facts, plots
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -69,6 +69,12 @@ class Evaluation:
             plots.whole_ticks(ax.yaxis)
             ax.legend()
         return ax
+
+    def _repr_html_(self) -> str:
+        return html_facts("Evaluation", {
+            "episodes": len(self.returns), "return": f"{self.mean:.4g} ± {self.std:.3g} (standard deviation)",
+            "lowest and highest": f"{self.returns.min():.4g}, {self.returns.max():.4g}",
+            "length": f"{self.lengths.mean():.4g} steps ({self.lengths.min()} to {self.lengths.max()})"})
 
     def __repr__(self) -> str:
         return (f"<Evaluation: return {self.mean:.4g} ± {self.std:.3g} over {len(self.returns)} episodes of "

@@ -12,7 +12,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import optim
-from triskele.core.extend import Reports, Work, check, dataframe, plots, progress_bar
+from triskele.core.extend import Reports, Work, check, dataframe, html_table, plots, progress_bar
 
 from ..errors import CheckpointError
 from .dataset import Batches, Dataset
@@ -104,6 +104,13 @@ class History:
     def to_dataframe(self) -> Any:
         """Return the history as a pandas DataFrame with a row for each epoch, counted from 1."""
         return dataframe(dataclasses.asdict(self), "epoch", range(1, len(self.loss) + 1))
+
+    def _repr_html_(self) -> str:
+        return html_table("History", {"epoch": range(1, len(self.loss) + 1), **vars(self)}, most=10)
+
+    def __repr__(self) -> str:
+        last = f", loss {self.loss[-1]:.4g}, validation {self.validation[-1]:.4g}" if self.loss else ""
+        return f"<History: {len(self.loss)} epoch{'s' * (len(self.loss) != 1)}{last}>"
 
     def plot(self, ax: Any = None, *, names: Sequence[str] = ("loss", "validation"), **line: Any) -> Any:
         """Draw some of the curves over the epochs.

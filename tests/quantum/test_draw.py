@@ -251,7 +251,7 @@ def test_bad_options():
     for width in (0, 2.5, "wide"):
         with pytest.raises(CircuitError, match="width must be an integer >= 1"):
             Circuit(1).draw(width=width)
-    with pytest.raises(CircuitError, match="output must be 'text' or 'mpl', got 'latex'"):
+    with pytest.raises(CircuitError, match="output must be 'text', 'svg' or 'mpl', got 'latex'"):
         Circuit(1).draw("latex")
 
 

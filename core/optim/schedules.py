@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import check
+from ..tensor import Tensor
 
 __all__ = ["cosine_decay", "cosine_restarts", "exponential_decay", "inverse_root", "one_cycle", "piecewise_constant",
            "polynomial_decay", "warmup"]
@@ -34,6 +35,7 @@ def exponential_decay(start: float, factor: float, every: int) -> Schedule:
     >>> [round(float(rate(n)), 3) for n in (0, 10, 20)]
     [1.0, 0.5, 0.25]
     """
+    _check_rate(start, "exponential_decay: start")
     check.positive(every, "exponential_decay: every")
     check.positive(factor, "exponential_decay: factor")
     return lambda count: start * np.exp(count * (math.log(factor) / every))
@@ -56,6 +58,7 @@ def cosine_decay(start: float, steps: int, end: float = 0.0) -> Schedule:
     >>> [round(float(rate(n)), 3) for n in (0, 50, 100, 200)]
     [1.0, 0.5, 0.0, 0.0]
     """
+    _check_rate(start, "cosine_decay: start")
     check.positive(steps, "cosine_decay: steps")
     return lambda count: end + (start - end) * 0.5 * (1 + np.cos(math.pi * np.minimum(count / steps, 1.0)))
 
@@ -79,6 +82,7 @@ def polynomial_decay(start: float, steps: int, power: float = 1.0, end: float = 
     >>> [round(float(rate(n)), 3) for n in (0, 50, 100, 200)]
     [1.0, 0.25, 0.0, 0.0]
     """
+    _check_rate(start, "polynomial_decay: start")
     check.positive(steps, "polynomial_decay: steps")
     check.positive(power, "polynomial_decay: power")
     return lambda count: end + (start - end) * np.power(1 - np.minimum(count / steps, 1.0), power)
@@ -103,6 +107,7 @@ def cosine_restarts(start: float, steps: int, factor: float = 1.0, end: float = 
     >>> [round(float(rate(n)), 3) for n in (0, 50, 100, 200, 299, 300)]
     [1.0, 0.5, 1.0, 0.5, 0.0, 1.0]
     """
+    _check_rate(start, "cosine_restarts: start")
     check.positive(steps, "cosine_restarts: steps")
     check.number(factor, "cosine_restarts: factor", 1)
 
@@ -143,6 +148,7 @@ def one_cycle(peak: float, steps: int, rise: float = 0.3, start: float | None = 
     >>> [round(float(rate(n)), 3) for n in (0, 29, 100)]
     [0.1, 1.0, 0.0]
     """
+    _check_rate(peak, "one_cycle: peak")
     check.positive(steps, "one_cycle: steps")
     if not 0 <= rise < 1:
         raise ValueError(f"one_cycle: rise must be a number >= 0 and < 1, got {rise!r}")
@@ -179,6 +185,7 @@ def inverse_root(peak: float, warmup: int) -> Schedule:
     >>> [round(float(rate(n)), 3) for n in (0, 4, 9, 39)]
     [0.1, 0.5, 1.0, 0.5]
     """
+    _check_rate(peak, "inverse_root: peak")
     check.positive(warmup, "inverse_root: warmup")
     return lambda count: peak * np.minimum((count + 1) / warmup, np.sqrt(warmup / (count + 1)))
 
@@ -219,3 +226,8 @@ def piecewise_constant(values: Sequence[float], boundaries: Sequence[int]) -> Sc
         return rate
 
     return schedule
+
+
+def _check_rate(rate, where):
+    if not isinstance(rate, Tensor):
+        check.number(rate, where, 0)

@@ -1,5 +1,10 @@
 from ..errors import DataError as DataError
+from . import audio as audio
 from . import image as image
+from . import text as text
+from .files import decode as decode
+from .files import folders as folders
+from .files import tar as tar
 from .pipeline import InMemory as InMemory
 from .pipeline import Iteration as Iteration
 from .pipeline import Source as Source

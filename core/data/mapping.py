@@ -14,7 +14,7 @@ from ..transforms.vmap import vmap
 from .block import Block, same_shapes, stack
 from .transform import Transform, is_compiled, parts, sample_key
 
-__all__ = ["Program", "Step", "name_of", "takes_key"]
+__all__ = ["Program", "Step", "name_of", "steps"]
 
 Entries = tuple[Any, ...] | None  # names of entries of a sample; None for the whole sample
 
@@ -28,13 +28,16 @@ class Step(NamedTuple):
     seed: int
     stage: int
     part: int | None  # number inside a composition
+    keyed: bool  # True if the function draws random numbers
 
     @property
     def compiled(self) -> bool:
         return is_compiled(self.function)
 
-    def key(self, epoch, index):
-        """The key of one sample."""
+    def key(self, epoch: Any, index: Any) -> Any:
+        """The key of one sample, None if the function needs none."""
+        if not self.keyed:
+            return None
         key = sample_key(self.seed, epoch, index, self.stage)
         return key if self.part is None else random.fold_in(key, self.part)
 
@@ -47,9 +50,9 @@ class Step(NamedTuple):
                             f"with entries {', '.join(map(str, sample))} (map(..., on={next(iter(sample))!r}))")
         return (0,) if isinstance(sample, (tuple, list)) else None
 
-    def apply(self, sample: Any, index: Any, epoch: Any, entries: Entries) -> Any:
+    def apply(self, sample: Any, key: Any, entries: Entries) -> Any:
         """The sample with the entries transformed; all of them get the same key."""
-        options = {"key": self.key(epoch, index)} if takes_key(self.function) else {}
+        options = {"key": key} if self.keyed else {}
         if entries is None:
             return self.function(sample, **options)
         for name in entries:
@@ -62,11 +65,12 @@ def steps(f: Any, on: Any, seed: int, stage: int) -> list[Step]:
     given = on is not None
     entries = tuple(on) if isinstance(on, (tuple, list)) else (on,) if given else None
     found = parts(f)
-    return [Step(p, entries, given, seed, stage, k if len(found) > 1 else None) for k, p in enumerate(found)]
+    return [Step(p, entries, given, seed, stage, k if len(found) > 1 else None, _takes_key(p))
+            for k, p in enumerate(found)]
 
 
-def takes_key(f: Any) -> bool:
-    """Return True if the function draws random numbers: a random transform, or one with a parameter `key`."""
+def _takes_key(f):
+    """Return True for random transforms, and functions with a parameter `key`."""
     if isinstance(f, Transform):
         return f.random
     try:
@@ -177,7 +181,7 @@ def _function(run, sample, batched):
 def _apply_all(run, values, ids, epochs, batched, entries=None):
     def one(sample, index, epoch):
         for k, s in enumerate(run):
-            sample = s.apply(sample, index, epoch, s.entries(sample) if entries is None else entries[k])
+            sample = s.apply(sample, s.key(epoch, index), s.entries(sample) if entries is None else entries[k])
         return sample
 
     return one(values, ids, epochs) if batched else vmap(one)(values, ids, epochs)
@@ -186,10 +190,11 @@ def _apply_all(run, values, ids, epochs, batched, entries=None):
 def _each(run, block, describe):
     """Call the steps for each sample, at once."""
     out = []
+    keys = [vmap(s.key)(block.epochs, block.ids) if s.keyed else [None] * len(block.ids) for s in run]
     for k, sample in enumerate(block.samples()):
-        for s in run:
+        for s, own in zip(run, keys, strict=True):
             try:
-                sample = s.apply(sample, block.ids[k], block.epochs[k], s.entries(sample))
+                sample = s.apply(sample, own[k], s.entries(sample))
             except Exception as error:
                 raise DataError(f"map: `{name_of(s.function)}` failed at {block.named(k, describe)}: "
                                 f"{type(error).__name__}: {error}") from error

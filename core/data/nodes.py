@@ -48,12 +48,9 @@ class Node(Source):
         return self.parent.describe(index)
 
     def __repr__(self) -> str:
-        given = [getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("parent", "stage")]
-        shown = ", ".join(mapping.name_of(v) if callable(v) else repr(v) for v in given if v not in (None, False))
-        return f"{self.parent!r}.{type(self).__name__.lower()}({shown})"
-
-    def __getstate__(self) -> dict[str, Any]:  # without what is computed when needed
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        given = [getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "parent"]
+        shown = [mapping.name_of(v) if callable(v) else repr(v) for v in given if not (v is None or v is False)]
+        return f"{self.parent!r}.{type(self).__name__.lower()}({', '.join(shown)})"
 
 
 class _Selected(Node):
@@ -407,13 +404,11 @@ class Prefetch(_Stream):
 
 def in_memory(source: Source) -> InMemory | None:
     """See `Source.arrays_in_memory`."""
-    from .sources import Arrays
-
     behind: list[mapping.Step] = []
     before: list[mapping.Step] = []
     selected: list[_Selected] = []
     batch, node = None, source
-    while not isinstance(node, Arrays):
+    while (held := node.held()) is None:
         if isinstance(node, Map):
             (behind if batch is None else before)[:0] = node.steps
         elif isinstance(node, Batch) and batch is None:
@@ -423,12 +418,12 @@ def in_memory(source: Source) -> InMemory | None:
         elif not isinstance(node, Prefetch):
             return None
         node = node.parent  # type: ignore[attr-defined]
-    if batch is None or node.mapped:
+    if batch is None:
         return None
     one, whole = mapping.Program(before, False).traceable(), mapping.Program(behind, True).traceable()
     if one is None or whole is None:
         return None
-    n, arrays = len(batch.parent), node.values
+    n, (arrays, gather) = len(batch.parent), held
 
     def order(epoch: int) -> np.ndarray:
         positions = np.arange(n)
@@ -438,6 +433,6 @@ def in_memory(source: Source) -> InMemory | None:
 
     def make(arrays: Any, indices: Any, epoch: Any) -> Any:
         epochs = np.broadcast_to(np.asarray(epoch, np.int64) if isinstance(epoch, int) else epoch, np.shape(indices))
-        return whole(one(tree.map(lambda a: a[indices], arrays), indices, epochs), indices[0], epochs[0])
+        return whole(one(gather(arrays, indices), indices, epochs), indices[0], epochs[0])
 
     return InMemory(arrays, order, make, batch.size, batch.drop_remainder)

@@ -107,6 +107,10 @@ class Source:
         """The file, or the like, of a sample."""
         return None
 
+    def held(self) -> tuple[Any, Callable[[Any, Any], Any]] | None:
+        """Arrays in memory, and a function of them and indices that returns stacked samples; None for other sources."""
+        return None
+
     # -- jobs
 
     def feed(self, epoch: int, state: Any, size: int) -> Iterator[tuple[Any, int, Any]]:
@@ -145,6 +149,9 @@ class Source:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__.lower()}({self.count()})"
+
+    def __getstate__(self) -> dict[str, Any]:  # without what is computed, or opened, when needed
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     def iterate(self, epoch: int = 0, state: Any = None) -> Iteration:
         """Iterate over one epoch.

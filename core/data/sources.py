@@ -32,17 +32,17 @@ class Arrays(Source):
     name: str
     lines: int | None = None  # line of the file that sample 0 stands in
 
-    @property
-    def mapped(self) -> bool:
-        """True if an array is read from a file when needed."""
-        return any(isinstance(a, np.memmap) for a in tree.leaves(self.values))
-
     def count(self) -> int:
         return len(tree.leaves(self.values)[0])
 
     def rows(self, positions: np.ndarray, epoch: int) -> Block:
         values = tree.map(lambda a: np.asarray(a[positions]), self.values)
         return Block(values, positions, np.full(len(positions), epoch, np.int64), True)
+
+    def held(self) -> Any:
+        if any(isinstance(a, np.memmap) or a.dtype.kind not in "biufc" for a in tree.leaves(self.values)):
+            return None
+        return self.values, lambda values, positions: tree.map(lambda a: a[positions], values)
 
     def describe(self, index: int) -> str | None:
         return None if self.lines is None else f"{self.name} row {self.lines + index}"
@@ -102,9 +102,6 @@ class MemoryMap(Source):
 
     def __repr__(self) -> str:
         return f"memory_map({self.count()})"
-
-    def __getstate__(self) -> dict[str, Any]:  # files are opened again in another process
-        return {"paths": self.paths}
 
     @cached_property
     def _opened(self):

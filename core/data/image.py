@@ -175,9 +175,9 @@ class Resize(Transform):
 def resize(size: int | Sequence[int]) -> Transform:
     """Resize the image, bilinearly with antialiasing.
 
-    Results for uint8 are those of ``Image.resize(..., Resampling.BILINEAR)`` of Pillow up to version 12, bit for bit, and
-    differ by at most 1 from those of Pillow 13, which begins with the columns where the height shrinks more than the
-    width. Floating images use the same weights without rounding.
+    Results for uint8 are those of ``Image.resize(..., Resampling.BILINEAR)`` of Pillow up to version 12, bit for bit,
+    and differ by at most 1 from those of Pillow 13, which begins with the columns where the height shrinks more than
+    the width. Floating images use the same weights without rounding.
 
     Parameters
     ----------

@@ -64,14 +64,15 @@ def resized(x, height: int, width: int):
             out = np.empty((height, width, channels), np.uint8)
             _resize(np.ascontiguousarray(x), *rows, *columns, np.empty((h, width, channels), np.uint8), out)
             return out
-        return _pass(_pass(x, *columns, 1), *rows, 0)
+        return _pass(_pass(x, columns, 1), rows, 0)
     middle = _matrix(w, width).astype(x.dtype) @ x
     return np.reshape(_matrix(h, height).astype(x.dtype) @ np.reshape(middle, (h, width * channels)),
                       (height, width, channels))
 
 
-def _pass(x, first, weights, axis):
+def _pass(x, taps, axis):
     """One pass on traced values."""
+    first, weights = taps
     at = first[:, None] + np.arange(weights.shape[1])
     if axis == 1:
         total = np.sum(x[:, at].astype(np.int32) * weights[:, :, None], axis=2)

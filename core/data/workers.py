@@ -30,7 +30,8 @@ class _Shared:
 
     def __init__(self, node, jobs, ahead, pool):
         self.node, self.jobs, self.pool = node, jobs, pool
-        self.lock, self.room, self.done = threading.Lock(), threading.Semaphore(ahead), queue.SimpleQueue()
+        self.lock, self.room = threading.Lock(), threading.Semaphore(ahead)
+        self.done: queue.SimpleQueue[tuple[int, tuple[str, Any]]] = queue.SimpleQueue()
         self.closed, self.number = False, 0
         self.threads: list[threading.Thread] = []
 

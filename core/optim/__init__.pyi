@@ -23,6 +23,8 @@ from .layerwise import LAMB as LAMB
 from .layerwise import LARS as LARS
 from .lbfgs import LBFGS as LBFGS
 from .lbfgs import Result as Result
+from .least_squares import GaussNewton as GaussNewton
+from .least_squares import LevenbergMarquardt as LevenbergMarquardt
 from .schedules import cosine_decay as cosine_decay
 from .schedules import cosine_restarts as cosine_restarts
 from .schedules import exponential_decay as exponential_decay

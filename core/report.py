@@ -57,6 +57,9 @@ class Report:
         check.integer(every, f"{type(self).__name__}: every", 1)
         self.every = int(every)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(every={self.every})"
+
     def open(self, step: int) -> None:
         """Prepare for the records after `step`, which is 0 unless the work resumes; an error ends the work."""
 
@@ -329,6 +332,9 @@ class Work:
         self._bar_of = lambda: progress_bar(title or where, unit, total, done=done, show=progress)
 
     stopped: str | None
+
+    def __repr__(self) -> str:
+        return f"<Work {self.where!r}: step {self.step}>"
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:

@@ -17,7 +17,7 @@ _SHOWN = 4  # numbers of an array that are shown as they are
 
 
 def short_repr(cls: C) -> C:
-    """Decorate a dataclass: `repr` shows arrays by dtype and shape, and other long values in one word.
+    """Decorate a dataclass or named tuple: `repr` shows arrays by dtype and shape, and other long values in one word.
 
     Examples
     --------
@@ -34,8 +34,8 @@ def short_repr(cls: C) -> C:
     """
 
     def __repr__(self: Any) -> str:
-        shown = [f"{f.name}={brief(getattr(self, f.name))}" for f in dataclasses.fields(self) if f.repr]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        names = self._fields if isinstance(self, tuple) else [f.name for f in dataclasses.fields(self) if f.repr]
+        return f"{type(self).__name__}({', '.join(f'{name}={brief(getattr(self, name))}' for name in names)})"
 
     cls.__repr__ = __repr__  # type: ignore[assignment]
     return cls

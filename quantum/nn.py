@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
+from triskele.core.extend import short_repr
 from triskele.core.nn import static
 
 from .circuit import Circuit
@@ -19,6 +20,7 @@ from .operators.pauli import PauliSum
 __all__ = ["Layer"]
 
 
+@short_repr
 @dataclass(frozen=True)
 class Layer:
     """Expectation values after a circuit whose data parameters are the inputs: a layer like those of `core.nn`, in

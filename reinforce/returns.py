@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import check
+from triskele.core.extend import check, short_repr
 
 __all__ = ["VTrace", "discounted", "gae", "lambda_returns", "n_step", "v_trace"]
 
@@ -251,6 +251,7 @@ def n_step(rewards: Any, next_values: Any, terminated: Any, truncated: Any = Non
     return _n_step(rewards, next_values, terminated, truncated, discount, n=n)
 
 
+@short_repr
 class VTrace(NamedTuple):
     """Result of `v_trace`; each array has shape (T, ...).
 

@@ -44,6 +44,9 @@ class Bound:
                                -(-_address(scratch) // 64) * 64], np.int64)
         self._arrays = inputs, outputs, scratch, table
 
+    def __repr__(self) -> str:
+        return f"<Bound: {len(self._arrays[0])} inputs, {len(self._arrays[1])} outputs>"
+
     @staticmethod
     def scratch_for(program: Any) -> np.ndarray:
         """Allocate scratch memory for a program."""

@@ -472,6 +472,9 @@ class Iteration:
         self._position = None if state is None else state["position"]
         self._walk = walk(source, epoch, self._position)
 
+    def __repr__(self) -> str:
+        return f"<Iteration: epoch {self._epoch}>"
+
     def __iter__(self) -> Iteration:
         return self
 

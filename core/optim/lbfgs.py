@@ -11,11 +11,13 @@ import numpy as np
 from .. import tree
 from ..compile.jit import jit
 from ..report import Reports, Work
+from ..short_repr import short_repr
 from ..transforms.grad import check_inexact, value_and_grad
 
 __all__ = ["LBFGS", "Result"]
 
 
+@short_repr
 class Result(NamedTuple):
     """Result of a minimization.
 

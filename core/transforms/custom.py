@@ -29,6 +29,9 @@ class _Custom:
         self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         update_wrapper(self, f)
 
+    def __repr__(self) -> str:
+        return f"<{self._where}>"
+
     @property
     def _where(self):
         return f"{self.kind} of {getattr(self.f, '__name__', type(self.f).__name__)}"

@@ -59,6 +59,9 @@ class FidelityKernel:
             raise CircuitError("FidelityKernel: the encoder must consist of gates alone")
         self.encoder, self.dtype = encoder.copy(), dtype
 
+    def __repr__(self) -> str:
+        return f"<FidelityKernel: {self.encoder.num_qubits} qubits, {len(self.encoder.data)} data parameters>"
+
     def __call__(self, x: Any, y: Any = None) -> np.ndarray:
         """The matrix of kernel values.
 

@@ -91,6 +91,9 @@ class RecursiveQAOA:
         QAOA(cost, layers, optimizer=self.optimizer)  # are the numbers all right? it says so now
         self.cost, self.layers, self.cutoff = cost, layers, cutoff
 
+    def __repr__(self) -> str:
+        return f"<RecursiveQAOA: {self.cost.num_qubits} qubits, {self.layers} layers, cutoff {self.cutoff}>"
+
     def run(self, *, report: Reports = None, progress: bool | None = None,
             checkpoint: str | os.PathLike | None = None) -> RecursiveQAOAResult:
         """Eliminate bits and solve for the rest.

@@ -65,6 +65,9 @@ class Sampler(_primitives.BaseSamplerV2):  # type: ignore[name-defined]
         find(simulator)
         self._seeds = np.random.default_rng(check.integer(seed, "Sampler: seed", 0, error=SimulatorError))
 
+    def __repr__(self) -> str:
+        return f"<Sampler: {self.simulator}, {self.default_shots} shots>"
+
     def run(self, pubs: Iterable[Any], *, shots: int | None = None) -> Any:
         """Start a job that samples all PUBs.
 
@@ -137,6 +140,9 @@ class Estimator(_primitives.BaseEstimatorV2):  # type: ignore[name-defined]
         self.simulator = simulator
         find(simulator)
         self._seeds = np.random.default_rng(check.integer(seed, "Estimator: seed", 0, error=SimulatorError))
+
+    def __repr__(self) -> str:
+        return f"<Estimator: {self.simulator}, precision {self.default_precision:g}>"
 
     def run(self, pubs: Iterable[Any], *, precision: float | None = None) -> Any:
         """Start a job that estimates all PUBs.

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from triskele.core import optim
-from triskele.core.extend import Reports, Work, check
+from triskele.core.extend import Reports, Work, check, short_repr
 
 from ..errors import OptimizerError, ParameterError
 from .first_order import FirstOrder
@@ -53,6 +53,7 @@ class Optimizer(Protocol):
         ...
 
 
+@short_repr
 @dataclass(frozen=True)
 class Minimum:
     """Result of a minimization.

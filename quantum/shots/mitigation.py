@@ -220,6 +220,9 @@ class Readout:
         if np.abs(np.linalg.det(self.matrices)).min() < 1e-6:
             raise SimulatorError("Readout: an assignment matrix has determinant 0: its readings carry no information")
 
+    def __repr__(self) -> str:
+        return f"<Readout: {len(self.matrices)} bits>"
+
     @classmethod
     def calibrated(cls, run: Callable[[Any], Any], num_qubits: int) -> Readout:
         """Assignment matrices measured on states where all qubits are 0, and where all are 1.

@@ -112,6 +112,9 @@ class SumTree:
         """Return the memory of a tree with that many leaves (an upper bound)."""
         return 8 * (8 * size // 7 + 128)
 
+    def __repr__(self) -> str:
+        return f"<SumTree: {self.size} weights, total {self.total:.6g}>"
+
     @property
     def total(self) -> float:
         """Sum of all weights."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Reports, Work, check, dataframe, html_table, plots
+from triskele.core.extend import Reports, Work, check, dataframe, html_table, plots, short_repr
 
 from ..errors import GameError, IllegalActionError
 from ..game import CHANCE
@@ -20,6 +20,7 @@ __all__ = ["MatchResult", "play_match"]
 _AT_ONCE, _TREES = 4096, 128  # games played side by side; less where searches hold a tree for each
 
 
+@short_repr
 @dataclass(frozen=True)
 class MatchResult:
     """Result of a match; prints as a table.

@@ -161,6 +161,9 @@ class MuZero:
         self._made: dict[Any, FunctionEngine | ProgramEngine] = {}
         self.programs = None if hasattr(model.dynamics, "py_func") else _jitted(model)
 
+    def __repr__(self) -> str:
+        return f"<MuZero: {self.model.num_actions} actions, {self.simulations} simulations, {self.policy!r}>"
+
     def __call__(self, observations: np.ndarray, legal: np.ndarray | None = None, params: Any = None,
                  seed: int | None = None) -> LearnedSearchResult:
         """Search from each of B observations.

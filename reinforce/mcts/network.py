@@ -63,6 +63,9 @@ class Network:
         self.params = net if params is None else params
         self._jitted: dict[tuple[int, int], Jitted] = {}
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {sum(np.size(x) for x in core.tree.leaves(self.params)):,} numbers>"
+
     def with_params(self, params: Any) -> Network:
         """Return the network with other parameters of the same shapes, without recompilation."""
         other = Network.__new__(Network)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import plots
+from triskele.core.extend import plots, short_repr
 
 from .statistics import Mean, as_weighted, mean
 
@@ -47,6 +47,7 @@ def _between(x, ends):
     return np.mod(np.asarray(x, np.float64) - low, 2 * np.pi) < width
 
 
+@short_repr
 @dataclass(frozen=True)
 class Populations:
     """See `populations`.

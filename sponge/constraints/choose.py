@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 from ..topology import Topology, as_indices
 
 __all__ = ["CONSTRAINTS", "Constraints", "constrain", "water_atoms"]
@@ -13,6 +15,7 @@ __all__ = ["CONSTRAINTS", "Constraints", "constrain", "water_atoms"]
 CONSTRAINTS = (None, "h-bonds", "all-bonds", "h-angles")
 
 
+@short_repr
 @dataclass(eq=False)
 class Constraints:
     """Distances that are kept fixed.

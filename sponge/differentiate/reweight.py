@@ -91,6 +91,9 @@ class Ensemble:
         self._made: dict[Any, OverFrames] = {}
         self._fixed: dict[Any, np.ndarray] = {}
 
+    def __repr__(self) -> str:
+        return f"<Ensemble: {len(self)} frames of {len(self.counts)} references>"
+
     def __len__(self) -> int:
         return len(self.positions)
 

@@ -117,6 +117,9 @@ class Engine:
         self._make_plans()
         self._runner = Runner(self, self.force_phases)
 
+    def __repr__(self) -> str:
+        return f"<Engine: {self.n} atoms, {self.precision} precision; {', '.join(p.name for p in self.potentials)}>"
+
     @property
     def atom_chunks(self) -> int:
         """Number of ranges of atoms."""

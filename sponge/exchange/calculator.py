@@ -51,6 +51,9 @@ class Calculator(_Base):
         self.precision = precision
         self._engine: Engine | None = None
 
+    def __repr__(self) -> str:
+        return f"<Calculator: {self.system.n} atoms, {self.precision} precision>"
+
     def calculate(
         self, atoms: Any = None, properties: Any = ("energy",), system_changes: Any = _ase.all_changes
     ) -> None:

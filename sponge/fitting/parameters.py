@@ -88,6 +88,9 @@ class Parameters:
         if self._function is not None:  # names and shapes that are wrong are found now
             complete(system.params(), self._function(self.start), "fit: what the function returns")
 
+    def __repr__(self) -> str:
+        return f"<Parameters: {', '.join(self.start)}>"
+
     def values(self, u: Any) -> dict[str, Any]:
         """The parameters by name, from the vector u [size]."""
         found, at = {}, 0

@@ -130,6 +130,9 @@ class ForceField:
                     what = f"attribute {error} is missing" if isinstance(error, KeyError) else str(error)
                     raise FileFormatError(f"{name}: must be a valid force field, got an error: {what}") from error
 
+    def __repr__(self) -> str:
+        return f"<ForceField {', '.join(self.names)}: {len(self.types)} atom types, {len(self.templates)} residues>"
+
     def _read_types(self, root):
         for child in root:
             if child.tag in _REFUSED:

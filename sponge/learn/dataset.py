@@ -336,6 +336,9 @@ class Batches:
             self.forces[k, :m] = data.forces[k]
             self.neighbors[k, :m, :own], self.offsets[k, :m, :own] = neighbors, offsets
 
+    def __repr__(self) -> str:
+        return f"<Batches: {len(self.energies)} frames, {self.size} in a batch>"
+
     def __len__(self) -> int:
         return -(-len(self.energies) // self.size)
 

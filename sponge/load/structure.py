@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from triskele.core.extend import gunzip
+from triskele.core.extend import gunzip, short_repr
 
 from .. import box as boxes
 from ..elements import SYMBOLS, is_metal
@@ -25,6 +25,7 @@ _LONGEST_HYDROGEN = 0.15  # nm; longer than S-H, the longest bond to a hydrogen 
 _LONGEST_DISULFIDE = 0.3  # nm; S-S is 0.205 nm, badly refined ones reach 0.25, unbound sulfurs do not come below 0.33
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class Structure:
     """Topology, positions and box of a structure.
@@ -51,6 +52,7 @@ class Structure:
     box: np.ndarray | None = None
 
 
+@short_repr
 @dataclass(eq=False)
 class AtomRecords:
     """Atoms as a file lists them, one entry each."""

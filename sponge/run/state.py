@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 __all__ = ["State"]
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class State:
     """A snapshot of a simulation. Its arrays are copies, which do not change when the run continues.

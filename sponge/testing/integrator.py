@@ -147,6 +147,9 @@ class Trial:
             set_thermal_velocities(self.engine, _TEMPERATURE)
         integrator.prepare(self.engine)
 
+    def __repr__(self) -> str:
+        return f"<Trial of {self.integrator!r}>"
+
     def run(self, steps: int) -> Trial:
         """Make steps."""
         self._runner.run(steps)

@@ -1,10 +1,12 @@
 """What notebooks and terminals show of the suite's objects is short and says what they are."""
 
+import inspect
 import re
 
 import numpy as np
 import pytest
 
+from tests.docs.public import things
 from triskele import core, quantum, sponge
 from triskele import reinforce as rl
 
@@ -40,7 +42,32 @@ OBJECTS = {
     "search result": lambda: rl.MCTS(rl.games.TicTacToe(), simulations=10)(rl.games.TicTacToe().initial_state()),
     "agent": lambda: rl.PPO("CartPole-v1"),
     "policy": lambda: rl.PPO("CartPole-v1").policy,
+    "sum tree": lambda: rl.SumTree(1000),
+    "learned search": lambda: rl.MuZero(rl.LearnedModel(np.tanh, np.tanh, np.tanh, (), num_actions=2, discount=1.0)),
+    "network of a search": lambda: rl.Network(core.nn.MLP.init(KEY, [4, 64, 3])),
+    "match": lambda: rl.play_match(rl.games.TicTacToe(), [rl.Random(), rl.Random()], games=50),
+    "engine": lambda: sponge.Engine(peptide()),
+    "snapshot": lambda: sponge.State(0, 0.0, np.zeros((22, 3)), np.zeros((22, 3)), None),
+    "constraints": lambda: peptide().constraints,
+    "force field": lambda: sponge.ForceField("amber14/tip3p.xml"),
+    "fitted parameters": lambda: sponge.fitting.Parameters(peptide(), ["nonbonded/epsilons"]),
+    "ensemble": lambda: sponge.differentiate.Ensemble(lambda p, x, box: 0.0, 300),
+    "kernel": lambda: quantum.FidelityKernel(quantum.Circuit(2).ry("x", 0).as_encoder()),
+    "recursive QAOA": lambda: quantum.RecursiveQAOA(quantum.maxcut([(0, 1)])),
+    "readout": lambda: quantum.shots.mitigation.Readout(np.tile(np.eye(2), (20, 1, 1))),
+    "custom derivative": lambda: core.custom_vjp(np.tanh),
+    "result of a minimization": lambda: core.optim.LBFGS().minimize(lambda x: np.sum(x * x), np.ones(50)),
+    "work": lambda: core.report.Work("train"),
 }
+
+
+BASES = {"core.Tensor", "sponge.learn.Network"}  # only their subclasses have instances
+
+
+def test_every_public_class_says_what_it_is():
+    without = {name for name, thing in things().items() if inspect.isclass(thing) and thing.__repr__ is object.__repr__
+               and not getattr(thing, "_is_protocol", False)}
+    assert without == BASES, f"classes without a repr: {sorted(without - BASES)}"
 
 
 @pytest.mark.parametrize("name", OBJECTS)
@@ -54,4 +81,7 @@ def test_repr_says_shapes_and_small_numbers():
     layer = core.nn.Linear(np.zeros((3, 2)), np.array([1.0, 2.5]))
     assert repr(layer) == "Linear(weight=float64[3, 2], bias=[1. , 2.5])"
     assert repr(sponge.DCD("run.dcd", every=500)) == "<DCD every 500 steps, 'run.dcd'>"
+    assert repr(rl.SumTree(3)) == "<SumTree: 3 weights, total 0>"
+    assert repr(rl.returns.VTrace(*np.zeros((3, 5, 2)))) == \
+        "VTrace(targets=float64[5, 2], advantages=float64[5, 2], q_values=float64[5, 2])"
     assert repr(quantum.VQE("Z0", quantum.Circuit(1).ry("a", 0))) == "<VQE: 1 qubits, 1 parameters>"

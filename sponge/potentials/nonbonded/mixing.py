@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import short_repr
+
 from ...topology import as_indices, check_indices
 
 __all__ = ["RULES", "LJTable", "root"]
@@ -14,6 +16,7 @@ __all__ = ["RULES", "LJTable", "root"]
 RULES = ("lorentz_berthelot", "geometric")
 
 
+@short_repr
 @dataclass(frozen=True, eq=False)
 class LJTable:
     """Lennard-Jones coefficients by pair of types, a / r^12 - b / r^6 (AMBER's and CHARMM's NBFIX).

@@ -37,3 +37,5 @@ from .sgd import ASGD as ASGD
 from .sgd import SGD as SGD
 from .sign import Lion as Lion
 from .sign import Rprop as Rprop
+from .thor import THOR as THOR
+from .thor import THORState as THORState

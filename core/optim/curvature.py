@@ -22,6 +22,7 @@ from ..graph.trace import dead_code, evaluate, make_graph, traceable
 from ..ops.index import index_add
 from ..transforms.control_body import leaf_names
 from ..transforms.forward import jvp
+from ..transforms.grad import value_and_grad
 from ..transforms.tape import TapeTensor, TapeTrace, backward
 from ..transforms.vmap import vmap
 from .output_hessians import hessian, roots, sample
@@ -202,11 +203,10 @@ class Curvature:
             return ((n,) if self._is_gather(place) else (n, n)), (m, m)
         return () if block.kind == "constant" else (self.specs[place.leaves[0]].shape,)
 
-    def check(self, factors: Sequence[tuple[Any, ...]]) -> None:
-        """Raise ValueError unless the factors of a state have the shapes of this loss's blocks."""
-        got = [tuple(np.shape(x) for x in f) for f in factors]
+    def check(self, got: Sequence[tuple[tuple[int, ...], ...]]) -> None:
+        """Raise ValueError unless shapes of the factors in a state are those of this loss's blocks."""
         want = [tuple(self._shapes(b, p)) for b, p in zip(self.blocks, self.places, strict=True)]
-        if got != want:
+        if list(got) != want:
             k = next((k for k, (g, w) in enumerate(zip(got, want, strict=False)) if g != w), min(len(got), len(want)))
             which = f" for {', '.join(self.blocks[k].parameters)}" if k < len(want) else ""
             raise ValueError(f"{self.where}: the state must belong to these parameters and this loss, got factors of "
@@ -335,6 +335,23 @@ class Curvature:
                 for j in range(i, n):
                     table[i][j] = table[j][i] = table[i][j] + np.sum(pushed_back * pushed[j][1][m])
         return table
+
+    def gradient(self, params: Any, batch: Any) -> tuple[Any, list[Any]]:
+        """The loss and its gradient, leaf by leaf, zero for those that are no floats."""
+        leaves, rest = self.inputs(params, batch)
+        floats = [k for k, s in enumerate(self.specs) if s.dtype.kind == "f"]
+
+        def loss(xs):
+            full = list(leaves)
+            for k, x in zip(floats, xs, strict=True):
+                full[k] = x
+            return evaluate(self.graph, *full, *rest)[0]
+
+        value, found = value_and_grad(loss)([leaves[k] for k in floats])
+        grads: list[Any] = [np.zeros(s.shape, s.dtype) for s in self.specs]
+        for k, g in zip(floats, found, strict=True):
+            grads[k] = g
+        return value, grads
 
     def loss(self, params: Any, batch: Any) -> Any:
         """The loss at another point."""

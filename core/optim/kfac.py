@@ -142,7 +142,7 @@ class KFAC(Optimizer):
             (of the last step at which the damping was adapted; NaN at others).
         """
         curvature = Curvature("KFAC", loss, params, batch)
-        curvature.check(state.factors)
+        curvature.check([tuple(map(np.shape, f)) for f in state.factors])
         leaves, _ = curvature.inputs(params, batch)
         dtype = scalar_dtype(leaves)
         found = curvature.estimate(params, batch, key, self.exact)
@@ -150,7 +150,9 @@ class KFAC(Optimizer):
         factors = [tuple(blend(a, b, past) for a, b in zip(old, new, strict=True))
                    for old, new in zip(state.factors, found.factors, strict=True)]
         inverses = cond((state.count % self.inverse_every == 0) | (state.count < 3),
-                        lambda: [block_inverse(f, state.damping) for f in factors], lambda: state.inverses)
+                        lambda: [block_inverse(f, b.sizes, state.damping)
+                                 for f, b in zip(factors, curvature.blocks, strict=True)],
+                        lambda: state.inverses)
         direction = precondition(curvature, inverses, found.grads)
         velocity = tree.leaves(state.velocity)
         rate, momentum, change = self._size(curvature, params, batch, state, found, direction, velocity, dtype)

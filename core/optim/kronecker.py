@@ -9,7 +9,7 @@ import numpy as np
 
 from .curvature import Curvature
 
-__all__ = ["add_scaled", "blend", "block_inverse", "dot", "precondition", "scalar_dtype"]
+__all__ = ["add_scaled", "blend", "block_inverse", "dot", "precondition", "scalar_dtype", "split", "trace"]
 
 
 def scalar_dtype(leaves: Sequence[Any]) -> np.dtype:
@@ -23,23 +23,31 @@ def blend(old: Any, new: Any, weight: Any) -> Any:
     return weight * old + (1 - weight) * new
 
 
-def mean_eigenvalue(factor: Any) -> Any:
-    """Mean of the eigenvalues of a factor, which may be the diagonal of one."""
-    return np.mean(factor) if np.ndim(factor) == 1 else np.trace(factor) / np.shape(factor)[0]
+def trace(factor: Any) -> Any:
+    """Trace of a factor: a matrix, the diagonal of one, or a stack of diagonal blocks."""
+    return np.sum(factor) if np.ndim(factor) == 1 else np.sum(np.trace(factor, axis1=-2, axis2=-1))
 
 
-def block_inverse(factors: tuple[Any, ...], damping: Any) -> tuple[Any, ...]:
+def split(factor: Any, size: int) -> Any:
+    """The diagonal blocks of a matrix, (blocks, size, size); the last one is filled with zeros."""
+    n = np.shape(factor)[0]
+    count = -(-n // size)
+    full = np.pad(factor, (0, count * size - n))
+    return np.stack([full[k * size : (k + 1) * size, k * size : (k + 1) * size] for k in range(count)])
+
+
+def block_inverse(factors: tuple[Any, ...], sizes: Sequence[int], damping: Any) -> tuple[Any, ...]:
     """Inverses of the factors of one block with Tikhonov damping (Martens & Grosse 2015, section 6.3).
 
     The factors of a Kronecker product get pi sqrt(damping) and sqrt(damping) / pi on their diagonals, where pi² is the
-    quotient of their mean eigenvalues.
+    quotient of their mean eigenvalues; `sizes` are the dimensions of the factors.
     """
     if not factors:
         return ()
     damping = np.astype(damping, np.result_type(factors[0]))
     if len(factors) == 1:
         return (1 / (factors[0] + damping),)
-    a, g = (mean_eigenvalue(f) for f in factors)
+    a, g = (trace(f) / n for f, n in zip(factors, sizes, strict=True))
     one = np.ones((), np.result_type(a))
     known = (a > 0) & (g > 0)
     pi = np.sqrt(np.where(known, a, one) / np.where(known, g, one))
@@ -50,8 +58,17 @@ def block_inverse(factors: tuple[Any, ...], damping: Any) -> tuple[Any, ...]:
 def _inverse(factor, damping):
     if np.ndim(factor) == 1:
         return 1 / (factor + damping)
-    inverse = np.linalg.inv(factor + damping * np.eye(np.shape(factor)[0], dtype=np.result_type(factor)))
-    return (inverse + inverse.T) / 2
+    inverse = np.linalg.inv(factor + damping * np.eye(np.shape(factor)[-1], dtype=np.result_type(factor)))
+    return (inverse + np.swapaxes(inverse, -1, -2)) / 2
+
+
+def _times(factor, x):
+    """A factor times a matrix."""
+    if np.ndim(factor) != 3:
+        return factor[:, None] * x if np.ndim(factor) == 1 else factor @ x
+    (count, size, _), (n, m) = np.shape(factor), np.shape(x)
+    x = np.reshape(np.pad(x, ((0, count * size - n), (0, 0))), (count, size, m))
+    return np.reshape(factor @ x, (count * size, m))[:n]
 
 
 def precondition(curvature: Curvature, inverses: Sequence[tuple[Any, ...]], grads: Sequence[Any]) -> list[Any]:
@@ -62,8 +79,8 @@ def precondition(curvature: Curvature, inverses: Sequence[tuple[Any, ...]], grad
             out[place.leaves[0]] = grads[place.leaves[0]] * inverse[0]
         elif inverse:
             left, right = inverse
-            matrix = curvature.as_matrix(place, grads) @ right
-            curvature.put_matrix(place, left[:, None] * matrix if np.ndim(left) == 1 else left @ matrix, out)
+            matrix = _times(right, curvature.as_matrix(place, grads).T).T  # factors are symmetric
+            curvature.put_matrix(place, _times(left, matrix), out)
     return out
 
 

@@ -139,7 +139,9 @@ class Nest:
         self.space = space
         last = space[-1] if space else 0
         cost = self.group.cost * last
-        unrolled = len(space) > 1 and (last <= UNROLL or (last <= 16 and cost < 300))
+        # beyond the short axes LLVM makes better vectors of a loop, unless all that is done is to reduce
+        reduces = all(r.axes is not None for r in roots)
+        unrolled = len(space) > 1 and (last <= UNROLL or (last < 16 and cost < 300 and reduces))
         self.loops = space[:-1] if unrolled else space
         if any(r.space != roots[0].space for r in roots):
             self.loops = self.group.key

@@ -87,10 +87,12 @@ def update(where: str, rule: Callable[..., tuple[Any, ...]], params: Any, grads:
             )
         columns.append(other)
     _check_leaves(where, params, real)
-    for i, (p, g) in enumerate(zip(leaves, columns[1], strict=True)):
-        if np.shape(p) != np.shape(g):
-            raise ValueError(f"{where}: a gradient must have the shape of its parameter, {np.shape(p)}, got "
-                             f"{np.shape(g)}{_place(params, i)}")
+    for i, (p, *others) in enumerate(zip(*columns, strict=True)):
+        for k, x in enumerate(others):
+            if np.shape(p) != np.shape(x):
+                what = "the state" if k else "a gradient"
+                raise ValueError(f"{where}: {what} must have the shape of its parameter, {np.shape(p)}, got "
+                                 f"{np.shape(x)}{_place(params, i)}")
     rows = []
     for p, g, *xs in zip(*columns, strict=True):
         dtype = np.result_type(p)

@@ -83,8 +83,8 @@ class Groups:
                 raise TypeError("Groups: every rule must be a pair (pattern or function of path and leaf, optimizer), "
                                 f"got {rule!r}")
         for optimizer in self._optimizers():
-            if not (hasattr(optimizer, "init") and hasattr(optimizer, "step")):
-                raise TypeError(f"Groups: an optimizer must have the methods init and step, got {optimizer!r}")
+            if isinstance(optimizer, type) or not (hasattr(optimizer, "init") and hasattr(optimizer, "step")):
+                raise TypeError(f"Groups: an optimizer must be an object with methods init and step, got {optimizer!r}")
         object.__setattr__(self, "rules", tuple(tuple(rule) for rule in self.rules))
 
     def init(self, params: Any) -> tuple[Any, ...]:
@@ -98,6 +98,9 @@ class Groups:
         if tree.structure(grads) != structure:
             raise TreeError("Groups: parameters and gradients must have one structure, got "
                             f"{structure} and {tree.structure(grads)}")
+        if len(state) != len(self.rules) + 1:
+            raise TreeError(f"Groups: the state must have an entry for each of {len(self.rules)} rules and the "
+                            f"default, got {len(state)}")
         numbers = self._numbers(params)
         steps = [o.step(p, g, s) for o, p, g, s in zip(self._optimizers(), self._split(numbers, params),
                                                       self._split(numbers, grads), state, strict=True)]
@@ -180,8 +183,8 @@ def scaled(optimizer: Any, scale: Any) -> Any:
         return optimizer
     if hasattr(optimizer, "scaled"):
         return optimizer.scaled(scale)
-    if not (dataclasses.is_dataclass(optimizer) and hasattr(optimizer, "learning_rate")):
-        raise TypeError("scaled: the optimizer must be a dataclass with a field learning_rate or have a method scaled, "
-                        f"got {type(optimizer).__name__}")
-    rate: Any = optimizer.learning_rate
+    rate: Any = getattr(optimizer, "learning_rate", None)
+    if rate is None or not dataclasses.is_dataclass(optimizer):
+        raise TypeError("scaled: the optimizer must be a dataclass with a learning_rate or have a method scaled, "
+                        f"got {optimizer!r}")
     return dataclasses.replace(optimizer, learning_rate=lambda count: rate_of(rate, count) * scale)  # type: ignore

@@ -88,11 +88,13 @@ def test_rules_without_parameters_are_named(rules, message):
 def test_mistakes_are_named():
     with pytest.raises(TypeError, match="every rule must be a pair"):
         optim.Groups([optim.Adam()], default=optim.Adam())
-    with pytest.raises(TypeError, match="an optimizer must have the methods init and step, got 0.1"):
+    with pytest.raises(TypeError, match="an optimizer must be an object with methods init and step, got 0.1"):
         optim.Groups([("*", 0.1)], default=optim.Adam())
     with pytest.raises(TreeError, match="parameters and gradients must have one structure"):
         GROUPS.step(NET, {"layers": []}, GROUPS.init(NET))
-    with pytest.raises(TypeError, match="scaled: the optimizer must be a dataclass with a field learning_rate"):
+    with pytest.raises(TreeError, match="the state must have an entry for each of 2 rules and the default, got 2"):
+        GROUPS.step(NET, NET, GROUPS.init(NET)[:2])
+    with pytest.raises(TypeError, match="scaled: the optimizer must be a dataclass with a learning_rate .* got LBFGS"):
         optim.scaled(optim.LBFGS(), 0.5)
     same_path = {"a.b": np.ones(1), "a": {"b": np.ones(1)}}
     with pytest.raises(ValueError, match="every parameter must have a path of its own"):

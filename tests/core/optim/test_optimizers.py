@@ -185,5 +185,7 @@ def test_trees_that_differ_are_named():
     opt, params = optim.Lion(), {"layers": [np.zeros(3)]}
     with pytest.raises(ValueError, match=r"Lion: a gradient must have the shape .* \(3,\), got .* at `layers\[0\]`"):
         opt.step(params, {"layers": [np.zeros(2)]}, opt.init(params))
+    with pytest.raises(ValueError, match=r"Lion: the state must have the shape .* \(3,\), got \(1,\) at"):
+        opt.step(params, params, opt.init({"layers": [np.zeros(1)]}))
     with pytest.raises(TreeError, match="one structure"):
         opt.step(params, params, opt.init({"layers": np.zeros(3)}))

@@ -21,8 +21,8 @@ class FirstOrder:
 
     Attributes
     ----------
-    rule : Adam, AdamW, SGD or RMSprop
-        An optimizer of `core.optim`, or any object with their methods `init` and `step`.
+    rule : optimizer
+        One of `core.optim`, such as `Adam`, or any object with the methods `init` and `step`.
     max_steps : int
     tolerance : float
         Converged when no component of the gradient is larger.

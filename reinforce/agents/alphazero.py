@@ -142,8 +142,7 @@ class AlphaZero(Agent):
                              f"{kept * position_bytes(game) / 2**30:.1f} of {have / 2**30:.1f} GiB")
         leaves, self._structure = core.tree.flatten(_network(random.key(seed), game, net))
         self.weights = tuple(leaves)  # flat: a tree would be taken apart and built again in every search
-        # the type it will have, so that one program serves all
-        self.moments = optim.Adam().init(self.weights)._replace(count=np.int64(0))
+        self.moments = optim.Adam().init(self.weights)
         self.iteration = self.updates = 0
         self.losses: dict[str, float | None] = {"policy_loss": None, "value_loss": None}
         self._moved = [_places(game, f) for f in s.symmetries]

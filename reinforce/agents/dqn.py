@@ -130,8 +130,7 @@ class DQN(Agent):
         self._key, weights = random.split(random.key(seed))
         self.network = _network(weights, self.env, self.settings)
         self.target_network = self.network
-        # the type it will have, so that one program serves all
-        self.moments = optim.Adam().init(self.network)._replace(count=np.int64(0))
+        self.moments = optim.Adam().init(self.network)
         self.iteration = self.updates = 0
         self.loss: float | None = None
         options: dict[str, Any] = {"num_envs": num_envs, "n_step": n_step, "discount": discount, "seed": seed}

@@ -138,8 +138,7 @@ class GumbelMuZero(Agent):
         self._check(s)
         actions: int = self.env.action_space.n  # type: ignore[union-attr]  # `_check` has looked
         self.network = MuZeroNetwork.init(random.key(seed), self.env.observation_space.shape, actions, s)
-        # the type it will have, so that one program serves all
-        self.moments = optim.Adam().init(self.network)._replace(count=np.int64(0))
+        self.moments = optim.Adam().init(self.network)
         self.iteration = self.updates = 0
         self._player = MuZeroActor(self.env, s, self.network)
         kinds = {"policies": ((actions,), np.float32)}

@@ -159,8 +159,7 @@ class PPO(Agent):
         self._noise = model.actor.noise
         leaves, self._structure = core.tree.flatten(model)
         self.weights = tuple(leaves)  # flat: a tree would be taken apart and built again in every iteration
-        # the type it will have, so that one program serves all
-        self.moments = optim.Adam().init(self.weights)._replace(count=np.int64(0))
+        self.moments = optim.Adam().init(self.weights)
         self.iteration = 0
         observations = self.env.observation_space.shape
         self.observation_moments = RunningMoments.start(observations)

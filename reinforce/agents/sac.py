@@ -140,9 +140,8 @@ class SAC(Agent):
         self._check_settings(self.settings)
         self._key, self._update_key, weights = random.split(random.key(seed), 3)
         self.model = _model(weights, self.env, self.settings)
-        starts = [optim.Adam().init(x)._replace(count=np.int64(0))
-                  for x in (self.model.actor, self.model.critics, self.model.log_alpha)]
-        self.moments = Moments(*starts)  # counts have the type that they will have, so that one program serves all
+        self.moments = Moments(*(optim.Adam().init(x)
+                                 for x in (self.model.actor, self.model.critics, self.model.log_alpha)))
         self.iteration = self.updates = 0
         self.numbers: dict[str, float | None] = dict.fromkeys(("critic_loss", "actor_loss", "alpha", "entropy"))
         observation = self.env.observation_space

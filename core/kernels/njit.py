@@ -48,6 +48,7 @@ from . import native
 from .linked import linked_compiler
 from .native import checked
 from .notice import compiling
+from .resolution import remembered
 
 __all__ = ["FASTMATH", "Compiled", "device", "kernel", "template"]
 
@@ -230,21 +231,21 @@ def _function_type() -> type:
 
 @cache
 def _attend() -> None:
-    """While Numba compiles, tell who waits, and let Python's collector run seldom: it finds little, and takes a
-    fifteenth of the time.
+    """While Numba compiles, tell who waits, remember resolved operations, and let Python's collector run seldom: it
+    finds little, and takes a fifteenth of the time.
     """
     from numba.core import event
 
     class Attendant(event.Listener):
         depth, usual = 0, (0, 0, 0)  # one thread compiles at a time
-        notice: contextlib.AbstractContextManager = contextlib.nullcontext()
+        ours = contextlib.ExitStack()
 
         def on_start(self, event):
             if self.depth == 0:
                 function = event.data["dispatcher"].py_func
                 if event.data["dispatcher"] in _OURS:
-                    self.notice = compiling(f"{function.__module__}.{function.__qualname__}")
-                self.notice.__enter__()
+                    self.ours.enter_context(compiling(f"{function.__module__}.{function.__qualname__}"))
+                    self.ours.enter_context(remembered())
                 self.usual = gc.get_threshold()
                 if self.usual[0]:  # 0: it is off
                     gc.set_threshold(100_000, *self.usual[1:])
@@ -254,8 +255,7 @@ def _attend() -> None:
             self.depth -= 1
             if self.depth == 0:
                 gc.set_threshold(*self.usual)
-                self.notice.__exit__(None, None, None)
-                self.notice = contextlib.nullcontext()
+                self.ours.close()
 
     event.register("numba:compile", Attendant())
 

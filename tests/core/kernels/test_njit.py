@@ -24,7 +24,7 @@ def suite(tmp_path):
     (package / "kernels").mkdir(parents=True)
     for folder in (package.parent, package, package / "kernels"):
         (folder / "__init__.py").write_text("")
-    for name in ("njit.py", "linked.py", "native.py", "notice.py"):
+    for name in ("njit.py", "linked.py", "native.py", "notice.py", "resolution.py"):
         shutil.copy(SOURCES.parent / name, package / "kernels" / name)
     for name in ("files.py", "progress.py", "store.py"):
         shutil.copy(SOURCES.parents[1] / name, package / name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,21 @@ __all__ = ["Residual", "Sequential"]
 @short_repr
 @dataclass(frozen=True)
 class _Apply:
-    """A function without parameters as a layer, so that it belongs to the structure of a network."""
+    """A function without parameters as a layer, so that it belongs to the structure of a network.
+
+    Two partial functions are never equal. They are taken apart, so that networks made alike have equal structures.
+    """
 
     function: Callable[..., Any] = static()
+    options: tuple[tuple[str, Any], ...] = static(default=())
 
     def __call__(self, x: Any) -> Any:
-        return self.function(x)
+        return self.function(x, **dict(self.options))
 
 
 def _layer(x: Any) -> Any:
+    if isinstance(x, partial) and not x.args:
+        return _Apply(x.func, tuple(sorted(x.keywords.items())))
     return _Apply(x) if callable(x) and tree.structure(x).kind is None and not hasattr(x, "dtype") else x
 
 

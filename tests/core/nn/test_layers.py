@@ -1,5 +1,6 @@
 """Layers and losses against PyTorch's numbers (tests/data/nn), their gradients against finite differences."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,56 @@ def test_normalizations():
     assert_same(updated.variance, "batch_norm_variance")
 
 
+def test_normalizations_within_a_sample():
+    scale, bias, image = REFERENCE["group_norm_scale"], REFERENCE["group_norm_bias"], REFERENCE["image"]
+    assert_same(nn.GroupNorm(scale, bias, groups=2)(image), "group_norm_y")
+    assert_same(nn.GroupNorm(scale, bias, groups=4)(image), "instance_norm_y")
+    assert_same(nn.RMSNorm(REFERENCE["norm_scale"])(REFERENCE["x"]), "rms_norm_y")
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("doubling", {"stride": (2, 2)}),
+        ("overlapping", {"stride": (2, 2), "padding": 1, "dilation": (1, 2)}),
+        ("grouped", {"groups": 2, "padding": "valid"}),
+    ],
+)
+def test_transposed_convolution(name, options):
+    layer = nn.ConvTranspose(REFERENCE[f"conv_transpose_{name}_w"], REFERENCE[f"conv_transpose_{name}_b"], **options)
+    assert_same(layer(REFERENCE["image"]), f"conv_transpose_{name}_y")
+
+
+def test_pooling():
+    image = REFERENCE["image"]
+    for name, pool in (("max", nn.max_pool), ("mean", nn.mean_pool)):
+        assert_same(pool(image, 2), f"{name}_pool_y")
+        assert_same(pool(image, 3, 2, 1), f"{name}_pool_padded_y")
+    np.testing.assert_array_equal(nn.global_max_pool(image), image.max((1, 2)))
+    np.testing.assert_allclose(nn.global_mean_pool(image), image.mean((1, 2)))
+
+
+def test_networks_of_networks():
+    """Functions belong to the structure, arrays of layers are the leaves; compiled and eager results agree."""
+
+    def make(key):
+        first, second = random.split(key, 2)
+        body = nn.Sequential([nn.Conv2d(first, 4, 4, 3, groups=4, dtype=np.float64),
+                              nn.GroupNorm.init(4, groups=2, dtype=np.float64), np.tanh])
+        end = [nn.ConvTranspose.init(second, 2, 4, 2, 2, stride=2, dtype=np.float64), nn.global_mean_pool]
+        return body, nn.Sequential([nn.Residual(body), partial(nn.mean_pool, window=2), nn.Residual(np.sin, np.cos),
+                                    *end])
+
+    body, net = make(random.key(0))
+    image = REFERENCE["image"]
+    assert len(core.tree.leaves(net)) == 6
+    assert core.tree.structure(net) == core.tree.structure(make(random.key(1))[1])
+    np.testing.assert_allclose(core.jit(lambda net: net(image))(net), net(image), rtol=1e-12)
+    np.testing.assert_array_equal(core.tree.map(lambda a: a, net)(image), net(image))
+    core.check_grads(lambda net: np.sum(net(image) ** 2), (net,), order=1)
+    np.testing.assert_allclose(nn.Residual(body)(image), image + body(image))
+
+
 def test_running_statistics_have_no_gradient():
     layer = nn.BatchNorm.init(4, dtype=np.float64)
     grads = core.grad(lambda m: np.sum(m(REFERENCE["x"]) ** 2))(layer)
@@ -93,9 +144,14 @@ def test_activations_and_cross_entropy():
         lambda key: nn.GRU.init(key, 4, 3, dtype=np.float64),
         lambda key: nn.MultiHeadAttention.init(key, 4, heads=2, dtype=np.float64),
         lambda key: nn.LayerNorm.init(4, dtype=np.float64),
+        lambda key: nn.RMSNorm.init(4, dtype=np.float64),
+        lambda key: nn.GroupNorm.init(4, groups=2, dtype=np.float64),
         lambda key: nn.Conv1d(key, 4, 2, 3, dtype=np.float64),
+        lambda key: nn.Conv1d(key, 4, 8, 3, groups=4, dtype=np.float64),
+        lambda key: nn.ConvTranspose.init(key, 1, 4, 2, 3, stride=2, dtype=np.float64),
     ],
-    ids=["mlp", "lstm", "gru", "attention", "layer_norm", "conv1d"],
+    ids=["mlp", "lstm", "gru", "attention", "layer_norm", "rms_norm", "group_norm", "conv1d", "depthwise",
+         "conv_transpose"],
 )
 def test_gradients_of_whole_layers_eager_and_compiled(make):
     layer = make(random.key(3))
@@ -130,5 +186,13 @@ def test_wrong_shapes_are_named():
         nn.cross_entropy(np.zeros((3, 4)), np.zeros((3, 1), int))
     with pytest.raises(ValueError, match="heads must divide"):
         nn.MultiHeadAttention.init(random.key(0), 6, heads=4)
+    with pytest.raises(ValueError, match="GroupNorm: groups must divide the channels, got 3 for 4"):
+        nn.GroupNorm.init(4, groups=3)
+    with pytest.raises(ValueError, match="Residual: body and shortcut must agree in shape"):
+        nn.Residual(nn.Linear.init(random.key(0), 3, 2))(np.zeros((5, 3)))
+    with pytest.raises(ValueError, match="max_pool: padding must be smaller than the window"):
+        nn.max_pool(np.zeros((1, 4, 4, 1)), 2, padding=2)
+    with pytest.raises(ValueError, match=r"conv_transpose: x must be .* got shapes \(1, 4, 3\) and \(2, 2, 4\)"):
+        nn.conv_transpose(np.zeros((1, 4, 3)), np.zeros((2, 2, 4)))
     with pytest.raises(ValueError, match="one shape"):
         nn.mean_squared_error(np.zeros((3, 1)), np.zeros(3))

@@ -83,4 +83,27 @@ for name, make in {
         opt.step()
     put(f"optim_{name}", p)
 
+# random numbers from here on are new ones: those above stay what they were
+norm2d = torch.nn.GroupNorm(2, 4)
+norm2d.weight.data, norm2d.bias.data = torch.randn(4), torch.randn(4)
+put("group_norm_scale", norm2d.weight)
+put("group_norm_bias", norm2d.bias)
+put("group_norm_y", norm2d(image).permute(0, 2, 3, 1))
+put("instance_norm_y", torch.nn.functional.instance_norm(image, weight=norm2d.weight, bias=norm2d.bias)
+    .permute(0, 2, 3, 1))
+put("rms_norm_y", torch.nn.functional.rms_norm(x, (N,), norm.weight, 1e-6))
+for name, options in {
+    "doubling": {"kernel_size": 2, "stride": 2},
+    "overlapping": {"kernel_size": 3, "stride": 2, "padding": 1, "dilation": (1, 2)},
+    "grouped": {"kernel_size": 3, "groups": 2},
+}.items():
+    conv = torch.nn.ConvTranspose2d(4, 6, **options)
+    put(f"conv_transpose_{name}_w", conv.weight.permute(2, 3, 1, 0))
+    put(f"conv_transpose_{name}_b", conv.bias)
+    put(f"conv_transpose_{name}_y", conv(image).permute(0, 2, 3, 1))
+for name, pool in (("max", torch.nn.functional.max_pool2d), ("mean", torch.nn.functional.avg_pool2d)):
+    put(f"{name}_pool_y", pool(image, 2).permute(0, 2, 3, 1))
+put("max_pool_padded_y", torch.nn.functional.max_pool2d(image, 3, 2, 1).permute(0, 2, 3, 1))
+put("mean_pool_padded_y", torch.nn.functional.avg_pool2d(image, 3, 2, 1, count_include_pad=False).permute(0, 2, 3, 1))
+
 np.savez(Path(__file__).with_name("torch_reference.npz"), **out)

@@ -184,7 +184,8 @@ def scaled(optimizer: Any, scale: Any) -> Any:
     if hasattr(optimizer, "scaled"):
         return optimizer.scaled(scale)
     rate: Any = getattr(optimizer, "learning_rate", None)
-    if rate is None or not dataclasses.is_dataclass(optimizer):
+    if rate is None or isinstance(optimizer, type) or not dataclasses.is_dataclass(optimizer):
         raise TypeError("scaled: the optimizer must be a dataclass with a learning_rate or have a method scaled, "
                         f"got {optimizer!r}")
-    return dataclasses.replace(optimizer, learning_rate=lambda count: rate_of(rate, count) * scale)  # type: ignore
+    scaled_rate = lambda count: rate_of(rate, count) * scale
+    return dataclasses.replace(optimizer, learning_rate=scaled_rate)  # type: ignore[type-var]

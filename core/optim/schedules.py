@@ -150,7 +150,7 @@ def one_cycle(peak: float, steps: int, rise: float = 0.3, start: float | None = 
     """
     _check_rate(peak, "one_cycle: peak")
     check.positive(steps, "one_cycle: steps")
-    if not 0 <= rise < 1:
+    if check.number(rise, "one_cycle: rise", 0) >= 1:
         raise ValueError(f"one_cycle: rise must be a number >= 0 and < 1, got {rise!r}")
     low = peak / 25 if start is None else start
     last = low / 1e4 if end is None else end

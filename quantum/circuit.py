@@ -336,7 +336,9 @@ class Circuit(GateMethods):
 
     def copy(self) -> Circuit:
         """Return a copy of the circuit."""
-        return self._with(self._instructions)
+        new = self._with(self._instructions)
+        new._programs = dict(self._programs)
+        return new
 
     def _with(self, instructions: Iterable[Instruction], num_qubits: int | None = None) -> Circuit:
         new = Circuit(self.num_qubits if num_qubits is None else num_qubits, self.num_clbits)

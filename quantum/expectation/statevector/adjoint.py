@@ -59,15 +59,18 @@ class AdjointMethod:
                   "row_starts": starts, "masks": together.masks, "weights": together.weights, "tables": together.tables}
         for name, array in arrays.items():
             fixed[name] = array.ctypes.data
-        chunks = {"forward": chunk, "backward": unwind_chunk, "tiles": kernels.apply_tiles, "examples": kernels.example}
+        chunks = {"forward": chunk, "tiles": kernels.apply_tiles, "examples": kernels.example}
         for name, function in chunks.items():
-            fixed[name] = threads.body(function, "float32" if single else "float64")
+            fixed[name] = self._address(function)
         self.size, self.num_values = len(observables), len(program.parameters) + len(program.data)
         numbers = {"words_length": len(packed.words), "numbers_length": len(packed.numbers), "observables": self.size,
                    "num_values": self.num_values, "count": 1 << program.num_qubits}
         for name, number in numbers.items():
             fixed[name] = number
         self._fixed = fixed
+
+    def _address(self, function):
+        return threads.body(function, "float32" if self.single else "float64")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AdjointMethod, self._arguments  # a copy has addresses of its own
@@ -103,6 +106,8 @@ class AdjointMethod:
             vectors = 2 + gradients.shape[1] if gradients.size else 1
             check_memory("Expectation", self.program.num_qubits,
                          vectors * (8 if self.single else 16) << self.program.num_qubits)
+        if gradients.size and not self._fixed["backward"][0]:  # values alone do not need this large kernel
+            self._fixed["backward"] = self._address(unwind_chunk)
         if not self.program.functions:
             kernels.evaluate(self._fixed, values, ct, initial, out, gradients, states, _NOTHING)
             return

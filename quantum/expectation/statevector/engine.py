@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...compile.lower import lower
+from ...compile.program import Program
 from ...operators.pauli import PauliSum
 from ...simulators.statevector.engine import simulate
 from ...simulators.statevector.simulator import check_memory
@@ -30,15 +32,23 @@ class StatevectorEngine(Engine):
         if n > 24:
             # one state, before observables make tables of that size
             check_memory("Expectation", n, (8 if single else 16) << n)
-        self._program, self._single = lower(circuit), single
-        self._circuit = circuit.copy()
+        lower(circuit, fuse=False)  # which raises what is wrong with the circuit; kernels wait for the first value
+        self._circuit, self._single = circuit.copy(), single
         self._sweeps: Sweeps | None = None
         self._observe(hamiltonians)
+
+    @cached_property
+    def _program(self) -> Program:
+        return lower(self._circuit)
+
+    @cached_property
+    def _adjoint(self) -> AdjointMethod:
+        return AdjointMethod(self._program, self._observables, self._single)
 
     def _observe(self, hamiltonians: Sequence[PauliSum]) -> None:
         self.hamiltonians = hamiltonians
         self._observables = self._compiled(hamiltonians, np.float32 if self._single else np.float64)
-        self._adjoint = AdjointMethod(self._program, self._observables, self._single)
+        self.__dict__.pop("_adjoint", None)  # that of other operators
         self._shifted: ShiftedGradients | None = None
 
     def _compiled(self, hamiltonians: Sequence[PauliSum], dtype: Any) -> list[Observable]:

@@ -6,7 +6,7 @@ Every ``plot`` method of the suite draws in this style when it makes its own axe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -155,7 +155,7 @@ def figure(rows: int = 1, columns: int = 1, *, width: str | float = "column", he
 
 @contextmanager
 def axes(ax: Any, **labels: Any) -> Iterator[Any]:
-    """Context of a ``plot(ax=None)`` method: yields `ax` as it is, or new axes and the style of the suite.
+    """Context of a ``plot(ax=None)`` method: yields `ax`, in the style of its figure, or new axes.
 
     Parameters
     ----------
@@ -183,14 +183,11 @@ def axes(ax: Any, **labels: Any) -> Iterator[Any]:
     >>> Curve().plot(color="black").get_xlabel()
     't [ps]'
     """
-    if ax is not None:
-        if not hasattr(ax, "plot") or not hasattr(ax, "set"):
-            raise TypeError(f"plot: ax must be Axes of Matplotlib, got {type(ax).__name__}")
-        ax.set(**labels)
-        yield ax
-        return
-    ax = figure()[1]
-    with style():
+    if ax is not None and not (hasattr(ax, "plot") and hasattr(ax, "set")):
+        raise TypeError(f"plot: ax must be Axes of Matplotlib, got {type(ax).__name__}")
+    ax = figure()[1] if ax is None else ax
+    own = getattr(ax.figure, "figure", ax.figure)  # of a part of a figure, the whole one
+    with own.style() if hasattr(own, "style") else nullcontext():
         ax.set(**labels)
         yield ax
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import matplotlib
@@ -17,14 +18,18 @@ class StyledFigure(Figure):
         super().__init__(*args, **options)
         self._style = {name: matplotlib.rcParams[name] for name in _kept()}
 
+    def style(self) -> AbstractContextManager[None]:
+        """The context of the figure's own style."""
+        return matplotlib.rc_context(self._style)
+
     def draw(self, renderer: Any) -> None:
         """Draw in the figure's own style."""
-        with matplotlib.rc_context(self._style):
+        with self.style():
             super().draw(renderer)
 
     def savefig(self, *args: Any, **options: Any) -> None:
         """Save in the figure's own style."""
-        with matplotlib.rc_context(self._style):
+        with self.style():
             super().savefig(*args, **options)
 
 

@@ -61,10 +61,12 @@ class Evaluation:
         -------
         matplotlib Axes
         """
-        error = self.returns.std(ddof=1) / np.sqrt(len(self.returns)) if len(self.returns) > 1 else np.nan
+        several = len(self.returns) > 1
+        error = self.returns.std(ddof=1) / np.sqrt(len(self.returns)) if several else 0.0
+        label = f"mean {self.mean:.4g}" + f" ± {error:.2g}" * several
         with plots.axes(ax, xlabel="return", ylabel="episodes") as ax:
             ax.hist(self.returns, **{"bins": "auto", "color": plots.COLORS[0], "alpha": 0.6, **bars})
-            ax.axvline(self.mean, color="black", linestyle="--", label=f"mean {self.mean:.4g} ± {error:.2g}")
+            ax.axvline(self.mean, color="black", linestyle="--", label=label)
             ax.axvspan(self.mean - error, self.mean + error, color="black", alpha=0.15, linewidth=0)
             plots.whole_ticks(ax.yaxis)
             ax.legend()

@@ -83,6 +83,19 @@ def test_axes_of_the_user_keep_their_style():
         pass
 
 
+def test_axes_of_a_styled_figure_have_its_style():
+    """Colorbars, legends and titles as well, which are made after the figure."""
+    _, (left, right) = plots.figure(1, 2, width="page")
+    with plots.axes(left, title="a") as ax:
+        assert matplotlib.rcParams["font.size"] == 8
+        plots.heatmap(ax, np.arange(2), np.arange(2), np.eye(2), "E [kJ/mol]")
+    assert left.figure.axes[2].yaxis.label.get_size() == right.yaxis.label.get_size() == 8
+    assert matplotlib.rcParams["font.size"] == 10
+    whole = plots.figure()[0]
+    with plots.axes(whole.subfigures(1, 2)[0].subplots()):
+        assert matplotlib.rcParams["font.size"] == 8
+
+
 def test_a_band_stops_where_errors_are_unknown():
     _, ax = plots.figure()
     line = plots.band(ax, np.arange(5.0), [1, 2, 3, np.inf, 5], [0.1, np.inf, 0.1, 0.1, 0.1], color="black")

@@ -160,6 +160,12 @@ def test_references_and_several_curves():
         steps(VQEResult, history=np.zeros(0)).plot()
 
 
+def test_an_evaluation_of_one_episode_has_no_error():
+    ax = rl.Evaluation(np.array([3.0]), np.array([10])).plot()
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["mean 3"]
+    assert "± 0.85" in RESULTS["Evaluation"]().plot().get_legend().get_texts()[0].get_text()
+
+
 def test_scores_have_error_bars_and_batches_are_refused():
     result = RESULTS["MatchResult"]()
     ax = result.plot()

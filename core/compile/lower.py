@@ -14,9 +14,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..graph.graph import Equation, Graph, Spec, Var
+from ..graph.graph import Const, Equation, Graph, Spec, Var
 from ..graph.simplify import Rewriter
 from ..graph.trace import dead_code
+from ..ops.windows import LONGEST
 from .primitives.depthwise import depthwise, depthwise_input, depthwise_terms, is_depthwise
 from .primitives.products import Matrices, has_product, product, product_add
 from .scalars import supported
@@ -117,7 +118,28 @@ class _Lowering(Rewriter):
             out = self._depthwise(primitive.name, inputs, params, specs[0], source)
             if out is not None:
                 return [out]
+        if primitive.name in ("window_max", "window_sum", "window_argmax") and len(params["window"]) > 1 and math.prod(
+                params["window"]) > LONGEST:
+            return [self._by_axis(primitive.name, inputs[0], params, specs[0].dtype, source)]
         return super().equation(primitive, inputs, params, specs, source)
+
+    def _by_axis(self, name, x, params, dtype, source):
+        """Pooling over a long window: over its last axis, then over the others."""
+        last, rest = dict(params), dict(params)
+        for key, alone in (("window", 1), ("stride", 1), ("padding", (0, 0))):
+            *others, own = params[key]
+            last[key], rest[key] = (*(alone for _ in others), own), (*others, alone)
+
+        def pooled(name, y, p):
+            return self.apply(name, y, source=source, **p)
+
+        if name != "window_argmax":
+            return pooled(name, pooled(name, x, last), rest)
+        row = pooled("window_argmax", pooled("window_max", x, last), rest)
+        column = self.apply("window_pick", pooled("window_argmax", x, last), row, source=source, **rest)
+        row, column = (self.apply("convert", i, source=source, dtype=dtype) for i in (row, column))
+        width = Const(dtype.type(params["window"][-1]))
+        return self.apply("add", self.apply("multiply", row, width, source=source), column, source=source)
 
     def _depthwise(self, name, inputs, params, spec, source):
         x = params["shape"] if name == "conv_input" else inputs[0].spec.shape

@@ -15,8 +15,8 @@ __all__ = ["LONGEST", "elements", "row_number", "seeing"]
 LONGEST = 64  # elements of a window up to which it is written out
 
 
-def _check_length(window):
-    if math.prod(window) > LONGEST:
+def _check_length(counts):
+    if math.prod(counts) > LONGEST:
         raise NotImplementedError("windows this long are not written out")
 
 
@@ -68,10 +68,10 @@ def seeing(b: Any, place: list[Any], outs: tuple[int, ...], *, window: tuple[int
            padding: tuple[tuple[int, int], ...],
            dilation: tuple[int, ...] | None = None) -> Iterator[tuple[list[Any], list[Any], Any]]:
     """(position in the window, window, inside) for each window of `outs` that may see the element `place`."""
-    _check_length(window)
+    gaps = dilation or (1,) * len(window)
+    _check_length([-(-k // s) if d == 1 else k for k, s, d in zip(window, stride, gaps, strict=True)])
     axes = []
-    for i, n, k, s, d, (low, _) in zip(place[1:-1], outs, window, stride, dilation or (1,) * len(window), padding,
-                                       strict=True):
+    for i, n, k, s, d, (low, _) in zip(place[1:-1], outs, window, stride, gaps, padding, strict=True):
         at = b.add(i, b.index(low))
         found = []
         if d == 1 < s:  # no element of the window that is not one

@@ -23,6 +23,7 @@ __all__: list[str] = []
 BAND = 1 << 18  # bytes of a padded band: an eighth of a usual second-level cache
 POSITIONS = 1 << 12  # of results in a band: tables have an entry for each
 CHUNKS = 16  # greatest number of chunks that units are dealt out to
+GROUPS = 256  # of few channels, which are written out one by one
 PARTS = 8  # ... where each sums up a result of its own
 _SCALARS = {"f4": ("f32", "float"), "f8": ("f64", "double")}
 
@@ -88,7 +89,7 @@ class _Convolution:
         channels_in, channels_out = self.channels(eqn)
         return (f"{out.dtype.kind}{out.dtype.itemsize}" in _SCALARS and 3 <= len(x.shape) <= 5
                 and all(a.spec.size for a in eqn.inputs) and out.size > 0
-                and (p["groups"] == 1 or min(channels_in, channels_out) >= 4 * p["groups"]))
+                and (p["groups"] <= GROUPS or min(channels_in, channels_out) >= 4 * p["groups"]))
 
     def channels(self, eqn) -> tuple[int, int]:
         raise NotImplementedError

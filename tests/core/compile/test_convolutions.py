@@ -9,7 +9,7 @@ from triskele.core.compile.primitives import convolutions
 from triskele.core.graph.trace import bind
 from triskele.core.ops import convolve_nd
 
-CHANNELS = [(1, 16, 1), (3, 5, 1), (16, 48, 1), (8, 16, 2), (20, 50, 1)]
+CHANNELS = [(1, 16, 1), (3, 5, 1), (16, 48, 1), (8, 16, 2), (20, 50, 1), (6, 9, 3)]
 
 
 def compiled_and_plain(p, args, params):
@@ -66,6 +66,16 @@ def test_pixels_that_no_window_sees(rng, shape, window, stride, padding):
     y = rng.normal(size=convolve_nd.conv_p.spec(rng.normal(size=shape), k, **params).shape)
     ours, reference = compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": shape})
     np.testing.assert_allclose(ours, reference, atol=1e-12)
+
+
+def test_depthwise_with_a_long_window(rng):
+    params = {"stride": (1, 1), "padding": ((4, 4), (4, 4)), "dilation": (1, 1), "groups": 5}
+    x, k = rng.normal(size=(2, 10, 12, 5)), rng.normal(size=(9, 9, 1, 5))
+    y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
+    np.testing.assert_allclose(y, reference, atol=1e-11)
+    for p, args, extra in ((convolve_nd.conv_input_p, (y, k), {"shape": x.shape}),
+                           (convolve_nd.conv_kernel_p, (x, y), {"window": (9, 9)})):
+        np.testing.assert_allclose(*compiled_and_plain(p, args, params | extra), atol=1e-9)
 
 
 def test_one_axis_and_padding_beyond_the_window(rng):

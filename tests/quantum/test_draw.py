@@ -309,12 +309,13 @@ def test_a_circuit_can_be_drawn_into_given_axes_and_pyplot_knows_of_nothing():
     import matplotlib.pyplot as pyplot
     from matplotlib.figure import Figure
 
+    before = pyplot.get_fignums()
     axes = Figure().add_subplot()
     assert Circuit(2).h(0).cx(0, 1).draw("mpl", axes=axes) is axes
     assert axes.collections
     assert Circuit(2).draw("mpl")._repr_png_().startswith(b"\x89PNG")
     assert draw.histogram({"0": 1})._repr_png_().startswith(b"\x89PNG")
-    assert not pyplot.get_fignums()
+    assert pyplot.get_fignums() == before
 
 
 def test_histogram_of_counts_samples_and_several_of_them():

@@ -137,10 +137,12 @@ def test_training_learns_and_resumes_bit_for_bit(tmp_path):
 
 
 def test_training_stops_early_and_draws_its_history():
-    pytest.importorskip("matplotlib")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
     found = learn.train(network(), triatomics(40), 30, batch=8, rate=1e-9, patience=2, progress=False)
     assert len(found.history.loss) - found.best <= 2 or len(found.history.loss) == 30
-    assert [len(line.get_xdata()) for line in found.history.plot().lines] == [len(found.history.loss)] * 2
+    ax = found.history.plot()
+    assert [len(line.get_xdata()) for line in ax.lines] == [len(found.history.loss)] * 2
+    pyplot.close(ax.figure)
 
 
 def test_bad_data_and_options_are_named(tmp_path):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.linalg_positive import positive_inverse
 from .curvature import Curvature
 
 __all__ = ["add_scaled", "blend", "block_inverse", "dot", "precondition", "scalar_dtype", "split", "trace"]
@@ -58,8 +59,7 @@ def block_inverse(factors: tuple[Any, ...], sizes: Sequence[int], damping: Any) 
 def _inverse(factor, damping):
     if np.ndim(factor) == 1:
         return 1 / (factor + damping)
-    inverse = np.linalg.inv(factor + damping * np.eye(np.shape(factor)[-1], dtype=np.result_type(factor)))
-    return (inverse + np.swapaxes(inverse, -1, -2)) / 2
+    return positive_inverse(factor + damping * np.eye(np.shape(factor)[-1], dtype=np.result_type(factor)))
 
 
 def _times(factor, x):

@@ -5,8 +5,10 @@ import pytest
 
 import triskele.core.ops  # noqa: F401
 from tests.twins.derivatives import check_batched, check_derivatives
+from triskele.core.compile.jit import jit
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
+from triskele.core.ops.linalg_positive import positive_inverse
 from triskele.core.transforms.grad import grad, vjp
 from triskele.core.transforms.vmap import vmap
 
@@ -407,3 +409,15 @@ def test_cutoffs_that_are_arrays_or_traced(rng):
     np.testing.assert_allclose(vmap(lambda a, r: np.linalg.pinv(a, rtol=r))(a, rtol), np.linalg.pinv(a, rtol=rtol),
                                atol=1e-13)
     check_derivatives(lambda a: np.linalg.pinv(a, rtol=1e-9 * rtol), a + np.eye(3) + 0.1 * rng.normal(size=a.shape))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_inverse_of_positive_definite_matrices(dtype):
+    """Only the lower triangle counts; a matrix that is not positive definite is inverted, too."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 20, 20))
+    a = (x @ np.swapaxes(x, -1, -2) + np.eye(20)).astype(dtype)
+    tolerance = 1e3 * np.finfo(dtype).eps
+    np.testing.assert_allclose(positive_inverse(np.tril(a)) @ a, np.broadcast_to(np.eye(20), a.shape), atol=tolerance)
+    indefinite = np.diag([1.0, -2.0]).astype(dtype)
+    np.testing.assert_allclose(jit(positive_inverse)(indefinite), np.diag([1, -0.5]), atol=tolerance)

@@ -247,12 +247,15 @@ class Curvature:
             (value,), operands, outputs = run(self.graph, self.uses, inputs, iter(zeros), rest,
                                               [m.outputs for m in self.marks], shifts)
 
+        def on_tape(x):
+            return type(x) is TapeTensor and x.level == trace.level
+
         def plain(x):
-            return x.value if type(x) is TapeTensor and x._trace is trace else x
+            return x.value if on_tape(x) else x
 
         floats = [k for k, s in enumerate(self.specs) if s.dtype.kind == "f"]
         nodes = [inputs[k].node for k in floats]
-        if plain(value) is value:
+        if not on_tape(value):
             raise ValueError(f"{self.where}: the loss must depend on the parameters")
         found = backward(trace.nodes, [(value.node, value.slot, np.ones((), spec_of(plain(value)).dtype)[()])],
                          nodes + [shifts[m.losses].node for m in self.marks])
@@ -262,19 +265,15 @@ class Curvature:
         weights = [np.zeros(m.losses.spec.shape, m.losses.spec.dtype) if w is None else w
                    for m, w in zip(self.marks, found[len(floats):], strict=True)]
         operands = [plain(x) for x in operands]
-        sampled = [b.kind == "gradient" for b in self.blocks]
-        sources = [inputs[p.leaves[0]].node for p, s in zip(self.places, sampled, strict=True) if s]
+        sources = [inputs[p.leaves[0]] for b, p in zip(self.blocks, self.places, strict=True) if b.kind == "gradient"]
+        ends = [*zeros, *sources]
 
         def statistics(cts):
-            ends = [(o.node, o.slot, ct) for o, ct in zip(outputs, cts, strict=True)
-                    if ct is not None and type(o) is TapeTensor and o._trace is trace]
-            pulled = backward(trace.nodes, ends, [z.node for z in zeros] + sources)
-            pulled = [np.zeros(np.shape(z), np.result_type(z)) if g is None else g
-                      for g, z in zip(pulled, [*zeros, *[inputs[p.leaves[0]] for p, s in zip(self.places, sampled,
-                                                                                           strict=True) if s]],
-                                      strict=True)]
-            return ([_right(u, x, ct) for u, x, ct in zip(self.ordered, operands, pulled, strict=False)],
-                    [g * g for g in pulled[len(zeros):]])
+            starts = [(o.node, o.slot, ct) for o, ct in zip(outputs, cts, strict=True) if ct is not None and on_tape(o)]
+            pulled = [np.zeros(np.shape(x), np.result_type(x)) if g is None else g
+                      for g, x in zip(backward(trace.nodes, starts, [x.node for x in ends]), ends, strict=True)]
+            rights = [_right(u, x, ct) for u, x, ct in zip(self.ordered, operands, pulled, strict=False)]
+            return rights, [g * g for g in pulled[len(zeros):]]
 
         rights, squares = self._summed(statistics, [plain(o) for o in outputs], weights, key, exact)
         factors = self._factors(operands, rights, squares)

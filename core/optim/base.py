@@ -41,7 +41,7 @@ class Optimizer:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value, where = getattr(self, field.name), f"{type(self).__name__}: {field.name}"
-            if isinstance(value, Tensor) or (field.name == "learning_rate" and callable(value)):
+            if isinstance(value, Tensor) or (field.type == "Rate" and callable(value)):
                 continue
             if field.type == "bool":
                 if not isinstance(value, bool | np.bool_):

@@ -417,8 +417,8 @@ def _left(use: Use, x: Any, dtype: np.dtype) -> tuple[Any, int]:
     if use.kind == "product":
         contract = tuple(d + use.lead for d in use.equation.params["contract"][1 - use.operand])
         x = np.transpose(x, [*[d for d in range(np.ndim(x)) if d not in contract], *contract])
-    else:
-        x = _patches(np.reshape(x, (-1, *np.shape(x)[use.lead + 1:])), use.equation)
+    elif use.equation.primitive.name == "conv":
+        x = _patches(x, use)
     x = np.astype(np.reshape(x, (-1, n)), dtype)
     if use.bias is not None:
         x = np.concatenate([x, np.ones((np.shape(x)[0], 1), dtype)], axis=1)
@@ -435,14 +435,18 @@ def _right(use: Use, x: Any, ct: Any) -> Any:
     if use.kind == "product" and use.operand == 0:
         free = spec.ndim - len(use.equation.params["contract"][0])
         ct = np.moveaxis(ct, list(range(use.lead, use.lead + free)), list(range(-free, 0)))
+    if use.kind == "convolution" and use.equation.primitive.name == "conv_input":
+        ct = _patches(ct, use)
     rows = np.reshape(ct, (-1, n))
     return rows.T @ rows
 
 
-def _patches(x: Any, e: Any) -> Any:
-    """What each position of the window of a convolution sees, (..., window x channels)."""
-    window, p = e.inputs[1].spec.shape[:-2], e.params
-    outs = e.outputs[0].spec.shape[1:-1]
+def _patches(x: Any, use: Use) -> Any:
+    """What each position of the window of a convolution sees of its larger side, (..., window x channels)."""
+    e, p = use.equation, use.equation.params
+    window = e.inputs[1].spec.shape[:-2]
+    outs = (e.outputs if e.primitive.name == "conv" else e.inputs)[0].spec.shape[1:-1]
+    x = np.reshape(x, (-1, *np.shape(x)[use.lead + 1:]))
     x = np.pad(x, [(0, 0), *p["padding"], (0, 0)])
     parts = []
     for offset in np.ndindex(*window):

@@ -67,8 +67,9 @@ class KFAC(Optimizer):
     inverse_every : int, default 5
         Number of steps between inversions of the factors. The first three steps always invert.
     exact : bool, default False
-        Compute the factors of the outputs' cotangents exactly, by one backward pass for each entry of an output, rather
-        than from one sample of the targets (section 5).
+        Compute the factors of cotangents from a square root of each output's Hessian rather than from one sample of the
+        targets (section 5): one backward pass for each entry of the last axis of the outputs. Rows of outputs get
+        random signs, so the factors are exact where rows do not share inputs, and unbiased elsewhere.
 
     Raises
     ------

@@ -198,6 +198,8 @@ def _use(e: Equation, k: int, alias: _Alias) -> Use | None:
         return use("product", contract + tuple(d for d in whole if d not in contract), len(contract))
     if name == "conv" and k == 1 and params["groups"] == 1:
         return use("convolution", whole, spec.ndim - 1)
+    if name == "conv_input" and k == 1 and params["groups"] == 1:  # the channels out of the kernel go in
+        return use("convolution", (spec.ndim - 1, *whole[:-1]), 1)
     if name == "gather" and k == 0 and len(e.inputs) == 2:
         return use("gather", whole, 1)
     if name in ("multiply", "add", "subtract") and not alias.steps and spec.size:

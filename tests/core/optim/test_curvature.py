@@ -94,6 +94,22 @@ def test_embedding_and_convolution_blocks_are_exact_for_linear_networks():
     np.testing.assert_allclose(np.kron(*found.factors[0]), np.block(fisher), atol=1e-14)
 
 
+def test_transposed_convolution_is_exact_at_one_position_and_the_convolution_with_places_changed():
+    net = nn.ConvTranspose.init(random.key(0), 2, 2, 3, (4, 3), padding="valid", bias=False, dtype=np.float64)
+    forward = lambda p, x: np.reshape(p(x), (5, -1))
+    x = RNG.normal(size=(5, 1, 1, 2))
+    batch = batch_for(forward, net, x)
+    curvature, found = estimate(mean_squared(forward), net, batch)
+    assert curvature.blocks[0].sizes == (2, 36)
+    fisher = exact_fisher(forward, net, x, 1 / batch[1].size)[0][0]
+    order = np.arange(72).reshape(36, 2).T.ravel()  # the kernel (window, out, in) as (in, window and out)
+    np.testing.assert_allclose(np.kron(*found.factors[0]), fisher[np.ix_(order, order)], atol=1e-14)
+    gradient = [RNG.normal(size=net.weight.shape)]
+    out = [None]
+    curvature.put_matrix(curvature.places[0], curvature.as_matrix(curvature.places[0], gradient), out)
+    np.testing.assert_array_equal(out[0], gradient[0])
+
+
 def test_patches_of_strided_dilated_padded_convolutions_are_those_of_the_kernel():
     kernel = RNG.normal(size=(3, 2, 2, 4))
     x = RNG.normal(size=(3, 8, 7, 2))
@@ -146,8 +162,12 @@ LAYERS = {
     "Linear": (nn.Linear.init(KEY, 3, 2), lambda n, x: n(x), X, "product"),
     "MLP": (nn.MLP.init(KEY, [3, 4, 2]), lambda n, x: n(x), X, "product"),
     "Conv": (nn.Conv1d(KEY, 3, 2, 2), lambda n, x: n(x[None]), X, "convolution"),
+    "ConvTranspose": (nn.ConvTranspose.init(KEY, 1, 3, 2, 2, stride=2), lambda n, x: n(x[None]), X,
+                      "convolution shift"),
     "Embedding": (nn.Embedding.init(KEY, 4, 3), lambda n, x: n(x), np.arange(4), "gather"),
     "LayerNorm": (nn.LayerNorm.init(3), lambda n, x: n(x), X, "scale shift"),
+    "GroupNorm": (nn.GroupNorm.init(4, groups=2), lambda n, x: n(np.concatenate([x, x[:, :1]], 1)), X, "scale shift"),
+    "RMSNorm": (nn.RMSNorm.init(3), lambda n, x: n(x), X, "scale"),
     "BatchNorm": (nn.BatchNorm.init(3), lambda n, x: n.train(x)[0], X, "scale shift"),
     "LSTM": (nn.LSTM.init(KEY, 3, 2), lambda n, x: n(x[:, None])[0], X, "product"),
     "GRU": (nn.GRU.init(KEY, 3, 2), lambda n, x: n(x[:, None])[0], X, "product shift"),

@@ -10,6 +10,7 @@ from . import plots as plots
 from . import random as random
 from . import report as report
 from . import scipy as scipy
+from . import train as train
 from . import tree as tree
 from .compile.jit import explain_recompiles as explain_recompiles
 from .compile.jit import jit as jit

@@ -42,7 +42,7 @@ def lower(circuit: Circuit, fuse: bool = True) -> Program:
     >>> program.parameters, len(program.ops)
     (('a', 'b'), 4)
     """
-    kept, key = circuit._programs, (len(circuit._instructions), circuit._data)
+    kept, key = circuit._programs, (len(circuit), circuit._data)
     if fuse in kept and kept["key"] == key:
         return kept[fuse]
     if kept.get("key") != key:

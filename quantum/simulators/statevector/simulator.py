@@ -28,7 +28,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     Circuits with other measurements, resets, channels or conditions are run shot by shot.
     """
     kept = circuit._programs
-    if True in kept and kept["key"] == (len(circuit._instructions), circuit._data):
+    if True in kept and kept["key"] == (len(circuit), circuit._data):
         program = kept[True]
     else:
         if any(i.condition or not isinstance(i.gate, Gate) and i.gate is not BARRIER for i in circuit._instructions):

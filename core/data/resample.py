@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..kernels.njit import kernel
+from ..kernels.njit import device, kernel
 
 __all__ = ["resized"]
 
@@ -32,7 +32,7 @@ def _taps(n: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     centers = (np.arange(size) + 0.5) * scale
     first = np.maximum((centers - wide + 0.5).astype(np.int64), 0)
     last = np.minimum((centers + wide + 0.5).astype(np.int64), n)
-    taps = min(math.ceil(wide) * 2 + 1, n)
+    taps = min(math.ceil(wide) * 2 + 1, n, int((last - first).max()))
     first = np.minimum(first, n - taps)  # weights outside of the triangle are 0
     at = first[:, None] + np.arange(taps)
     begin = np.maximum((centers - wide + 0.5).astype(np.int64), 0)
@@ -83,23 +83,43 @@ def _pass(x, taps, axis):
 
 @kernel(nogil=True)
 def _resize(x, row_first, row_weights, column_first, column_weights, middle, out):
-    h, _, channels = x.shape
+    h, w, channels = x.shape
     height, width = out.shape[0], out.shape[1]
+    flat, middle_rows = x.reshape(h, w * channels), middle.reshape(h, width * channels)
     for i in range(row_first[0], row_first[height - 1] + row_weights.shape[1]):
-        for j in range(width):
-            start = column_first[j]
-            for c in range(channels):
-                total = np.int32(_HALF)
-                for t in range(column_weights.shape[1]):
-                    total += np.int32(x[i, start + t, c]) * column_weights[j, t]
-                middle[i, j, c] = np.uint8(min(max(total >> _BITS, 0), 255))
-    flat, result = middle.reshape(h, width * channels), out.reshape(height, width * channels)
+        _along(flat[i], column_first, column_weights, channels, middle_rows[i])
+    result = out.reshape(height, width * channels)
     sums = np.empty(width * channels, np.int32)
     for i in range(height):
         sums[:] = np.int32(_HALF)
         for t in range(row_weights.shape[1]):
-            weight, row = row_weights[i, t], row_first[i] + t
-            for k in range(width * channels):
-                sums[k] += np.int32(flat[row, k]) * weight
+            weight, row = row_weights[i, t], middle_rows[row_first[i] + t]
+            if weight != 0:
+                for k in range(width * channels):
+                    sums[k] += np.int32(row[k]) * weight
         for k in range(width * channels):
             result[i, k] = np.uint8(min(max(sums[k] >> _BITS, 0), 255))
+
+
+@device
+def _along(row, first, weights, channels, out):
+    """One row, whose pixels stand one after the other. Unsigned positions need no check for negative ones."""
+    for j in range(first.size):
+        at, to = np.uint64(first[j] * channels), np.uint64(j * channels)
+        if channels == 3:
+            red = green = blue = np.int32(_HALF)
+            for t in range(weights.shape[1]):
+                weight = weights[j, t]
+                red += np.int32(row[at]) * weight
+                green += np.int32(row[at + np.uint64(1)]) * weight
+                blue += np.int32(row[at + np.uint64(2)]) * weight
+                at += np.uint64(3)
+            out[to] = np.uint8(min(max(red >> _BITS, 0), 255))
+            out[to + np.uint64(1)] = np.uint8(min(max(green >> _BITS, 0), 255))
+            out[to + np.uint64(2)] = np.uint8(min(max(blue >> _BITS, 0), 255))
+        else:
+            for c in range(channels):
+                total = np.int32(_HALF)
+                for t in range(weights.shape[1]):
+                    total += np.int32(row[at + np.uint64(t * channels + c)]) * weights[j, t]
+                out[to + np.uint64(c)] = np.uint8(min(max(total >> _BITS, 0), 255))

@@ -56,7 +56,7 @@ def arrays(*values: Any) -> Source:
 
     Parameters
     ----------
-    *values : array_like, or trees of these
+    *values : array_like, or dicts and tuples of these
         Several arguments make samples that are tuples. One argument makes samples of its own form: an array or a
         dictionary, say. Memory maps are read sample by sample.
 
@@ -78,10 +78,7 @@ def arrays(*values: Any) -> Source:
     """
     if not values:
         raise TypeError("arrays: must be given at least one array")
-    whole = values[0] if len(values) == 1 else values
-    if isinstance(whole, list):
-        whole = np.asarray(whole)
-    whole = tree.map(lambda a: a if isinstance(a, np.ndarray) else np.asarray(as_plain(a, "arrays")), whole)
+    whole = _as_arrays(values[0] if len(values) == 1 else values)
     leaves = tree.leaves(whole)
     shapes = [a.shape for a in leaves]
     if not leaves or any(s == () for s in shapes) or len({s[0] for s in shapes}) != 1:
@@ -89,6 +86,16 @@ def arrays(*values: Any) -> Source:
     if shapes[0][0] == 0:
         raise ValueError(f"arrays: must have at least one sample, got shapes {shapes}")
     return Arrays(whole, "arrays")
+
+
+def _as_arrays(value):
+    """The tree with arrays as leaves; a list is one array."""
+    if isinstance(value, dict):
+        return {k: _as_arrays(v) for k, v in value.items()}
+    if isinstance(value, tuple):
+        found = [_as_arrays(v) for v in value]
+        return type(value)(*found) if hasattr(value, "_fields") else tuple(found)
+    return value if isinstance(value, np.ndarray) else np.asarray(as_plain(value, "arrays"))
 
 
 # -- memory maps -------------------------------------------------------------------------------------------------------
@@ -313,7 +320,15 @@ class Generator(Source):
     def elements(self, epoch: int, state: Any) -> Iterator[tuple[Any, int, int, Any]]:
         begin = 0 if state is None else int(state)
         made = self.make(epoch) if "epoch" in inspect.signature(self.make).parameters else self.make()
-        for k, value in enumerate(itertools.islice(made, begin, None), begin):
+        samples = itertools.islice(made, begin, None)
+        for k in itertools.count(begin):
+            try:
+                value = next(samples)
+            except StopIteration:
+                return
+            except Exception as error:
+                raise DataError(f"generator: `{getattr(self.make, '__name__', type(self.make).__name__)}` failed at "
+                                f"sample {k}: {type(error).__name__}: {error}") from error
             yield value, k, epoch, k + 1
 
 

@@ -168,6 +168,7 @@ def test_memory_maps(tmp_path):
     (lambda: len(data.arrays(np.arange(3)).filter(bool)), "number of elements is not known"),
     (lambda: data.arrays(np.arange(3)).shard(3, 3), "index must be an integer from 0 to 2"),
     (lambda: data.arrays(np.arange(3)).map(3), "must be given a function"),
+    (lambda: list(data.generator(lambda: (1 // k for k in (1, 0)))), "generator: `<lambda>` failed at sample 1"),
     (lambda: data.generator([1, 2]), "must be given a function"),
     (lambda: data.image.flip(0.5) | abs, "transform or a function under core.jit"),
     (lambda: data.image.flip(0.5)(np.ones((4, 4, 3))), "needs a key"),

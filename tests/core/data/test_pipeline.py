@@ -57,6 +57,15 @@ def test_arrays_in_memory_is_none_for_other_pipelines(tmp_path):
     assert source.map(lambda s: s).batch(8).arrays_in_memory() is None
 
 
+def test_samples_have_the_form_of_the_arrays():
+    assert next(iter(data.arrays([[1, 2], [3, 4]], [5, 6]).batch(2)))[1].tolist() == [5, 6]
+    source = data.arrays({"image": list(IMAGES), "name": [f"{k}.png" for k in LABELS], "more": (LABELS, LABELS)})
+    batch = next(iter(source.map(AUGMENT | data.image.normalize(0, 1), on="image").batch(3)))
+    assert batch["image"].dtype == np.float32
+    assert batch["name"].tolist() == ["0.png", "1.png", "2.png"]
+    assert batch["more"][1].tolist() == [0, 1, 2]
+
+
 def test_augmentations_do_not_depend_on_the_batch():
     source = data.arrays(IMAGES, LABELS).map(AUGMENT)
     small, large = (np.concatenate([b[0] for b in source.batch(n)]) for n in (3, 16))

@@ -67,7 +67,7 @@ class AdjointMethod:
                    "num_values": self.num_values, "count": 1 << program.num_qubits}
         for name, number in numbers.items():
             fixed[name] = number
-        self._fixed = fixed
+        self._fixed, self._unwinds = fixed, False
 
     def _address(self, function):
         return threads.body(function, "float32" if self.single else "float64")
@@ -106,8 +106,8 @@ class AdjointMethod:
             vectors = 2 + gradients.shape[1] if gradients.size else 1
             check_memory("Expectation", self.program.num_qubits,
                          vectors * (8 if self.single else 16) << self.program.num_qubits)
-        if gradients.size and not self._fixed["backward"][0]:  # values alone do not need this large kernel
-            self._fixed["backward"] = self._address(unwind_chunk)
+        if gradients.size and not self._unwinds:  # values alone do not need this large kernel
+            self._fixed["backward"], self._unwinds = self._address(unwind_chunk), True
         if not self.program.functions:
             kernels.evaluate(self._fixed, values, ct, initial, out, gradients, states, _NOTHING)
             return

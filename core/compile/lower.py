@@ -18,6 +18,7 @@ from ..graph.graph import Const, Equation, Graph, Spec, Var
 from ..graph.simplify import Rewriter
 from ..graph.trace import dead_code
 from ..ops.windows import LONGEST
+from .primitives.convolution_tail import with_tails
 from .primitives.depthwise import depthwise, depthwise_input, depthwise_terms, is_depthwise
 from .primitives.products import Matrices, has_product, product, product_add
 from .scalars import supported
@@ -36,8 +37,8 @@ def lower(graph: Graph, overwritable: Iterable[int] = ()) -> Graph:
     """
     r = _Lowering()
     outputs = r.run(graph, {v: v for v in graph.inputs})
-    return _transposing(_accumulating(dead_code(Graph(graph.inputs, r.equations, outputs, graph.name)),
-                                      set(overwritable)))
+    lowered = dead_code(Graph(graph.inputs, r.equations, outputs, graph.name))
+    return with_tails(_transposing(_accumulating(lowered, set(overwritable))))
 
 
 def _accumulating(graph: Graph, overwritable: set[int]) -> Graph:

@@ -84,17 +84,23 @@ class RowFunction:
         old = b.here(f"load i64, ptr {self.flag}")
         b.line(f"store i64 {b.here(f'or i64 {old}, {wide}')}, ptr {self.flag}")
 
+    def define(self) -> str:
+        """Add the function to the program; its name."""
+        b, module = self.b, self.unit.module
+        module.declares |= b.declares
+        module.symbols |= b.symbols
+        tail = [f"  %failed = load i64, ptr {self.flag}", "  ret i64 %failed"] if self.flag else ["  ret i64 0"]
+        parameters = ", ".join([*(f"ptr noalias {p}" for p in self.pointers), "i64 %lo", "i64 %hi"])
+        module.functions += [f"define internal i64 @{self.name}({parameters}) #0 {{", "entry:", *b.render(), *tail, "}"]
+        return self.name
+
     def call(self, work: float) -> str | None:
         """Define the function and call it, in parallel if it takes `work` ns; where failures are to be seen, their
         i64.
         """
-        unit, b, module = self.unit, self.b, self.unit.module
-        module.declares |= b.declares
-        module.symbols |= b.symbols
-        module.flops += work
-        tail = [f"  %failed = load i64, ptr {self.flag}", "  ret i64 %failed"] if self.flag else ["  ret i64 0"]
-        parameters = ", ".join([*(f"ptr noalias {p}" for p in self.pointers), "i64 %lo", "i64 %hi"])
-        module.functions += [f"define internal i64 @{self.name}({parameters}) #0 {{", "entry:", *b.render(), *tail, "}"]
+        self.define()
+        unit = self.unit
+        unit.module.flops += work
         pointers = [unit.pointer(a) for a in self.buffers]
         chunks = min(MAX_CHUNKS, self.rows, int(work / CHUNK)) if work > PARALLEL else 1
         if chunks <= 1:

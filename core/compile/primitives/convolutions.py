@@ -18,7 +18,7 @@ from ...kernels import blas
 from ...kernels.gemm import Code
 from ..emit import NATIVE, Unit, as_array
 
-__all__: list[str] = []
+__all__ = ["Forward"]
 
 BAND = 1 << 18  # bytes of a padded band: an eighth of a usual second-level cache
 POSITIONS = 1 << 12  # of results in a band: tables have an entry for each
@@ -157,6 +157,8 @@ class _Work:
         self.chunks = min(self.units, most)
         self.buffers: list[_Buffer] = []
         self.in_bands, self.cleared = True, False  # passes are cut into bands; the results start as zeros
+        self.tail: str | None = None  # a function of rows of the results, called after their band, and what it reads
+        self.tail_buffers: dict[str, str] = {}
         # data that a band reads, measured in lines
         reach = max(int(p.row.max()) + int(p.column.max()) for p in passes) // frame.pitch + 1
         self.data_lines = reach
@@ -255,7 +257,7 @@ def _constant(unit: Unit, table: np.ndarray) -> str:
     return unit.pointer(as_array(Const(np.ascontiguousarray(table, np.int64))))
 
 
-class _Forward(_Convolution):
+class Forward(_Convolution):
     """`conv`, and `conv_input`: the results are pixels."""
 
     def channels(self, eqn):
@@ -309,7 +311,7 @@ class _Forward(_Convolution):
                           f"i64 {work.stride}, ptr {unit.offset(packed, at * work.size)})")
                 places.append((k, g, at))
                 at += work.wide * len(p.start)
-        arguments = {"data": data, "out": out, "packed": packed}
+        arguments = {"data": data, "out": out, "packed": packed, **work.tail_buffers}
         if work.framed is not None:
             arguments["framed"] = unit.pointer(work.framed)
         for k, p in enumerate(work.passes):
@@ -332,12 +334,18 @@ class _Forward(_Convolution):
                           f"ptr {pointers[f'row{k}']}, ptr {pointers[f'column{k}']}, ptr "
                           f"{code.at(work.scalar, pointers['packed'], str(at))}, i64 0, "
                           f"ptr {code.at(work.scalar, target, str(g * g_out))}, ptr {pointers[f'place{k}']}, i1 false)")
+            if work.tail is not None:
+                width = per_line // eqn.outputs[0].spec.shape[-1]
+                low = code.int("mul", code.int("add", code.int("mul", image, work.lines), first), width)
+                high = code.int("add", low, code.int("mul", lines, width))
+                read = "".join(f", ptr {pointers[key]}" for key in work.tail_buffers)
+                code.set(f"call i64 @{work.tail}(ptr {pointers['out']}{read}, i64 {low}, i64 {high})")
 
         _emit(unit, eqn, work, arguments, body)
         unit.module.flops += eqn.primitive.flops([a.spec for a in eqn.inputs], [eqn.outputs[0].spec], **eqn.params)
 
 
-class _Input(_Forward):
+class _Input(Forward):
     """`conv_input`: every pixel of the data collects from the results it went into.
 
     With strides, pixels whose places differ by a multiple of them have the same elements of the window: a pass for each
@@ -473,4 +481,4 @@ class _Kernel(_Convolution):
         unit.module.flops += eqn.primitive.flops([a.spec for a in eqn.inputs], [out.spec], **eqn.params)
 
 
-NATIVE["conv"], NATIVE["conv_input"], NATIVE["conv_kernel"] = _Forward(), _Input(), _Kernel()
+NATIVE["conv"], NATIVE["conv_input"], NATIVE["conv_kernel"] = Forward(), _Input(), _Kernel()

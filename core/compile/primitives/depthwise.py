@@ -83,5 +83,5 @@ def _terms_pull(b, place, loads, in_specs, *_, window, stride, padding, dilation
 
 
 depthwise_terms = Primitive("depthwise_terms", _terms,
-                            lambda x, y, *, window, **_: Spec((*y.shape[:-1], *window, y.shape[-1]), y.dtype),
+                            lambda _, y, *, window, **__: Spec((*y.shape[:-1], *window, y.shape[-1]), y.dtype),
                             kind="pull", pull=_terms_pull, flops=1.0, differentiable=False)

@@ -15,6 +15,7 @@ from .metric import Metric
 
 __all__ = ["F1", "ConfusionMatrix", "Dice", "IoU", "Precision", "Recall"]
 
+_MOST = 4096  # classes of a matrix that grows; more is likely a wrong label
 _AVERAGES = ("binary", "micro", "macro", "weighted", None)
 
 
@@ -49,6 +50,9 @@ class Confusion(Metric):
             predicted, labels, counts = predicted[counted], labels[counted], counts[counted]
             seen = 1 + max(labels.max(initial=-1), predicted.max(initial=-1))
             n = max(len(state["matrix"]), found.classes or 0, int(seen))
+            if n > _MOST:
+                raise ValueError(f"{where}: labels above {_MOST - 1} need the number of classes, got {n - 1} (pass "
+                                 f"classes={n} if that is right)")
         flat = index_add(np.zeros(n * n), labels * n + predicted, counts)
         return {"matrix": _grown(state["matrix"], n) + np.reshape(flat, (n, n)),
                 "outside": state["outside"] + found.outside}

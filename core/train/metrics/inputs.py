@@ -37,7 +37,7 @@ def decided(where: str, predictions: Any, targets: Any, weights: Any, threshold:
     """
     predictions, targets = array(predictions), integers(where, targets)
     weights = spread(where, weights, targets.shape)
-    real = predictions.dtype.kind == "f" or predictions.dtype.name == "bfloat16"
+    real = predictions.dtype.kind == "f"
     if predictions.shape == targets.shape:
         if real:
             weights = no_nan(where, predictions, weights)
@@ -123,6 +123,9 @@ def same_shape(where: str, predictions: Any, targets: Any, weights: Any) -> tupl
     if predictions.shape != targets.shape:
         raise ValueError(f"{where}: predictions and targets must have one shape, got {predictions.shape} and "
                          f"{targets.shape}")
+    for x, what in ((predictions, "predictions"), (targets, "targets")):
+        if x.dtype.kind not in "biuf":
+            raise TypeError(f"{where}: {what} must be real numbers, got {x.dtype}")
     weights = spread(where, weights, targets.shape)
     predictions, targets = np.astype(predictions, np.float64), np.astype(targets, np.float64)
     weights = no_nan(where, targets, no_nan(where, predictions, weights), what="targets")
@@ -144,7 +147,8 @@ def probabilities(where: str, predictions: Any, targets: Any, weights: Any, logi
     p = np.astype(predictions, np.float64)
     p = np.where((weights != 0)[..., None], p, 1.0 / classes)
     if logits:
-        p = p - np.max(p, axis=-1, keepdims=True)
+        with np.errstate(invalid="ignore"):  # an infinite logit gives NaN
+            p = p - np.max(p, axis=-1, keepdims=True)
         p = p - np.log(np.sum(np.exp(p), axis=-1, keepdims=True))
     else:
         wrong = ((np.abs(np.sum(p, axis=-1) - 1) > 1e-2) | np.any(p < 0, axis=-1)) & (weights > 0)

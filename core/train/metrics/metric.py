@@ -51,11 +51,18 @@ class Metric:
 
     def merge(self, a: Any, b: Any) -> Any:
         """Return the state of the batches of both: the sum, leaf by leaf."""
+        self._check_alike(a, b)
         return tree.map(np.add, a, b)
 
     def result(self, state: Any) -> Any:
         """Return the metric of all batches; NaN if no sample has a weight."""
         raise NotImplementedError
+
+    def _check_alike(self, a: Any, b: Any) -> None:
+        one, other = (tree.map(np.shape, state) for state in (a, b))
+        if one != other:
+            raise ValueError(f"{type(self).__name__}: states to merge must come from metrics with the same options, "
+                             f"got shapes {one} and {other}")
 
 
 def get(metric: str | Metric) -> Metric:

@@ -50,17 +50,19 @@ class Area(Metric):
         counts = weights > 0
         scores, targets, weights = scores[counts], targets[counts], weights[counts]
         if n == 2 and not binary:
-            scores = scores[:, 1] - scores[:, 0]
+            with np.errstate(invalid="ignore"):  # inf - inf is refused as NaN
+                scores = scores[:, 1] - scores[:, 0]
             no_nan(where, scores, weights)
         elif n > 2 and (scores.min(initial=0) < 0 or np.any(np.abs(scores.sum(axis=-1) - 1) > 1e-2)):
             raise ValueError(f"{where}: scores of {n} classes must be probabilities that sum to 1, or samples could "
                              "not be compared (apply nn.softmax to logits)")
-        if state and state[0]["scores"].shape[1:] != scores.shape[1:]:
-            raise ValueError(f"{where}: the number of classes must stay the same, got {n} after other batches")
-        return (*state, {"scores": scores, "targets": targets, "weights": weights})
+        return self.merge(state, ({"scores": scores, "targets": targets, "weights": weights},))
 
     def merge(self, a: Any, b: Any) -> Any:
         """Join the batches."""
+        if a and b and a[0]["scores"].shape[1:] != b[0]["scores"].shape[1:]:
+            raise ValueError(f"{type(self).__name__}: all batches must have scores of the same classes, got scores "
+                             f"{a[0]['scores'].shape} and {b[0]['scores'].shape}")
         return (*a, *b)
 
     def result(self, state: Any) -> float | np.ndarray:

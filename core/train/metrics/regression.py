@@ -159,6 +159,7 @@ class R2(Metric):
 
     def merge(self, a: Any, b: Any) -> Any:
         """Combine means and sums of squares."""
+        self._check_alike(a, b)
         weight = a["weight"] + b["weight"]
         share = b["weight"] / np.where(weight == 0, 1.0, weight)
         apart = b["mean"] - a["mean"]

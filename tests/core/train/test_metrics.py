@@ -111,6 +111,8 @@ def test_sums_of_float32_are_float64():
     """In float32, the sum of 1e8 and 1 is 1e8."""
     errors = np.array([1e4, 1.0, 1.0], np.float32)
     assert value(metrics.MSE(), errors, np.zeros(3, np.float32)) == (1e8 + 2) / 3
+    one, small = np.array([1.0], np.float32), np.array([1e-9], np.float32)
+    assert value(metrics.MAE(), one, small) == 1 - float(small[0])
 
 
 def test_calibration_error_equals_loop_over_bins():
@@ -127,6 +129,12 @@ def test_calibration_error_equals_loop_over_bins():
     pairs = p[:, :2] / p[:, :2].sum(axis=1, keepdims=True)
     assert value(metrics.CalibrationError(), pairs[:, 1], targets > 1) == \
         pytest.approx(value(metrics.CalibrationError(), pairs, targets > 1))
+
+
+def test_bins_of_the_calibration_error_are_closed_above():
+    """Confidence 1/2 lies in the first of two bins, 3/4 in the second: |1 - 1/2| and |0 - 3/4|."""
+    p = np.array([[0.5, 0.5], [0.25, 0.75]])
+    assert value(metrics.CalibrationError(2), p, np.array([0, 0])) == (0.5 + 0.75) / 2
 
 
 def test_perplexity():
@@ -267,6 +275,8 @@ def test_no_samples_give_nan(metric):
     (metrics.TopK(5), np.zeros((2, 3)), np.array([0, 1]), None, "at least k=5 classes"),
     (metrics.F1(), np.zeros((2, 3)), np.array([0, 1]), None, "needs 2 classes, got scores of 3"),
     (metrics.F1("macro", 2), np.array([0, 2]), np.array([0, 1]), None, "predictions must be labels from 0 to 1"),
+    (metrics.ConfusionMatrix(), np.array([0]), np.array([10**9]), None, "above 4095 need the number of classes"),
+    (metrics.ROCAUC(), np.array([[np.inf, np.inf], [0, 1]]), np.array([1, 0]), None, "must not be NaN, got NaN at 0"),
     (metrics.MSE(), np.zeros((2, 1)), np.zeros(2), None, "must have one shape"),
     (metrics.MSE(), np.zeros(2), np.array([0, np.nan]), None, "targets must not be NaN"),
     (metrics.ROCAUC(), np.array([0.1, 0.2]), np.array([1, 1]), None, "of another class, got only class 1"),
@@ -279,6 +289,27 @@ def test_no_samples_give_nan(metric):
 def test_bad_input_is_refused(metric, predictions, targets, weights, words):
     with pytest.raises(ValueError, match=words):
         value(metric, predictions, targets, weights)
+
+
+@pytest.mark.parametrize("metric, other", [
+    (metrics.CalibrationError(5), metrics.CalibrationError(7)), (metrics.R2(), metrics.R2(3)),
+    (metrics.Accuracy(), metrics.MSE()), (metrics.BLEU(3), metrics.BLEU(4))])
+def test_states_of_other_options_do_not_merge(metric, other):
+    with pytest.raises(ValueError, match="must come from metrics with the same options"):
+        metric.merge(metric.init(), other.init())
+
+
+def test_scores_of_other_classes_do_not_merge():
+    metric = metrics.ROCAUC()
+    state = metric.update(metric.init(), np.array([0.1, 0.2]), np.array([0, 1]))
+    with pytest.raises(ValueError, match="scores of the same classes"):
+        metric.update(state, np.full((2, 4), 0.25), np.array([0, 1]))
+
+
+@pytest.mark.parametrize("predictions", [np.array([1j, 2]), np.array(["1", "2"])])
+def test_errors_of_other_than_real_numbers_are_refused(predictions):
+    with pytest.raises(TypeError, match="predictions must be real numbers"):
+        value(metrics.MSE(), predictions, np.zeros(2))
 
 
 def test_real_targets_are_refused():

@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from ..errors import DataError
+
 __all__ = ["ahead_of"]
 
 _node: Any = None  # in a process of workers: what runs the jobs
@@ -76,12 +78,21 @@ def _worker(shared):
                 shared.room.release()
                 return
         try:
-            run = shared.node.run
-            found = run(job) if shared.pool is None else shared.pool.submit(_run, job).result()
+            found = shared.node.run(job) if shared.pool is None else _run_there(shared.pool, job)
             shared.done.put((number, ("block", (found, n, state))))
         except BaseException as error:  # noqa: BLE001
             shared.done.put((number, ("error", error)))
             return
+
+
+def _run_there(pool, job):
+    from concurrent.futures.process import BrokenProcessPool
+
+    try:
+        return pool.submit(_run, job).result()
+    except BrokenProcessPool as error:
+        raise DataError("prefetch: a process of workers ended by itself (a function of the pipeline ended it, or "
+                        "memory ran out)") from error
 
 
 def _stop(shared):

@@ -183,6 +183,15 @@ def test_bad_input_is_named(wrong, message):
         wrong()
 
 
+def ends(x):
+    os._exit(3)
+
+
+def test_a_process_that_ends_is_reported():
+    with pytest.raises(data.DataError, match="a process of workers ended by itself"):
+        list(data.arrays(np.arange(4)).map(ends).prefetch(processes=True))
+
+
 def square(x):
     return x * x
 

@@ -5,8 +5,8 @@ from . import text as text
 from .files import decode as decode
 from .files import folders as folders
 from .files import tar as tar
+from .iteration import Iteration as Iteration
 from .pipeline import InMemory as InMemory
-from .pipeline import Iteration as Iteration
 from .pipeline import Source as Source
 from .sources import arrays as arrays
 from .sources import csv as csv

@@ -15,8 +15,9 @@ from .. import tree
 from ..errors import DataError
 from . import mapping
 from .block import Block, concatenate, stack
+from .iteration import walk
 from .order import permuted
-from .pipeline import InMemory, Source, walk
+from .pipeline import InMemory, Source
 from .workers import ahead_of
 
 __all__ = ["Batch", "Buffer", "Cache", "Filter", "Interleave", "Map", "Node", "Prefetch", "Repeat", "Shard", "Shuffle",

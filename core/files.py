@@ -97,6 +97,29 @@ def atomic(path: str | os.PathLike, *, durable: bool = True) -> Iterator[BinaryI
         raise
 
 
+@contextlib.contextmanager
+def locked(path: str | os.PathLike, where: str, error: type[Exception]) -> Iterator[None]:
+    """Hold the lock on a file, which is made if it does not exist. Where file systems have no locks, nothing is held.
+
+    Parameters
+    ----------
+    path : path-like
+    where : str
+        What is locked, as errors begin.
+    error : type of exception
+        Raised if another process or context holds the lock.
+    """
+    with open(path, "ab") as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise error(f"{where}: another run uses it (choose another place, or wait until it ends)") from None
+            except OSError:  # a file system without locks
+                pass
+        yield
+
+
 def only_ours(status: os.stat_result, *owners: int) -> bool:
     """Return True if only this user, root and `owners` can have written the file or folder that `status` describes.
 

@@ -11,10 +11,15 @@ __all__ = ["patient_interrupts"]
 
 
 @contextlib.contextmanager
-def patient_interrupts() -> Iterator[list[int]]:
+def patient_interrupts(terminate: bool = False) -> Iterator[list[int]]:
     """Ctrl-C inside only makes the list, which is yielded, no longer empty; a second one interrupts at once.
 
     Where somebody else looks after Ctrl-C, and outside the main thread, nothing changes and the list stays empty.
+
+    Parameters
+    ----------
+    terminate : bool, default False
+        True to wait at SIGTERM, too; the list holds the number of the signal that came.
 
     Examples
     --------
@@ -27,20 +32,20 @@ def patient_interrupts() -> Iterator[list[int]]:
     2
     """
     seen: list[int] = []
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    ):
-        yield seen
-        return
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    ours = [s for s, handler in usual.items()
+            if threading.current_thread() is threading.main_thread() and signal.getsignal(s) is handler
+            and (terminate or s == signal.SIGINT)]
 
     def note(number, frame):
         if seen:
             raise KeyboardInterrupt
         seen.append(number)
 
-    signal.signal(signal.SIGINT, note)
+    for s in ours:
+        signal.signal(s, note)
     try:
         yield seen
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for s in ours:
+            signal.signal(s, usual[s])

@@ -327,7 +327,7 @@ class Work:
 
     def __init__(self, where: str, report: Reports = None, progress: bool | None = None, *, title: str | None = None,
                  unit: str = "step", total: int | None = None, done: int = 0):
-        self.where, self.stopped, self.step = where, None, done
+        self.where, self.stopped, self.step, self._shown = where, None, done, done
         self._reporters = [(r, getattr(r, "every", 1)) for r in as_reporters(report, where)]
         self._bar_of = lambda: progress_bar(title or where, unit, total, done=done, show=progress)
 
@@ -362,13 +362,18 @@ class Work:
         before, self.step = self.step, record["step"]
         if text:
             self._bar.set_postfix_str(text, refresh=False)
-        self._bar.update(self.step - before)
+        self.move(self.step)
         for r, every in self._reporters:
             if self.step // every > before // every:
                 try:
                     r(record)
                 except StopIteration as stop:
                     self.stopped = str(stop) or "stopped by a reporter"
+
+    def move(self, step: int) -> None:
+        """Move the bar between two records."""
+        self._bar.update(step - self._shown)
+        self._shown = step
 
     def sync(self) -> None:
         """Bring to the disk what was reported, before a checkpoint is written."""

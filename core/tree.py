@@ -95,7 +95,10 @@ def _children(tree):
     return None
 
 
-def _flatten(tree, leaves):
+def _flatten(tree, leaves, is_leaf=None):
+    if is_leaf is not None and is_leaf(tree):
+        leaves.append(tree)
+        return _LEAF
     if tree is None:
         return _NONE
     node = _children(tree)
@@ -103,11 +106,17 @@ def _flatten(tree, leaves):
         leaves.append(tree)
         return _LEAF
     kind, data, children = node
-    return Structure(kind, data, tuple([_flatten(c, leaves) for c in children]))
+    return Structure(kind, data, tuple([_flatten(c, leaves, is_leaf) for c in children]))
 
 
-def flatten(tree: Any) -> tuple[list[Any], Structure]:
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Structure]:
     """Split `tree` into its leaves (in a fixed order: dictionaries by sorted key) and its structure.
+
+    Parameters
+    ----------
+    tree : tree
+    is_leaf : callable, optional
+        Inner nodes for which it returns True are taken as leaves.
 
     Examples
     --------
@@ -119,7 +128,7 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     {'a': (10.0, None), 'b': 20.0}
     """
     leaves: list[Any] = []
-    return leaves, _flatten(tree, leaves)
+    return leaves, _flatten(tree, leaves, is_leaf)
 
 
 def _build(s, leaves):
@@ -181,7 +190,7 @@ def structure(tree: Any) -> Structure:
     return flatten(tree)[1]
 
 
-def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """Apply `f` to the leaves of `tree` (and of the trees in `rest`, which must have the same structure).
 
     Parameters
@@ -190,6 +199,8 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
         Function of a leaf of each tree.
     tree : tree
     *rest : trees
+    is_leaf : callable, optional
+        Inner nodes for which it returns True are taken as leaves.
 
     Examples
     --------
@@ -197,10 +208,10 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     >>> tree.map(lambda x, y: x + y, {'a': 1.0, 'b': 2.0}, {'a': 10.0, 'b': 20.0})
     {'a': 11.0, 'b': 22.0}
     """
-    flat, s = flatten(tree)
+    flat, s = flatten(tree, is_leaf)
     others = []
     for r in rest:
-        r_flat, r_s = flatten(r)
+        r_flat, r_s = flatten(r, is_leaf)
         if r_s != s:
             raise TreeError(f"tree.map: all trees must have one structure, got {s} and {r_s}")
         others.append(r_flat)

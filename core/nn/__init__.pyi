@@ -32,3 +32,9 @@ from .pooling import max_pool as max_pool
 from .pooling import mean_pool as mean_pool
 from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM
+from .train_mode import Dropout as Dropout
+from .train_mode import apply_training as apply_training
+from .train_mode import merge as merge
+from .train_mode import split as split
+from .train_mode import trained as trained
+from .train_mode import training as training

@@ -115,10 +115,16 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     ----------
     logits : (..., n_classes) array
     labels : (...) integer
+        At least 0 and below `n_classes`.
 
     Returns
     -------
     scalar
+
+    Raises
+    ------
+    IndexError
+        If a label is out of range.
 
     Examples
     --------
@@ -132,6 +138,9 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
             f"cross_entropy: labels must have the shape of logits without its last axis, {np.shape(logits)[:-1]}, got "
             f"{np.shape(labels)}"
         )
+    if np.result_type(labels).kind not in "iu":
+        raise TypeError(f"cross_entropy: labels must be integers, got {np.result_type(labels)}")
+    labels = np.where(labels < 0, np.shape(logits)[-1], labels)  # out of range, and not counted from the end
     losses = -np.take_along_axis(log_softmax(logits), labels[..., None], axis=-1)
     return np.mean(likelihood(losses, logits, "categorical"))
 

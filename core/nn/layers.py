@@ -18,7 +18,7 @@ from .. import random
 from ..short_repr import short_repr
 from .init import Initializer, lecun_normal
 
-__all__ = ["Embedding", "Linear", "MLP", "check_last_axis", "static"]
+__all__ = ["Cell", "Embedding", "Linear", "MLP", "check_last_axis", "static"]
 
 
 def static(**kwargs: Any) -> Any:
@@ -39,6 +39,13 @@ def static(**kwargs: Any) -> Any:
     [array([1., 1.])]
     """
     return field(metadata={"static": True}, **kwargs)
+
+
+class Cell:
+    """A place to which the training twin of a layer writes during one forward pass."""
+
+    def __init__(self, value: Any = None):
+        self.value = value
 
 
 def check_last_axis(where: str, x: Any, n: int) -> None:

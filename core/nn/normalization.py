@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..short_repr import short_repr
 from ..transforms.checkpoint import stop_gradient
-from .layers import check_last_axis, static
+from .layers import Cell, check_last_axis, static
 
 __all__ = ["BatchNorm", "GroupNorm", "LayerNorm", "RMSNorm"]
 
@@ -55,8 +55,9 @@ class LayerNorm:
 class BatchNorm:
     """Normalizes each channel (last axis) over all other axes (Ioffe & Szegedy 2015).
 
-    ``layer.train(x)`` uses the batch's statistics and returns ``(y, layer)`` with updated running ones; ``layer(x)``
-    uses the running ones. Neither gives the running statistics a gradient.
+    ``layer(x)`` uses the running statistics; in training mode (`apply_training`) it uses those of the batch and updates
+    the running ones. ``layer.train(x)`` does so by itself and returns ``(y, layer)``. Running statistics get no
+    gradient.
 
     Parameters
     ----------
@@ -87,6 +88,9 @@ class BatchNorm:
     variance: Any  # [n]
     momentum: float = static(default=0.9)
     epsilon: float = static(default=1e-5)
+    seen: Any = static(default=None, repr=False)  # in training mode: the layer after this pass
+
+    statistics = ("mean", "variance")
 
     @classmethod
     def init(cls, n: int, *, momentum: float = 0.9, epsilon: float = 1e-5, dtype: DTypeLike = np.float32) -> BatchNorm:
@@ -97,8 +101,19 @@ class BatchNorm:
         return (x - mean) / np.sqrt(variance + self.epsilon) * self.scale + self.bias
 
     def __call__(self, x: Any) -> NDArray[Any]:
+        if self.seen is not None:
+            y, self.seen.value = (self.seen.value or self).train(x)
+            return y
         check_last_axis("BatchNorm", x, np.shape(self.scale)[0])
         return self._apply(x, stop_gradient(self.mean), stop_gradient(self.variance))
+
+    def training(self, _key: Any) -> BatchNorm:
+        """The twin that normalizes by the batch."""
+        return replace(self, seen=Cell())
+
+    def trained(self) -> BatchNorm:
+        """The layer after the pass of its twin; the statistics stay as they are if it was not called."""
+        return replace(self.seen.value or self, seen=None)
 
     def train(self, x: Any) -> tuple[NDArray[Any], BatchNorm]:
         """Normalize by the batch. Returns ``(y, updated layer)``."""

@@ -1,1 +1,15 @@
 from . import metrics as metrics
+from .callbacks.callback import Callback as Callback
+from .callbacks.callback import Lambda as Lambda
+from .callbacks.callback import Monitor as Monitor
+from .callbacks.checkpoint import Checkpoint as Checkpoint
+from .callbacks.early_stopping import EarlyStopping as EarlyStopping
+from .callbacks.rates import ReduceLROnPlateau as ReduceLROnPlateau
+from .callbacks.rates import Schedule as Schedule
+from .callbacks.stop_on_nan import StopOnNaN as StopOnNaN
+from .history import History as History
+from .loop import Run as Run
+from .model import Model as Model
+from .train_step import State as State
+from .train_step import Step as Step
+from .train_step import step as step

@@ -1,0 +1,180 @@
+"""Base of callbacks."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from ... import check
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from ..loop import Run
+
+__all__ = ["Callback", "Lambda", "Monitor", "monitored_names"]
+
+
+class Callback:
+    """Base of callbacks: override the hooks that you need. Each gets the `Run`.
+
+    A callback with step hooks makes the loop return to Python after every step; without any, epochs of arrays in memory
+    run as one compiled loop.
+
+    Hooks: ``run_begin``, ``epoch_begin``, ``step_begin``, ``step_end`` (``run.loss`` is that of the step),
+    ``evaluation_begin``, ``evaluation_end``, ``epoch_end`` (``run.record`` has the numbers of the epoch), ``run_end``,
+    which is called however the run ends.
+
+    Examples
+    --------
+    >>> from triskele.core import train
+    >>> class Print(train.Callback):
+    ...     def epoch_end(self, run):
+    ...         print(run.epoch, run.record["loss"])
+    """
+
+    hooks = ("run_begin", "epoch_begin", "step_begin", "step_end", "evaluation_begin", "evaluation_end", "epoch_end",
+             "epoch_saved", "interrupted", "run_end")
+
+    def run_begin(self, run: Run) -> None:
+        """Before the first epoch, or after a checkpoint was read."""
+
+    def epoch_begin(self, run: Run) -> None:
+        """Before an epoch; not when it is resumed in the middle."""
+
+    def step_begin(self, run: Run) -> None:
+        """Before a step."""
+
+    def step_end(self, run: Run) -> None:
+        """After a step."""
+
+    def evaluation_begin(self, run: Run) -> None:
+        """Before the evaluation on the validation set."""
+
+    def evaluation_end(self, run: Run) -> None:
+        """After it; ``run.record`` has its numbers."""
+
+    def epoch_end(self, run: Run) -> None:
+        """After an epoch and its evaluation."""
+
+    def epoch_saved(self, run: Run) -> None:
+        """After all callbacks and reporters have seen the epoch: the place for what records their state."""
+
+    def interrupted(self, run: Run) -> None:
+        """After the step in which Ctrl-C or SIGTERM came, before `run_end`."""
+
+    def run_end(self, run: Run) -> None:
+        """After the run, however it ended."""
+
+    def check(self, known: Collection[str]) -> None:
+        """Raise an error if the run will not record what the callback needs; `known` are the names of its numbers."""
+
+    @contextlib.contextmanager
+    def opened(self, run: Run) -> Iterator[None]:
+        """Hold what has to be released at the end; resume the run if there is something to resume from."""
+        yield
+
+    def state(self) -> Any:
+        """Tree of numbers and arrays that a checkpoint keeps; None if there is nothing to keep."""
+
+    def restore(self, state: Any) -> None:
+        """Take back what `state` returned."""
+
+
+class Lambda(Callback):
+    """Functions as hooks.
+
+    Parameters
+    ----------
+    **hooks : callable
+        Functions of the run by the name of a hook of `Callback`.
+
+    Raises
+    ------
+    TypeError
+        For a name that is no hook.
+
+    Examples
+    --------
+    >>> from triskele.core import train
+    >>> train.Lambda(epoch_end=lambda run: print(run.record["loss"]))
+    Lambda(epoch_end)
+    """
+
+    def __init__(self, **hooks: Any):
+        for name, f in hooks.items():
+            if name not in self.hooks:
+                raise TypeError(f"Lambda: hooks are {', '.join(self.hooks)}, got {name!r}{check.near(name, self.hooks)}")
+            if not callable(f):
+                raise TypeError(f"Lambda: {name} must be a function of the run, got {type(f).__name__}")
+        vars(self).update(hooks)
+
+    def __repr__(self) -> str:
+        return f"Lambda({', '.join(vars(self))})"
+
+
+class Monitor(Callback):
+    """Base of callbacks that watch a number.
+
+    Parameters
+    ----------
+    monitor : str
+        Name of the number, such as ``"validation/loss"``.
+    patience : int
+        Epochs without improvement that are tolerated: with 0, the first one counts.
+    min_delta : float
+        An improvement is a change by more than this.
+    mode : {"min", "max"}, optional
+        Which way is better. By default "min" for losses and errors, "max" for metrics that are better when greater.
+    """
+
+    def __init__(self, monitor: str, patience: int, min_delta: float, mode: str | None):
+        where = type(self).__name__
+        check.integer(patience, f"{where}: patience", 0)
+        check.number(min_delta, f"{where}: min_delta", 0.0)
+        if mode not in (None, "min", "max"):
+            raise ValueError(f"{where}: mode must be 'min' or 'max', got {mode!r}")
+        self.monitor, self.patience, self.min_delta, self.mode = monitor, int(patience), float(min_delta), mode
+        self.best: float | None = None
+        self.waited = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.monitor!r}, patience={self.patience})"
+
+    def check(self, known: Collection[str]) -> None:
+        """Raise ValueError if the number will not be recorded."""
+        if self.monitor not in known and not any(self.monitor.startswith(f"{name}/") for name in known):
+            raise ValueError(f"{type(self).__name__}: monitor must be one of {', '.join(known)}, got {self.monitor!r}"
+                             f"{check.near(self.monitor, known)}")
+
+    def value(self, run: Run) -> float:
+        """The watched number of the last epoch."""
+        if self.monitor not in run.record:
+            raise ValueError(f"{type(self).__name__}: monitor must be one of {', '.join(run.record)}, got "
+                             f"{self.monitor!r}{check.near(self.monitor, run.record)}")
+        return float(run.record[self.monitor])
+
+    def better(self, run: Run, value: float, than: float | None) -> bool:
+        """Return True if `value` improves on `than` by more than `min_delta`. NaN never does."""
+        sign = 1.0 if (self.mode or _mode(run, self.monitor)) == "max" else -1.0
+        return value == value and (than is None or sign * (value - than) > self.min_delta)  # noqa: PLR0124  NaN
+
+    def state(self) -> Any:
+        """The best value and the epochs since."""
+        return {"best": self.best, "waited": self.waited}
+
+    def restore(self, state: Any) -> None:
+        """Continue the count."""
+        self.best, self.waited = state["best"], state["waited"]
+
+
+def _mode(run, name):
+    """The way in which a number is better."""
+    metric = run.model.metrics.get(name.removeprefix("validation/").split("/")[0])
+    return "min" if metric is None else "max" if metric.greater_is_better else "min"
+
+
+def monitored_names(run: Run) -> list[str]:
+    """Names of the numbers that the epochs of a run record; metrics of several numbers have more, after a slash."""
+    names = ["loss", *run.model.metrics]
+    return names + [f"validation/{name}" for name in names] if run.validation is not None else names

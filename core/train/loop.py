@@ -1,0 +1,257 @@
+"""The training loop: epochs of steps, validation, callbacks and checkpoints, resumable at every step."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from typing import Any
+
+import numpy as np
+
+from .. import tree
+from ..compile.jit import jit
+from ..interrupt import patient_interrupts
+from ..report import Work
+from ..transforms.control import fori_loop
+from .callbacks.callback import Callback, monitored_names
+from .callbacks.checkpoint import Checkpoint
+from .history import History
+
+__all__ = ["Run"]
+
+_GLANCE = 0.2  # seconds between looks at signals and moves of the bar, in compiled epochs
+
+
+class Run:
+    """A training run: what callbacks see and change.
+
+    Attributes
+    ----------
+    model : Model
+    epochs : int
+        Epochs that were asked for.
+    epoch : int
+        Epochs that are complete.
+    step : int
+        Steps done, those of earlier runs of the model included.
+    record : dict
+        Numbers of the last complete epoch.
+    loss : scalar
+        Loss of the last step, for callbacks of steps.
+    history : History
+    state : State
+        Parameters, optimizer state and so on; callbacks may replace it.
+    """
+
+    def __init__(self, model, source, epochs, validation, callbacks, checkpoint, seed):
+        given = [*callbacks, *([] if checkpoint is None else [Checkpoint(checkpoint)])]
+        for c in given:
+            if not isinstance(c, Callback):
+                raise TypeError(f"Model.fit: callbacks must be instances of train.Callback, got "
+                                f"{c.__name__ if isinstance(c, type) else type(c).__name__} (functions of records go to "
+                                f"report=)")
+        self.callbacks = sorted(given, key=lambda c: isinstance(c, Checkpoint))  # they record the others
+        self.model, self.source, self.epochs, self.validation, self.seed = model, source, epochs, validation, seed
+        self.state, self.history = model.state, History()
+        self.epoch, self.position, self.batches = 0, None, 0
+        self.inside, self.outside = model.totals()
+        self.record: dict[str, Any] = {}
+        self.loss: Any = None
+        self.previous: Any = None
+        self.stopped: str | None = None
+        self._hooks = {name: [(c, f) for c in self.callbacks if getattr(f := getattr(c, name), "__func__", f)
+                              is not getattr(Callback, name)] for name in Callback.hooks}
+        memory = getattr(source, "arrays_in_memory", lambda: None)()
+        compiled = memory is not None and not (self._hooks["step_begin"] or self._hooks["step_end"] or self.outside)
+        self._memory = memory if compiled else None
+        self._run_chunk = jit(self._chunk) if compiled else None
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        return int(self.state.count)
+
+    @property
+    def net(self) -> Any:
+        """The network as it is now, with averaged parameters if averages are kept."""
+        return self.state.averaged
+
+    @property
+    def rate_scale(self) -> float:
+        """Factor of all learning rates."""
+        return float(self.state.rate_scale)
+
+    @rate_scale.setter
+    def rate_scale(self, value: float) -> None:
+        self.state = self.state._replace(rate_scale=np.asarray(float(value)))
+
+    def stop(self, reason: str) -> None:
+        """End the training in good order after the present step."""
+        self.stopped = self.stopped or reason
+
+    def _call(self, name: str) -> None:
+        for callback, hook in self._hooks[name]:
+            try:
+                hook(self)
+            except Exception as error:
+                error.add_note(f"Model.fit: raised by the callback {type(callback).__name__} in {name}, epoch "
+                               f"{self.epoch + (name != 'epoch_end')}, step {self.step}")
+                raise
+
+    # -- the run -------------------------------------------------------------------------------------------------------
+
+    def work(self, report: Any, progress: bool | None) -> History:
+        """Train until the last epoch, a stop or a signal. Return the history."""
+        known = monitored_names(self)
+        for c in self.callbacks:
+            c.check(known)
+        with contextlib.ExitStack() as stack:
+            for c in self.callbacks:
+                stack.enter_context(c.opened(self))
+            try:
+                length = len(self.source)  # type: ignore[arg-type]
+            except TypeError:
+                length = None
+            if length == 0:
+                raise ValueError("Model.fit: the source must have at least one batch, got none")
+            total = None if length is None else self.step - self.batches + (self.epochs - self.epoch) * length
+            work = stack.enter_context(Work("Model.fit", report, progress, total=total, done=self.step))
+            interrupted = stack.enter_context(patient_interrupts(terminate=True))
+            self._call("run_begin")
+            try:
+                while self.epoch < self.epochs and not self.stopped and not interrupted:
+                    if not self._one_epoch(work, interrupted):
+                        break
+                    self.stopped = self.stopped or work.stopped
+            finally:
+                if interrupted:
+                    self._call("interrupted")
+                self._call("run_end")
+                self.model.state = self.state
+                self.history.stopped = self.stopped
+        if interrupted:
+            where = f"Model.fit: stopped in epoch {self.epoch + 1} after step {self.step}"
+            raise KeyboardInterrupt(where) if interrupted[0] == signal.SIGINT else SystemExit(128 + interrupted[0])
+        return self.history
+
+    def _one_epoch(self, work, interrupted):
+        """Finish the present epoch. Return False if it was left in the middle."""
+        if self.batches == 0:
+            self.inside, self.outside = self.model.totals()
+            self._call("epoch_begin")
+        complete = (self._stream if self._memory is None else self._in_memory)(work, interrupted)
+        if not complete:
+            return False
+        record = {"epoch": self.epoch + 1, "step": self.step, **self.model.results(self.inside, self.outside)}
+        if self.validation is not None:
+            self.model.state = self.state
+            self._call("evaluation_begin")
+            found = self.model.evaluate(self.validation, progress=False)
+            record |= {f"validation/{name}": x for name, x in found.items()}
+        self.record = record
+        self.history.records.append(record)
+        self.epoch, self.position, self.batches = self.epoch + 1, None, 0
+        if self.validation is not None:
+            self._call("evaluation_end")
+        self._call("epoch_end")
+        shown = record.get("validation/loss", record["loss"])
+        work(record, f"epoch {self.epoch}, loss {shown:.4g}")
+        if work.stopped:
+            self.stop(work.stopped)
+        work.sync()
+        self._call("epoch_saved")
+        return True
+
+    def _stream(self, work, interrupted):
+        """Steps over the batches of an iterator."""
+        if hasattr(self.source, "iterate"):
+            iterator = self.source.iterate(self.epoch, self.position)
+        else:
+            iterator = iter(self.source)
+            for _ in range(self.batches):
+                next(iterator, None)
+        begins, ends = self._hooks["step_begin"], self._hooks["step_end"]
+        advance, outside, due = self.model._advance, self.outside, time.monotonic() + _GLANCE
+        taken, seen = self.batches, False
+        for batch in iterator:
+            seen = True
+            if begins:
+                self._call("step_begin")
+            if ends:
+                self.previous = self.state, batch
+            self.state, self.inside, (self.loss, prediction) = advance(self.state, self.inside, batch)
+            if outside:
+                self.outside = outside = self.model.count(outside, prediction, batch)
+            taken += 1
+            if ends:
+                self._pause(iterator, taken)
+                self._call("step_end")
+            if interrupted or self.stopped:
+                self._pause(iterator, taken)
+                return False
+            if time.monotonic() > due:
+                work.move(self.step)
+                due = time.monotonic() + _GLANCE
+        if not seen and not taken:
+            raise ValueError("Model.fit: the source must have at least one batch, got none")
+        return True
+
+    def _pause(self, iterator, taken):
+        """Remember the place in the data."""
+        self.batches = taken
+        self.position = iterator.state() if hasattr(iterator, "state") else None
+
+    # -- epochs in compiled code ---------------------------------------------------------------------------------------
+
+    def _chunk(self, state, inside, arrays, order, epoch, start, stop):
+        size = self._memory.size
+
+        def body(k, carry):
+            state, inside = carry
+            batch = self._memory.make(arrays, order[k * size + np.arange(size)], epoch)
+            state, inside, _ = self.model.advance(state, inside, batch)
+            return state, inside
+
+        return fori_loop(start, stop, body, (state, inside))
+
+    def _in_memory(self, work, interrupted):
+        """Steps over arrays in memory: compiled loops of some steps each."""
+        memory = self._memory
+        order = np.asarray(memory.order(self.epoch), np.int64)
+        whole, rest = divmod(len(order), memory.size)
+        epoch, chunk = np.int64(self.epoch), 1
+        while self.batches < whole:
+            began = time.perf_counter()
+            stop = min(self.batches + chunk, whole)
+            self.state, self.inside = self._run_chunk(self.state, self.inside, memory.arrays, order, epoch,
+                                                      np.int64(self.batches), np.int64(stop))
+            made, self.batches = stop - self.batches, stop
+            seconds = max(time.perf_counter() - began, 1e-6)
+            chunk = max(1, min(2 * chunk * 8, int(made / seconds * _GLANCE)))
+            work.move(self.step)
+            if interrupted or self.stopped:
+                return False
+        if rest and not memory.drop_remainder and self.batches == whole:
+            batch = memory.make(memory.arrays, order[whole * memory.size :], epoch)
+            self.state, self.inside, _ = self.model._advance(self.state, self.inside, batch)
+            self.batches += 1
+        return True
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the run needs to resume, as a tree of arrays and numbers."""
+        return {"state": self.state, "inside": self.inside, "outside": self.outside, "epoch": self.epoch,
+                "batches": self.batches, "position": self.position, "seed": self.seed,
+                "callbacks": {f"{k}:{type(c).__name__}": c.state() for k, c in enumerate(self.callbacks)}}
+
+    def restore(self, snapshot: dict[str, Any], records: list[dict[str, Any]]) -> None:
+        """Continue from a snapshot."""
+        self.state = tree.map(lambda new, old: np.asarray(old), self.state, snapshot["state"])
+        self.inside, self.outside = snapshot["inside"], snapshot["outside"]
+        self.epoch, self.batches, self.position = (snapshot[k] for k in ("epoch", "batches", "position"))
+        self.history.records = records
+        self.record = records[-1] if records else {}
+        for k, c in enumerate(self.callbacks):
+            c.restore(snapshot["callbacks"][f"{k}:{type(c).__name__}"])

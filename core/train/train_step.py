@@ -1,0 +1,224 @@
+"""One training step as one compiled function of one state tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import check, nn, random, tree
+from ..compile.jit import jit
+from ..optim import clip_by_global_norm, scaled
+from ..tensor import Tensor
+from ..transforms.checkpoint import checkpoint as rematerialized
+from ..transforms.control import scan
+from ..transforms.grad import value_and_grad
+
+__all__ = ["State", "Step", "step"]
+
+
+class State(NamedTuple):
+    """Everything that a training step changes: one tree, written to checkpoints as it is.
+
+    Attributes
+    ----------
+    params : tree
+        Trainable parameters; see `nn.split`.
+    rest : tree
+        Running statistics and other leaves of the network that are not trained.
+    optimizer : tree
+        State of the optimizer.
+    average : tree or None
+        Exponential moving average of the parameters.
+    rate_scale : () float64
+        Factor of all learning rates.
+    key : key
+        Source of random masks.
+    count : () int64
+        Steps done.
+
+    Examples
+    --------
+    >>> from triskele.core import nn, optim, random, train
+    >>> step = train.step(lambda net, x: (net(x) ** 2).mean(), optim.SGD(0.1))
+    >>> state = step.init(nn.Linear.init(random.key(0), 3, 1))
+    >>> int(state.count), state.net
+    (0, Linear(weight=float32[3, 1], bias=[0.]))
+    """
+
+    params: Any
+    rest: Any
+    optimizer: Any
+    average: Any
+    rate_scale: Any
+    key: Any
+    count: Any
+
+    @property
+    def net(self) -> Any:
+        """The network with its parameters."""
+        return nn.merge(self.params, self.rest)
+
+    @property
+    def averaged(self) -> Any:
+        """The network with averaged parameters; the same as `net` if no average is kept."""
+        return self.net if self.average is None else nn.merge(self.average, self.rest)
+
+
+class Step:
+    """A training step: ``state, value = step(state, batch)``. See `step` for what it does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn, optim, random, train
+    >>> step = train.step(lambda net, x: (net(x) ** 2).mean(), optim.SGD(0.1))
+    >>> state = step.init(nn.Linear.init(random.key(0), 3, 1))
+    >>> state, value = step(state, np.ones((8, 3), np.float32))
+    >>> int(state.count)
+    1
+    """
+
+    def __init__(self, loss: Callable[..., Any], optimizer: Any, accumulate: int, clip: float | None,
+                 average: float | None, checkpoint: bool):
+        self.loss, self.optimizer, self.accumulate = loss, optimizer, accumulate
+        self.clip, self.average, self.checkpoint = clip, average, checkpoint
+        self._compiled = jit(self.apply)
+
+    def __repr__(self) -> str:
+        return f"Step({getattr(self.loss, '__name__', self.loss)}, {self.optimizer!r})"
+
+    def init(self, net: Any, seed: int = 0) -> State:
+        """Return the state before the first step.
+
+        Parameters
+        ----------
+        net : tree
+            Network with its first parameters.
+        seed : int, default 0
+            Seed of random masks.
+        """
+        params, rest = nn.split(net)
+        if not tree.leaves(params):
+            raise ValueError("train.step: the network must have floating-point parameters, got none")
+        average = params if self.average is not None else None
+        state = State(params, rest, self.optimizer.init(params), average, np.float64(1.0), random.key(seed), np.int64(0))
+        return tree.map(np.asarray, state)  # Python numbers would be another kind of argument than the step's results
+
+    def __call__(self, state: State, batch: Any) -> tuple[State, Any]:
+        """Return the state after the step, and the loss (with `aux` if the loss function returns one)."""
+        return self._compiled(state, batch)
+
+    def apply(self, state: State, batch: Any) -> tuple[State, Any]:
+        """The step in plain NumPy, for use inside other compiled functions."""
+        key = random.fold_in(state.key, state.count)
+        if self.accumulate == 1:
+            value, aux, rest, grads = self._gradient(state.params, state.rest, key, batch)
+        else:
+            value, aux, rest, grads = self._accumulated(state.params, state.rest, key, batch)
+        if self.clip is not None:
+            grads = clip_by_global_norm(grads, self.clip)
+        optimizer = scaled(self.optimizer, state.rate_scale)
+        params, inner = optimizer.step(state.params, grads, state.optimizer)
+        average = state.average
+        if self.average is not None:
+            average = tree.map(lambda a, p: a + (p - a) * np.asarray(1 - self.average, np.result_type(p)),
+                               average, params)
+        new = State(params, rest, inner, average, state.rate_scale, state.key, state.count + 1)
+        return new, (value if aux is None else (value, aux))
+
+    def _gradient(self, params, rest, key, batch):
+        """(value, aux, statistics, gradient) of one (micro-)batch."""
+        def loss(params, batch):
+            net = nn.merge(params, rest)
+            twin = nn.training(net, key)
+            out = self.loss(twin, batch)
+            value, aux = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
+            if np.shape(value) != ():
+                raise ValueError(f"train.step: the loss must be a scalar, got shape {np.shape(value)} (take its mean)")
+            return value, (aux, nn.split(nn.trained(net, twin))[1])
+
+        f = rematerialized(loss) if self.checkpoint else loss
+        (value, (aux, rest)), grads = value_and_grad(f, has_aux=True)(params, batch)
+        if not any(isinstance(g, Tensor) for g in tree.leaves(grads)) and isinstance(value, Tensor):
+            raise ValueError("train.step: the loss must depend on the parameters of the network, got one that depends "
+                             "on none of them")
+        return value, aux, rest, grads
+
+    def _accumulated(self, params, rest, key, batch):
+        """The same as the mean over equal parts of the batch, one after the other."""
+        k = self.accumulate
+        for leaf in tree.leaves(batch):
+            if np.ndim(leaf) == 0 or len(leaf) % k:
+                raise ValueError(f"train.step: accumulate must divide the size of the batch, got {k} for shape "
+                                 f"{np.shape(leaf)}")
+        parts = tree.map(lambda x: np.reshape(x, (k, len(x) // k, *np.shape(x)[1:])), batch)
+
+        def part(carry, xs):
+            total, sums, rest = carry
+            index, batch = xs
+            value, aux, rest, grads = self._gradient(params, rest, random.fold_in(key, index), batch)
+            return (total + value, tree.map(np.add, sums, grads), rest), aux
+
+        zeros = tree.map(lambda p: np.zeros(np.shape(p), np.result_type(p)), params)
+        (total, sums, rest), aux = scan(part, (np.float64(0), zeros, rest), (np.arange(k), parts))
+        return total / k, aux, rest, tree.map(lambda g: g / np.asarray(k, np.result_type(g)), sums)
+
+
+def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip: float | None = None,
+         average: float | None = None, checkpoint: bool = False) -> Step:
+    """Return a training step: forward pass, gradient, clipping, optimizer and averages in one compiled function.
+
+    Parameters
+    ----------
+    loss : callable
+        ``loss(net, batch)`` returns a scalar, the mean over the batch, or ``(scalar, aux)``. The network is in training
+        mode: dropout draws masks and batch normalization updates its statistics.
+    optimizer : optimizer of `core.optim`
+    accumulate : int, default 1
+        Parts into which the batch is cut along the first axis of its arrays. They are computed one after the other,
+        and their gradients are averaged: the step of the whole batch, to rounding, with the memory of a part. (Batch
+        normalization uses the statistics of the parts.) `aux` gets a leading axis of this length.
+    clip : float, optional
+        Largest norm of the whole gradient; see `optim.clip_by_global_norm`.
+    average : float, optional
+        Decay of an exponential moving average of the parameters, such as 0.999, kept in ``state.average``.
+    checkpoint : bool, default False
+        Compute activations again in the backward pass instead of storing them.
+
+    Returns
+    -------
+    Step
+
+    Raises
+    ------
+    ValueError
+        If the loss is not a scalar or does not depend on the parameters (at the first step), or options make no sense.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn, optim, random, train
+    >>> def loss(net, batch):
+    ...     x, y = batch
+    ...     return nn.mean_squared_error(net(x), y)
+    >>> x = random.normal(random.key(1), (64, 3))
+    >>> y = x @ np.array([[1.0], [-2.0], [0.5]])
+    >>> step = train.step(loss, optim.SGD(0.2))
+    >>> state = step.init(nn.Linear.init(random.key(0), 3, 1, dtype=np.float64))
+    >>> for _ in range(100):
+    ...     state, value = step(state, (x, y))
+    >>> state.net.weight.ravel().round(3)
+    array([ 1. , -2. ,  0.5])
+    """
+    if not callable(loss):
+        raise TypeError(f"train.step: loss must be a function of a network and a batch, got {type(loss).__name__}")
+    if not (hasattr(optimizer, "init") and hasattr(optimizer, "step")):
+        raise TypeError(f"train.step: optimizer must be one of core.optim, got {type(optimizer).__name__}")
+    check.integer(accumulate, "train.step: accumulate", 1)
+    if clip is not None:
+        check.positive(clip, "train.step: clip")
+    if average is not None:
+        check.number(average, "train.step: average", 0.0, 1.0)
+    return Step(loss, optimizer, int(accumulate), clip, average, checkpoint)

@@ -73,6 +73,7 @@ class Model:
             raise TypeError(f"train.Model: loss must be a function of prediction and target, got {type(loss).__name__}")
         self.loss = loss
         self.metrics = _named(metrics)
+        self._outside = any(not m.compiled for m in self.metrics.values())
         self.step = step(self._objective, optim.Adam() if optimizer is None else optimizer, accumulate=accumulate,
                          clip=clip, average=average, checkpoint=checkpoint)
         self.state: State = self.step.init(net)
@@ -94,7 +95,7 @@ class Model:
     def _objective(self, net, batch):
         inputs, targets, weights = batch
         prediction = _apply(net, inputs)
-        return self._value(prediction, targets, weights), (prediction if self.metrics else None)
+        return self._value(prediction, targets, weights), prediction
 
     def _value(self, prediction, targets, weights):
         """The loss; `weights` have the mean 1."""
@@ -107,18 +108,19 @@ class Model:
         return np.mean(weights * losses)
 
     def advance(self, state: State, totals: Any, batch: Any) -> tuple[State, Any, Any]:
-        """One step, in plain NumPy: ``state, totals, (loss, prediction)``. The prediction is None without metrics."""
+        """One step in plain NumPy: ``state, totals, (loss, prediction)``, a prediction only for metrics that need it."""
         inputs, targets, weights = _parts(batch)
         state, (value, prediction) = self.step.apply(state, (inputs, targets, _normalized(weights)))
-        if self.step.accumulate > 1 and prediction is not None:
+        if self.step.accumulate > 1:
             prediction = tree.map(lambda x: np.reshape(x, (-1, *np.shape(x)[2:])), prediction)
-        return state, self._counted(totals, value, prediction, targets, weights), (value, prediction)
+        totals = self._counted(totals, value, prediction, targets, weights)
+        return state, totals, (value, prediction if self._outside else None)
 
     def _measure(self, net, totals, batch):
         inputs, targets, weights = _parts(batch)
         prediction = _apply(net, inputs)
         value = self._value(prediction, targets, _normalized(weights))
-        return self._counted(totals, value, prediction, targets, weights), prediction
+        return self._counted(totals, value, prediction, targets, weights), prediction if self._outside else None
 
     def _counted(self, totals, value, prediction, targets, weights):
         weight = np.float64(len(tree.leaves(targets)[0])) if weights is None else np.sum(np.astype(weights, np.float64))

@@ -53,6 +53,7 @@ def search():
 
 
 RESULTS = {
+    "train.History": lambda: core.train.History([{"epoch": k, "step": 5 * k, "loss": 1 / k} for k in (1, 2, 3)]),
     "RadialDistribution": lambda: analysis.rdf(X, 3.0),
     "MeanSquareDisplacement": lambda: analysis.msd(X, 1.0),
     "Diffusion": lambda: analysis.diffusion_coefficient(X, 1.0),
@@ -94,9 +95,10 @@ def with_plot():
     for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
         if "    def plot(" in (text := path.read_text()):
             module = importlib.import_module(".".join(("triskele", *path.relative_to(ROOT).with_suffix("").parts)))
+            place = "train." if "train" in path.parts else ""
             for node in ast.parse(text).body:
                 if isinstance(node, ast.ClassDef) and any(getattr(n, "name", "") == "plot" for n in node.body):
-                    found[node.name] = getattr(module, node.name)
+                    found[place + node.name] = getattr(module, node.name)
     return found
 
 

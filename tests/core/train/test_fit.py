@@ -1,0 +1,253 @@
+"""The training loop: it learns, resumes bit for bit, and says what is wrong with what it gets."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from triskele import core
+from triskele.core import data, nn, optim, random, train, tree
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3)).astype(np.float32)
+Y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(np.int64)
+
+
+def network(seed=0):
+    k1, k2 = random.split(random.key(seed))
+    return Net(nn.Linear.init(k1, 3, 8), nn.BatchNorm.init(8), nn.Dropout(0.25), nn.Linear.init(k2, 8, 2))
+
+
+class Net(tuple):
+    """A network of four layers in a row."""
+
+    def __new__(cls, *layers):
+        return super().__new__(cls, layers)
+
+    def __call__(self, x):
+        first, norm, drop, last = self
+        return last(drop(nn.relu(norm(first(x)))))
+
+
+tree.register(Net, lambda net: (tuple(net), None), lambda data, layers: Net(*layers))
+
+
+def model(**options):
+    return train.Model(network(), nn.cross_entropy, optim.Adam(0.02), metrics=["accuracy"], **options)
+
+
+def batches(n=32):
+    return data.arrays(X, Y).shuffle(seed=1).batch(n)
+
+
+class Streamed:
+    """The same source without its arrays: the loop takes it batch by batch."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def __len__(self):
+        return len(self.source)
+
+    def iterate(self, epoch, state):
+        return self.source.iterate(epoch, state)
+
+
+def assert_same(a, b):
+    for x, y in zip(tree.leaves(a), tree.leaves(b), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_it_learns_and_evaluates():
+    trained = model(clip=1.0, average=0.9)
+    history = trained.fit(batches(), epochs=40, validation=data.arrays(X, Y).batch(50))
+    assert history["loss"][-1] < 0.5 * history["loss"][0] and history["validation/accuracy"][-1] > 0.9
+    found = trained.evaluate(data.arrays(X, Y).batch(50))
+    assert found == {name: history[f"validation/{name}"][-1] for name in found}
+    assert np.mean(trained.predict(X, batch=50).argmax(1) == Y) == pytest.approx(found["accuracy"])
+
+
+def test_compiled_epochs_are_those_of_single_steps():
+    whole, single = model(), model()
+    a = whole.fit(batches(), epochs=3)
+    b = single.fit(Streamed(batches()), epochs=3)
+    for x, y in zip(tree.leaves(whole.state), tree.leaves(single.state), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(a["loss"], b["loss"], rtol=1e-6)
+
+
+def test_weights_are_those_of_repeated_samples():
+    weights = np.repeat([1.0, 2.0], 60)
+    net = nn.MLP.init(random.key(0), [3, 4, 2], dtype=np.float64)
+    x = X.astype(np.float64)
+    twice = np.concatenate([np.arange(120), np.arange(60, 120)])
+    found = []
+    for source in ([(x, Y, weights)], [(x[twice], Y[twice])]):
+        m = train.Model(net, nn.cross_entropy, optim.SGD(0.1), metrics=["accuracy"])
+        found.append((m.fit(source, epochs=3).records, m.state.params))
+    for a, b in zip(found[0][0], found[1][0], strict=True):
+        assert a == pytest.approx(b)
+    for a, b in zip(tree.leaves(found[0][1]), tree.leaves(found[1][1]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_accumulated_gradients_are_those_of_the_large_batch():
+    net = nn.MLP.init(random.key(0), [3, 4, 2], dtype=np.float64)
+    source = [(X.astype(np.float64), Y, RNG.uniform(size=120))]
+    found = []
+    for k in (1, 4):
+        m = train.Model(net, nn.cross_entropy, optim.SGD(0.1), accumulate=k)
+        m.fit(source, epochs=4)
+        found.append(m.net)
+    for a, b in zip(tree.leaves(found[0]), tree.leaves(found[1]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_averages_and_recomputed_activations():
+    def loss(net, batch):
+        return nn.mean_squared_error(net(batch), batch[:, :1])
+
+    net = nn.MLP.init(random.key(0), [3, 4, 1], dtype=np.float64)
+    x = X.astype(np.float64)
+    plain = train.step(loss, optim.SGD(0.1), average=0.9)
+    again = train.step(loss, optim.SGD(0.1), checkpoint=True)
+    a, b, expected = plain.init(net), again.init(net), net
+    for _ in range(5):
+        (a, _), (b, _) = plain(a, x), again(b, x)
+        expected = tree.map(lambda old, new: 0.9 * old + 0.1 * new, expected, a.net)
+    for p, q, r, s in zip(*map(tree.leaves, (a.params, b.params, a.averaged, expected)), strict=True):
+        np.testing.assert_allclose(p, q, rtol=1e-12)
+        np.testing.assert_allclose(r, s, rtol=1e-12)
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("as_stream", [False, True])
+def test_a_killed_run_resumes_bit_for_bit(as_stream, tmp_path):
+    def fit(folder, kill=None):
+        m = model(average=0.95)
+        callbacks = [train.EarlyStopping("accuracy", patience=50), train.ReduceLROnPlateau("loss", patience=1)]
+        checkpoint = train.Checkpoint(folder, every=1 if as_stream else "epoch", best="loss")
+        if kill is not None:
+            def die(run):
+                if run.step >= kill:
+                    raise Killed
+            callbacks.append(train.Lambda(step_end=die) if as_stream else train.Lambda(epoch_end=die))
+        else:
+            callbacks.append(train.Lambda())
+        source = Streamed(batches()) if as_stream else batches()
+        history = m.fit(source, epochs=4, validation=data.arrays(X, Y).batch(60), callbacks=[*callbacks, checkpoint])
+        return m.state, history.records
+
+    whole = fit(tmp_path / "whole")
+    for kill in (1, 5, 8, 14):
+        with pytest.raises(Killed):
+            fit(tmp_path / str(kill), kill)
+        again = fit(tmp_path / str(kill))
+        assert_same(again, whole)
+
+
+def test_ctrl_c_and_sigterm_save_and_end(tmp_path):
+    script = f"""
+import os, signal, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_fit import *
+def kick(run):
+    if run.step == 6:
+        os.kill(os.getpid(), int(sys.argv[1]))
+model().fit(Streamed(batches()), epochs=4, checkpoint={str(tmp_path)!r} + sys.argv[1],
+            callbacks=[train.Lambda(step_end=kick)])
+"""
+    for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, None)):
+        done = subprocess.run([sys.executable, "-c", script, str(int(number))], capture_output=True, text=True,
+                              env={**os.environ})
+        assert done.returncode == status or status is None and "KeyboardInterrupt: Model.fit: stopped in epoch 2 after " \
+            "step 6" in done.stderr, done.stderr
+        m = model()
+        m.fit(Streamed(batches()), epochs=4, checkpoint=str(tmp_path) + str(int(number)), callbacks=[train.Lambda()])
+        whole = model()
+        whole.fit(Streamed(batches()), epochs=4)
+        assert_same(m.state, whole.state)
+
+
+class TestBadInput:
+    def test_losses(self):
+        for loss, message in ((lambda p, t: p, "the loss must be a scalar"),
+                              (lambda p, t: np.mean(t * 1.0), "depend on the parameters")):
+            with pytest.raises(ValueError, match=message):
+                train.Model(network(), loss).fit(batches(), epochs=1)
+
+    def test_labels_out_of_range(self):
+        for wrong in (2, -1):
+            with pytest.raises(IndexError):
+                model().fit(data.arrays(X, np.where(Y == 0, wrong, Y)).batch(32), epochs=1)
+
+    def test_sources(self):
+        for source, message in (([], "at least one batch"), ([X], "a batch must be"), ([(X, Y, Y, Y)], "got 4 parts")):
+            with pytest.raises(ValueError, match=message):
+                model().fit(source, epochs=1)
+        with pytest.raises(TypeError, match="got an iterator"):
+            model().fit(iter([(X, Y)]), epochs=1)
+
+    def test_unknown_numbers(self):
+        with pytest.raises(ValueError, match="monitor must be one of loss, accuracy, got 'acuracy'.*accuracy"):
+            model().fit(batches(), epochs=1, callbacks=[train.EarlyStopping("acuracy")])
+        with pytest.raises(ValueError, match="known are .*accuracy"):
+            train.Model(network(), nn.cross_entropy, metrics=["acuracy"])
+
+    def test_a_callback_that_raises_is_named(self):
+        with pytest.raises(ZeroDivisionError) as error:
+            model().fit(batches(), epochs=1, callbacks=[train.Lambda(epoch_end=lambda run: 1 / 0)])
+        assert "the callback Lambda in epoch_end, epoch 1, step 4" in error.value.__notes__[0]
+
+    def test_a_checkpoint_of_another_network(self, tmp_path):
+        model().fit(batches(), epochs=1, checkpoint=tmp_path)
+        other = train.Model(nn.MLP.init(random.key(0), [3, 9, 2]), nn.cross_entropy, metrics=["accuracy"])
+        with pytest.raises(core.errors.CheckpointError, match=r"has params.* where this run has params.*float32\[3, 9\]"):
+            other.fit(batches(), epochs=2, checkpoint=tmp_path)
+        with pytest.raises(core.errors.CheckpointError, match="seed must be"):
+            model().fit(batches(), epochs=2, checkpoint=tmp_path, seed=3)
+
+    def test_two_runs_in_one_folder(self, tmp_path):
+        def second(run):
+            model().fit(batches(), epochs=1, checkpoint=tmp_path)
+
+        with pytest.raises(core.errors.CheckpointError, match="another run uses it"):
+            model().fit(batches(), epochs=1, checkpoint=tmp_path, callbacks=[train.Lambda(epoch_end=second)])
+
+    def test_a_damaged_checkpoint(self, tmp_path):
+        model().fit(batches(), epochs=1, checkpoint=tmp_path)
+        file = tmp_path / "last.safetensors"
+        file.write_bytes(file.read_bytes()[:-40])
+        with pytest.raises(ValueError, match="last.safetensors"):
+            model().fit(batches(), epochs=2, checkpoint=tmp_path)
+
+    def test_statistics_that_cannot_leave_a_scan(self):
+        def loss(net, x):
+            return core.scan(lambda carry, row: (carry, net(row)), 0.0, x[None])[1].mean()
+
+        step = train.step(loss, optim.SGD(0.1))
+        with pytest.raises(ValueError, match="BatchNorm: its statistics cannot leave the scan"):
+            step(step.init(network()), X)
+
+
+def test_nan_is_traced_to_its_operation():
+    x = X.copy()
+    x[70] = 0
+
+    def loss(prediction, target):
+        return np.mean(np.log(np.abs(prediction)))
+
+    net = nn.Linear(np.ones((3, 1), np.float32))
+    m = train.Model(net, loss, optim.SGD(0.0))
+    with pytest.raises(FloatingPointError) as error:
+        m.fit([(x[:60], Y[:60]), (x[60:], Y[60:])], epochs=1, callbacks=[train.StopOnNaN()])
+    assert "log" in str(error.value) and "test_fit.py" in str(error.value)
+    assert "in epoch 1, step 2" in error.value.__notes__[0]
+    assert m.state.count == 1

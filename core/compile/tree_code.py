@@ -105,9 +105,11 @@ def unflattener(structure: tree.Structure) -> Callable[[Any], Any] | None:
         if s.kind is dict:
             keys = [name(k) for k in s.data]
             return "{" + ", ".join(f"{k}: {p}" for k, p in zip(keys, parts, strict=True)) + "}"
-        if s.kind not in tree._REGISTERED and issubclass(s.kind, tuple):
+        if s.kind in tree._REGISTERED:
+            raise _Unknown
+        if issubclass(s.kind, tuple):
             return f"{name(s.kind)}({', '.join(parts)})"
-        if s.kind not in tree._REGISTERED and dataclasses.is_dataclass(s.kind):
+        if dataclasses.is_dataclass(s.kind):
             fields, static = s.data
             given = [*zip(fields, parts, strict=True), *[(f, name(value)) for f, value in static]]
             if _is_plain(s.kind):

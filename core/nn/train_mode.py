@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from .. import random, tree
 from ..short_repr import short_repr
-from ..tensor import Tensor
 from .layers import Cell, static
 
 __all__ = ["Dropout", "apply_training", "merge", "split", "trained", "training"]
@@ -72,7 +71,8 @@ class Dropout:
             return x
         self.calls.value += 1
         drawn = random.bits(random.fold_in(self.key, self.calls.value), np.shape(x))
-        return np.where(drawn >= np.uint32(min(round(self.rate * 2**32), 2**32 - 1)), x / np.asarray(1 - self.rate, np.result_type(x)), 0)
+        dropped = drawn < np.uint32(min(round(self.rate * 2**32), 2**32 - 1))
+        return np.where(dropped, 0, x / np.asarray(1 - self.rate, np.result_type(x)))
 
 
 def _is_special(node):
@@ -137,7 +137,7 @@ def trained(net: T, twin: T) -> T:
     twins, _ = tree.flatten(twin, _is_special)
     after = [new.trained() if hasattr(type(new), "trained") else node for node, new in zip(nodes, twins, strict=True)]
     for layer in after:
-        if any(isinstance(x, Tensor) and not x._trace.alive for x in tree.leaves(layer)):
+        if any(not getattr(getattr(x, "_trace", None), "alive", True) for x in tree.leaves(layer)):
             raise ValueError(f"{type(layer).__name__}: its statistics cannot leave the scan, vmap or compiled function "
                              f"in which it ran (call the layer outside of it, or use a layer without statistics)")
     return tree.unflatten(structure, after)
@@ -223,8 +223,8 @@ def merge(params: T, rest: T) -> T:
     Examples
     --------
     >>> from triskele.core import nn
-    >>> nn.merge(*nn.split(nn.BatchNorm.init(3)))
-    BatchNorm(scale=[1., 1., 1.], bias=[0., 0., 0.], mean=[0., 0., 0.], variance=[1., 1., 1.], momentum=0.9, epsilon=1e-05)
+    >>> nn.merge(*nn.split(nn.BatchNorm.init(3))).variance
+    array([1., 1., 1.], dtype=float32)
     """
     def is_none(x):
         return x is None

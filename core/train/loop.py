@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import tree
 from ..compile.jit import jit
 from ..interrupt import patient_interrupts
 from ..report import Work
@@ -42,15 +41,27 @@ class Run:
     history : History
     state : State
         Parameters, optimizer state and so on; callbacks may replace it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn, train
+    >>> shown = train.Lambda(run_end=print)
+    >>> model = train.Model(nn.Linear(np.ones((1, 1))), nn.mean_squared_error)
+    >>> _ = model.fit([(np.ones((2, 1)), np.zeros((2, 1)))], epochs=3, callbacks=[shown])
+    <Run: epoch 3 of 3, step 3>
     """
+
+    def __repr__(self) -> str:
+        return f"<Run: epoch {self.epoch} of {self.epochs}, step {self.step}>"
 
     def __init__(self, model, source, epochs, validation, callbacks, checkpoint, seed):
         given = [*callbacks, *([] if checkpoint is None else [Checkpoint(checkpoint)])]
         for c in given:
             if not isinstance(c, Callback):
-                raise TypeError(f"Model.fit: callbacks must be instances of train.Callback, got "
-                                f"{c.__name__ if isinstance(c, type) else type(c).__name__} (functions of records go to "
-                                f"report=)")
+                name = c.__name__ if isinstance(c, type) else type(c).__name__
+                raise TypeError(f"Model.fit: callbacks must be instances of train.Callback, got {name} (functions of "
+                                f"records go to report=)")
         self.callbacks = sorted(given, key=lambda c: isinstance(c, Checkpoint))  # they record the others
         self.model, self.source, self.epochs, self.validation, self.seed = model, source, epochs, validation, seed
         self.state, self.history = model.state, History()
@@ -64,8 +75,8 @@ class Run:
                               is not getattr(Callback, name)] for name in Callback.hooks}
         memory = getattr(source, "arrays_in_memory", lambda: None)()
         compiled = memory is not None and not (self._hooks["step_begin"] or self._hooks["step_end"] or self.outside)
-        self._memory = memory if compiled else None
-        self._run_chunk = jit(self._chunk) if compiled else None
+        self._memory: Any = memory if compiled else None
+        self._run_chunk = jit(self._chunk)
 
     @property
     def step(self) -> int:
@@ -172,7 +183,7 @@ class Run:
             for _ in range(self.batches):
                 next(iterator, None)
         begins, ends = self._hooks["step_begin"], self._hooks["step_end"]
-        advance, outside, due = self.model._advance, self.outside, time.monotonic() + _GLANCE
+        advance, outside, due = self.model.compiled, self.outside, time.monotonic() + _GLANCE
         taken, seen = self.batches, False
         for batch in iterator:
             seen = True
@@ -234,7 +245,7 @@ class Run:
                 return False
         if rest and not memory.drop_remainder and self.batches == whole:
             batch = memory.make(memory.arrays, order[whole * memory.size :], epoch)
-            self.state, self.inside, _ = self.model._advance(self.state, self.inside, batch)
+            self.state, self.inside, _ = self.model.compiled(self.state, self.inside, batch)
             self.batches += 1
         return True
 
@@ -248,7 +259,7 @@ class Run:
 
     def restore(self, snapshot: dict[str, Any], records: list[dict[str, Any]]) -> None:
         """Continue from a snapshot."""
-        self.state = tree.map(lambda new, old: np.asarray(old), self.state, snapshot["state"])
+        self.state = snapshot["state"]
         self.inside, self.outside = snapshot["inside"], snapshot["outside"]
         self.epoch, self.batches, self.position = (snapshot[k] for k in ("epoch", "batches", "position"))
         self.history.records = records

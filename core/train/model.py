@@ -77,7 +77,7 @@ class Model:
         self.step = step(self._objective, optim.Adam() if optimizer is None else optimizer, accumulate=accumulate,
                          clip=clip, average=average, checkpoint=checkpoint)
         self.state: State = self.step.init(net)
-        self._advance = jit(self.advance)
+        self.compiled = jit(self.advance)
         self._judge = jit(self._measure)
         self._apply = jit(_apply)
 
@@ -108,7 +108,20 @@ class Model:
         return np.mean(weights * losses)
 
     def advance(self, state: State, totals: Any, batch: Any) -> tuple[State, Any, Any]:
-        """One step in plain NumPy: ``state, totals, (loss, prediction)``, a prediction only for metrics that need it."""
+        """One step in plain NumPy; `compiled` is its compiled form.
+
+        Parameters
+        ----------
+        state : State
+        totals : dict
+            See `totals`.
+        batch : (inputs, targets) or (inputs, targets, weights)
+
+        Returns
+        -------
+        state, totals, (loss, prediction)
+            The prediction is None unless a metric needs it outside of compiled code.
+        """
         inputs, targets, weights = _parts(batch)
         state, (value, prediction) = self.step.apply(state, (inputs, targets, _normalized(weights)))
         if self.step.accumulate > 1:
@@ -205,8 +218,8 @@ class Model:
         """
         check.integer(epochs, "Model.fit: epochs", 1)
         if hasattr(source, "__next__"):
-            raise TypeError("Model.fit: the source must be one that can be iterated over in each epoch, got an iterator "
-                            "(pass a list of batches, or data.generator of the function that makes it)")
+            raise TypeError("Model.fit: the source must be one that each epoch can iterate over, got an iterator (pass "
+                            "a list of batches, or data.generator of the function that makes it)")
         self.state = self.state._replace(key=np.asarray(random.key(seed)))
         return Run(self, source, epochs, validation, callbacks, checkpoint, seed).work(report, progress)
 

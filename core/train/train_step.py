@@ -67,7 +67,15 @@ class State(NamedTuple):
 
 
 class Step:
-    """A training step: ``state, value = step(state, batch)``. See `step` for what it does.
+    """A training step: ``state, value = step(state, batch)``. See `step` for what it does and its options.
+
+    Parameters
+    ----------
+    loss : callable
+    optimizer : optimizer of `core.optim`
+    accumulate : int
+    clip, average : float or None
+    checkpoint : bool
 
     Examples
     --------
@@ -103,7 +111,8 @@ class Step:
         if not tree.leaves(params):
             raise ValueError("train.step: the network must have floating-point parameters, got none")
         average = params if self.average is not None else None
-        state = State(params, rest, self.optimizer.init(params), average, np.float64(1.0), random.key(seed), np.int64(0))
+        optimizer = self.optimizer.init(params)
+        state = State(params, rest, optimizer, average, np.float64(1.0), random.key(seed), np.int64(0))
         return tree.map(np.asarray, state)  # Python numbers would be another kind of argument than the step's results
 
     def __call__(self, state: State, batch: Any) -> tuple[State, Any]:
@@ -121,10 +130,9 @@ class Step:
             grads = clip_by_global_norm(grads, self.clip)
         optimizer = scaled(self.optimizer, state.rate_scale)
         params, inner = optimizer.step(state.params, grads, state.optimizer)
-        average = state.average
-        if self.average is not None:
-            average = tree.map(lambda a, p: a + (p - a) * np.asarray(1 - self.average, np.result_type(p)),
-                               average, params)
+        average, decay = state.average, self.average
+        if decay is not None:
+            average = tree.map(lambda a, p: a + (p - a) * np.asarray(1 - decay, np.result_type(p)), average, params)
         new = State(params, rest, inner, average, state.rate_scale, state.key, state.count + 1)
         return new, (value if aux is None else (value, aux))
 

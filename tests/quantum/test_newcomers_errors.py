@@ -25,7 +25,7 @@ SAID = [
     (lambda: quantum.run(Circuit(70)), "stabilizer simulator has no such limit"),
     (lambda: Circuit(2).measure(0).inverse(), "measure on qubits .0. cannot be undone"),
     (lambda: Circuit(1).depolarizing(1.7, 0), "p must be a number from 0 to 1.33"),
-    (lambda: Circuit(1).draw("latex"), "'text' or 'mpl', got 'latex'"),
+    (lambda: Circuit(1).draw("latex"), "'text', 'svg' or 'mpl', got 'latex'"),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import TYPE_CHECKING, Any
 
 from ... import check
@@ -35,6 +36,9 @@ class Callback:
 
     hooks = ("run_begin", "epoch_begin", "step_begin", "step_end", "evaluation_begin", "evaluation_end", "epoch_end",
              "epoch_saved", "interrupted", "run_end")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
     def run_begin(self, run: Run) -> None:
         """Before the first epoch, or after a checkpoint was read."""
@@ -70,7 +74,7 @@ class Callback:
         """Raise an error if the run will not record what the callback needs; `known` are the names of its numbers."""
 
     @contextlib.contextmanager
-    def opened(self, run: Run) -> Iterator[None]:
+    def opened(self, _run: Run) -> Iterator[None]:
         """Hold what has to be released at the end; resume the run if there is something to resume from."""
         yield
 
@@ -104,7 +108,8 @@ class Lambda(Callback):
     def __init__(self, **hooks: Any):
         for name, f in hooks.items():
             if name not in self.hooks:
-                raise TypeError(f"Lambda: hooks are {', '.join(self.hooks)}, got {name!r}{check.near(name, self.hooks)}")
+                raise TypeError(f"Lambda: hooks are {', '.join(self.hooks)}, got {name!r}"
+                                f"{check.near(name, self.hooks)}")
             if not callable(f):
                 raise TypeError(f"Lambda: {name} must be a function of the run, got {type(f).__name__}")
         vars(self).update(hooks)
@@ -126,6 +131,17 @@ class Monitor(Callback):
         An improvement is a change by more than this.
     mode : {"min", "max"}, optional
         Which way is better. By default "min" for losses and errors, "max" for metrics that are better when greater.
+
+    Examples
+    --------
+    >>> from triskele.core import train
+    >>> class Stagnation(train.Monitor):
+    ...     def epoch_end(self, run):
+    ...         if not self.better(run, self.value(run), self.best):
+    ...             print("no better in epoch", run.epoch)
+    ...         self.best = self.value(run)
+    >>> Stagnation("loss", patience=0, min_delta=0.0, mode="min")
+    Stagnation('loss', patience=0)
     """
 
     def __init__(self, monitor: str, patience: int, min_delta: float, mode: str | None):
@@ -157,7 +173,7 @@ class Monitor(Callback):
     def better(self, run: Run, value: float, than: float | None) -> bool:
         """Return True if `value` improves on `than` by more than `min_delta`. NaN never does."""
         sign = 1.0 if (self.mode or _mode(run, self.monitor)) == "max" else -1.0
-        return value == value and (than is None or sign * (value - than) > self.min_delta)  # noqa: PLR0124  NaN
+        return not math.isnan(value) and (than is None or sign * (value - than) > self.min_delta)
 
     def state(self) -> Any:
         """The best value and the epochs since."""

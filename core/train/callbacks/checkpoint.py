@@ -139,7 +139,8 @@ class Checkpoint(Callback):
         if len(leaves) != len(_names(run)):
             raise CheckpointError(f"{where}: it must belong to this network, optimizer and metrics, but has "
                                   f"{len(leaves)} arrays where this run has {len(_names(run))}")
-        for what, mine, theirs in (("callbacks", list(fresh["callbacks"]), callbacks), ("seed", run.seed, text["seed"])):
+        for what, mine, theirs in (("callbacks", list(fresh["callbacks"]), callbacks),
+                                   ("seed", run.seed, text["seed"])):
             if mine != theirs:
                 raise CheckpointError(f"{where}: {what} must be those of the run that wrote it, {theirs}, got {mine}")
         for name in ("state", "inside"):

@@ -55,7 +55,7 @@ class ReduceLROnPlateau(Monitor):
         self.resting = 0
         self._resumed = False
 
-    def run_begin(self, run: Run) -> None:
+    def run_begin(self, _run: Run) -> None:
         """Begin a fresh count unless the run resumes."""
         if not self._resumed:
             self.best, self.waited, self.resting = None, 0, 0

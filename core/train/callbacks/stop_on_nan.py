@@ -44,5 +44,5 @@ class StopOnNaN(Callback):
         except FloatingPointError as error:
             error.add_note(f"StopOnNaN: in {where}; the model keeps the parameters from before it")
             raise
-        raise FloatingPointError(f"StopOnNaN: the loss must stay finite, got {float(run.loss)} in {where}; no operation "
-                                 f"made it from finite numbers (look for NaN in the data or the parameters)")
+        raise FloatingPointError(f"StopOnNaN: the loss must stay finite, got {float(run.loss)} in {where}; no "
+                                 f"operation made it from finite numbers (look for NaN in the data or the parameters)")

@@ -34,6 +34,16 @@ def _lbfgs(seed=0, **options):
     return [found.params, found.value], found.message
 
 
+def _model_fit(seed=0, **options):
+    from triskele.core import nn, random, train
+
+    x = np.linspace(-1, 1, 24).reshape(12, 2)
+    net = nn.Sequential((nn.Linear.init(random.key(0), 2, 6, dtype=float), nn.Dropout(0.5), nn.Linear(np.ones((6, 1)))))
+    model = train.Model(net, nn.mean_squared_error)
+    history = model.fit([(x[:6], x[:6, :1]), (x[6:], x[6:, :1])], epochs=4, seed=seed, **options)
+    return [model.net, history["loss"]], history.stopped
+
+
 def _ppo(seed=0, **options):
     from triskele import reinforce as rl
 
@@ -197,6 +207,7 @@ def _learn(seed=0, **options):
 
 WORKS = [
     Work("core.optim.LBFGS.minimize", _lbfgs),
+    Work("core.train.Model.fit", _model_fit, 4),  # its checkpoints are folders
     Work("reinforce.PPO.train", _ppo, 64, checkpoint=True),
     Work("reinforce.Agent.evaluate", _evaluate),
     Work("reinforce.play_match", _match, 1),

@@ -86,7 +86,11 @@ class Checkpoint(Callback):
     @contextlib.contextmanager
     def opened(self, run: Run) -> Iterator[None]:
         """Lock the folder, and resume if it has a state."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise CheckpointError(f"Checkpoint {os.fspath(self.folder)!r}: it must be a folder, got a file (choose "
+                                  f"another name)") from None
         with locked(self.folder / "lock", f"Checkpoint {os.fspath(self.folder)!r}", CheckpointError):
             if self.path.exists():
                 self._resume(run)

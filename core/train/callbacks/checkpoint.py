@@ -92,6 +92,8 @@ class Checkpoint(Callback):
             raise CheckpointError(f"Checkpoint {os.fspath(self.folder)!r}: it must be a folder, got a file (choose "
                                   f"another name)") from None
         with locked(self.folder / "lock", f"Checkpoint {os.fspath(self.folder)!r}", CheckpointError):
+            if self._best is not None:
+                self._best.best = None
             if self.path.exists():
                 self._resume(run)
             yield

@@ -60,6 +60,9 @@ class EarlyStopping(Monitor):
                 self._parameters = run.state.params, run.state.rest, run.state.average
             return
         self.waited += 1
+        self._decide(run)
+
+    def _decide(self, run):
         if self.waited > self.patience:
             best = "never improved" if self.best is None else f"{self.best:.6g} in epoch {self.best_epoch} was the best"
             run.stop(f"{self.monitor}: {best}")
@@ -87,5 +90,7 @@ class EarlyStopping(Monitor):
         elif restored:
             like = tree.structure((run.state.params, run.state.rest, run.state.average))
             self._parameters = tree.unflatten(like, restored)
+        if restored is not None:  # a run that had ended here does not train on
+            self._decide(run)
 
     _restored: Any = None

@@ -98,6 +98,14 @@ def test_checkpoints_keep_the_last_and_the_best(tmp_path):
     assert names == ["best.safetensors", "epoch-0003.safetensors", "epoch-0004.safetensors", "last.safetensors", "lock"]
 
 
+def test_a_run_that_stopped_early_does_not_train_on(tmp_path):
+    values = [3, 1, 2, 2, 2, 2]
+    first = run(values, train.EarlyStopping("loss", patience=1), train.Checkpoint(tmp_path))
+    again = run(values, train.EarlyStopping("loss", patience=1), train.Checkpoint(tmp_path))
+    assert len(first[1]) == len(again[1]) == 4 and first[1].stopped == again[1].stopped
+    assert first[0].net.weight == again[0].net.weight == first[2][1]
+
+
 def test_a_reporter_ends_the_training():
     def enough(record):
         if record["epoch"] == 2:

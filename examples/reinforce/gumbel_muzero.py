@@ -59,7 +59,7 @@ def main(steps, output):
     shown = right.contourf(angles, speeds, values, 20, cmap="viridis")
     right.contour(angles, speeds, push, [0.0], colors="white")
     right.set(xlabel="angle of the pole", ylabel="angular velocity", title="value, and where the policy turns round")
-    figure.colorbar(shown, ax=right)
+    figure.colorbar(shown, ax=right, label="value (discounted return)")
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")
 

@@ -87,12 +87,13 @@ def main(output):
 
     figure, axes = plt.subplots(figsize=(6, 4.2), layout="constrained")
     values = np.where(result.visits > 0, result.values, np.nan).reshape(ROWS, COLUMNS)
-    image = axes.imshow(values, origin="lower", cmap="RdYlGn", vmin=-1, vmax=1)
+    image = axes.imshow(values, origin="lower", cmap="PuOr", vmin=-1, vmax=1)
     for (r, c), visits in np.ndenumerate(result.visits.reshape(ROWS, COLUMNS)):
+        dark = abs(values[r, c]) > 0.7
         axes.text(c, r, "poison" if r == c == 0 else f"{values[r, c]:+.2f}\n{visits:,}", ha="center", va="center",
-                  fontsize=8)
+                  fontsize=8, color="white" if dark else "black")
     axes.set(xticks=[], yticks=[], title="first bite: value for who begins, and simulations")
-    figure.colorbar(image, shrink=0.7)
+    figure.colorbar(image, shrink=0.7, label="value: -1 loses, +1 wins")
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")
 

@@ -32,7 +32,7 @@ def main(ns, output):
     print(f"{ns} ns in {took:.0f} s ({sim.step / took:,.0f} steps/s), {np.count_nonzero(bias.heights)} hills, "
           f"the last of {bias.heights[bias.heights > 0][-1]:.3f} kJ/mol")
 
-    surface = bias.free_energy()  # from the weights of states, and from the bias itself
+    surface = bias.free_energy(blocks=4)  # from the weights of states, and from the bias itself
     degrees = [np.degrees(axis) for axis in surface.axes]
     for name, place in MINIMA.items():
         near = [np.abs((axis - at + 180) % 360 - 180) < 40 for axis, at in zip(degrees, place)]
@@ -49,19 +49,18 @@ def main(ns, output):
     import matplotlib
 
     matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from triskele.core import plots
 
-    # the first row and column again at the end, which periodic angles come back to
-    around = [np.append(axis, axis[0] + 360) for axis in degrees]
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-    for ax, data, title, top in ((axes[0], surface.from_bias, "free energy [kJ/mol]", 60),
-                                 (axes[1], surface.error, "its standard error [kJ/mol]", 3)):
-        data = np.pad(np.minimum(data, top), (0, 1), mode="wrap")
-        picture = ax.contourf(*around, data.T, levels=np.linspace(0, top, 25), cmap="viridis")
-        figure.colorbar(picture, ax=ax, label=title)
-        ax.set(xlabel="φ [°]", ylabel="ψ [°]", aspect="equal", xticks=range(-180, 181, 60), yticks=range(-180, 181, 60))
-    figure.savefig(output, dpi=150)
-    print(f"surface drawn in {output}")
+    with plots.style():
+        figure, (left, right) = plots.figure(1, 2, width="page", height=7.0)
+        plots.heatmap(left, *degrees, surface.from_bias, "free energy [kJ/mol]", vmax=60)
+        surface.plot_error(right, degrees=True, highest=3)
+        for ax in (left, right):
+            ax.set(xlabel="φ [°]", ylabel="ψ [°]", xticks=range(-180, 181, 90), yticks=range(-180, 181, 90))
+        for name, place in MINIMA.items():
+            left.annotate(name, place, color="white", ha="center", va="center")
+        figure.savefig(output, dpi=150)
+    print(f"picture: {output}")
 
 
 if __name__ == "__main__":

@@ -81,19 +81,24 @@ def main(output):
     import matplotlib
 
     matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from triskele.core import plots
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-    r = np.linspace(0.31, 0.85, 300)
-    left.plot(r, my_lennard_jones.function(r, SIGMA, EPSILON), label="Lennard-Jones")
-    left.plot(r, [buckingham.function(x, a, b, c) for x in r], label="exp-6")
-    left.set(xlabel="r (nm)", ylabel="energy (kJ/mol)", ylim=(-1.2, 1.5))
-    left.legend(frameon=False)
-    for name, g in found.items():
-        right.plot(g.r, g.g, label=name, ls="--" if name == "Lennard-Jones, by hand" else "-")
-    right.set(xlabel="r (nm)", ylabel="g(r)", title="liquid argon, 94.4 K")
-    right.legend(frameon=False)
-    figure.savefig(output, dpi=150)
+    with plots.style(legend_fontsize=6, axes_titlesize=8):
+        figure, (left, middle, right) = plots.figure(1, 3, width="page", height=5.5)
+        r = np.linspace(0.31, 0.85, 300)
+        left.plot(r, my_lennard_jones.function(r, SIGMA, EPSILON), label="Lennard-Jones")
+        left.plot(r, [buckingham.function(x, a, b, c) for x in r], label="exp-6")
+        left.set(xlabel="r [nm]", ylabel="energy [kJ/mol]", ylim=(-1.2, 1.5))
+        left.legend(frameon=False)
+        built_in, by_hand, other = found.values()
+        middle.plot(built_in.r, built_in.g, label="Lennard-Jones")
+        middle.plot(other.r, other.g, label="exp-6")
+        middle.set(xlabel="r [nm]", ylabel="g(r)", title="liquid argon, 94.4 K")
+        right.plot(built_in.r, by_hand.g - built_in.g, label="Lennard-Jones, by hand", color="C2")
+        right.plot(built_in.r, other.g - built_in.g, label="exp-6", color="C1")
+        right.set(xlabel="r [nm]", ylabel="difference in g(r)", title="from the built-in potential")
+        right.legend(frameon=False)
+        figure.savefig(output, dpi=150)
     print(f"picture: {output}")
 
 

@@ -68,6 +68,8 @@ class BatchNorm:
         Weight of the running statistics in an update.
     epsilon : float, default 1e-5
         Added to the variance.
+    seen : optional
+        Set by `training`.
 
     Examples
     --------

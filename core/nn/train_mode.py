@@ -34,7 +34,7 @@ class Dropout:
     ----------
     rate : float
         Probability of a zero, at least 0 and below 1.
-    key : key, optional
+    key, calls : optional
         Set by `training`.
 
     Raises

@@ -1,4 +1,4 @@
-"""What notebooks show of results: small tables that are readable on light and on dark pages."""
+"""Tables by which notebooks show results, readable on light and dark pages."""
 
 from __future__ import annotations
 

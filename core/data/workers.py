@@ -28,7 +28,7 @@ def ahead_of(node: Any, jobs: Iterator[Any], ahead: int, workers: int, processes
 
 
 class _Shared:
-    """What threads of workers know; they do not hold the iterator, so that one that is dropped ends them."""
+    """State shared by the worker threads. It does not refer to the iterator, so dropping the iterator ends them."""
 
     def __init__(self, node, jobs, ahead, pool):
         self.node, self.jobs, self.pool = node, jobs, pool

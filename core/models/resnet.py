@@ -27,7 +27,7 @@ __all__ = ["ResNet"]
 
 
 class _Plan(NamedTuple):
-    """What distinguishes the networks; `blocks` of each stage, whose channels double from stage to stage."""
+    """Sizes of one network: `blocks` in each stage, whose channels double from stage to stage."""
 
     blocks: tuple[int, ...]
     channels: int

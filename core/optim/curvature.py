@@ -336,7 +336,7 @@ class Curvature:
         return table
 
     def gradient(self, params: Any, batch: Any) -> tuple[Any, list[Any]]:
-        """The loss and its gradient, leaf by leaf, zero for those that are no floats."""
+        """Return the loss and its gradient leaf by leaf; leaves that are not floating-point have gradient zero."""
         leaves, rest = self.inputs(params, batch)
         floats = [k for k, s in enumerate(self.specs) if s.dtype.kind == "f"]
 
@@ -442,7 +442,7 @@ def _right(use: Use, x: Any, ct: Any) -> Any:
 
 
 def _patches(x: Any, use: Use) -> Any:
-    """What each position of the window of a convolution sees of its larger side, (..., window x channels)."""
+    """Return the patches of the larger side that the kernel of a convolution multiplies, (..., window x channels)."""
     e, p = use.equation, use.equation.params
     window = e.inputs[1].spec.shape[:-2]
     outs = (e.outputs if e.primitive.name == "conv" else e.inputs)[0].spec.shape[1:-1]

@@ -32,7 +32,7 @@ class Frozen:
     """
 
     def init(self, params: Any) -> Any:
-        """A tree without leaves: there is no state."""
+        """Return a tree without leaves, since there is no state."""
         return tree.map(lambda _: None, params)
 
     def step(self, params: Any, grads: Any, state: Any) -> tuple[Any, Any]:

@@ -17,9 +17,10 @@ from .callbacks.callback import Callback, monitored_names
 from .callbacks.checkpoint import Checkpoint
 from .history import History
 
-__all__ = ["Run"]
+__all__ = ["Run", "length_of"]
 
-_GLANCE = 0.2  # seconds between looks at signals and moves of the bar, in compiled epochs
+_GLANCE = 0.2  # seconds between looks at signals and moves of the bar
+_GROWTH = 16  # at most, from one compiled loop of steps to the next
 
 
 class Run:
@@ -76,7 +77,7 @@ class Run:
         memory = getattr(source, "arrays_in_memory", lambda: None)()
         compiled = memory is not None and not (self._hooks["step_begin"] or self._hooks["step_end"] or self.outside)
         self._memory: Any = memory if compiled else None
-        self._run_chunk = jit(self._chunk)
+        self._run_steps, self._run_rest = jit(self._steps), jit(self._one_step)
 
     @property
     def step(self) -> int:
@@ -120,10 +121,7 @@ class Run:
         with contextlib.ExitStack() as stack:
             for c in self.callbacks:
                 stack.enter_context(c.opened(self))
-            try:
-                length = len(self.source)  # type: ignore[arg-type]
-            except TypeError:
-                length = None
+            length = length_of(self.source)
             if length == 0:
                 raise ValueError("Model.fit: the source must have at least one batch, got none")
             total = None if length is None else self.step - self.batches + (self.epochs - self.epoch) * length
@@ -175,13 +173,16 @@ class Run:
         return True
 
     def _stream(self, work, interrupted):
-        """Steps over the batches of an iterator."""
+        """Steps over the batches of an iterator, whose workers end with the epoch."""
         if hasattr(self.source, "iterate"):
-            iterator = self.source.iterate(self.epoch, self.position)
-        else:
-            iterator = iter(self.source)
-            for _ in range(self.batches):
-                next(iterator, None)
+            with contextlib.closing(self.source.iterate(self.epoch, self.position)) as iterator:
+                return self._each(iterator, work, interrupted)
+        iterator = iter(self.source)
+        for _ in range(self.batches):
+            next(iterator, None)
+        return self._each(iterator, work, interrupted)
+
+    def _each(self, iterator, work, interrupted):
         begins, ends = self._hooks["step_begin"], self._hooks["step_end"]
         advance, outside, due = self.model.compiled, self.outside, time.monotonic() + _GLANCE
         taken, seen = self.batches, False
@@ -215,14 +216,15 @@ class Run:
 
     # -- epochs in compiled code ---------------------------------------------------------------------------------------
 
-    def _chunk(self, state, inside, arrays, order, epoch, start, stop):
+    def _one_step(self, state, inside, arrays, indices, epoch):
+        state, inside, _ = self.model.advance(state, inside, self._memory.make(arrays, indices, epoch))
+        return state, inside
+
+    def _steps(self, state, inside, arrays, order, epoch, start, stop):
         size = self._memory.size
 
         def body(k, carry):
-            state, inside = carry
-            batch = self._memory.make(arrays, order[k * size + np.arange(size)], epoch)
-            state, inside, _ = self.model.advance(state, inside, batch)
-            return state, inside
+            return self._one_step(*carry, arrays, order[k * size + np.arange(size)], epoch)
 
         return fori_loop(start, stop, body, (state, inside))
 
@@ -235,17 +237,17 @@ class Run:
         while self.batches < whole:
             began = time.perf_counter()
             stop = min(self.batches + chunk, whole)
-            self.state, self.inside = self._run_chunk(self.state, self.inside, memory.arrays, order, epoch,
+            self.state, self.inside = self._run_steps(self.state, self.inside, memory.arrays, order, epoch,
                                                       np.int64(self.batches), np.int64(stop))
             made, self.batches = stop - self.batches, stop
             seconds = max(time.perf_counter() - began, 1e-6)
-            chunk = max(1, min(2 * chunk * 8, int(made / seconds * _GLANCE)))
+            chunk = max(1, min(_GROWTH * chunk, int(made / seconds * _GLANCE)))  # the first one may compile
             work.move(self.step)
             if interrupted or self.stopped:
                 return False
         if rest and not memory.drop_remainder and self.batches == whole:
-            batch = memory.make(memory.arrays, order[whole * memory.size :], epoch)
-            self.state, self.inside, _ = self.model.compiled(self.state, self.inside, batch)
+            self.state, self.inside = self._run_rest(self.state, self.inside, memory.arrays,
+                                                     order[whole * memory.size :], epoch)
             self.batches += 1
         return True
 
@@ -266,3 +268,11 @@ class Run:
         self.record = records[-1] if records else {}
         for k, c in enumerate(self.callbacks):
             c.restore(snapshot["callbacks"][f"{k}:{type(c).__name__}"])
+
+
+def length_of(source: Any) -> int | None:
+    """Number of batches of a source; None if it is not known."""
+    try:
+        return len(source)
+    except TypeError:
+        return None

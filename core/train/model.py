@@ -15,7 +15,7 @@ from ..report import Reports
 from ..transforms.vmap import vmap
 from .callbacks.callback import Callback
 from .history import History
-from .loop import Run
+from .loop import Run, length_of
 from .metrics import get as get_metric
 from .train_step import State, step
 
@@ -237,7 +237,7 @@ class Model:
         dict of str to float
         """
         (inside, outside), net, seen = self.totals(), self.net, 0
-        with progress_bar("Model.evaluate", "batch", _length(source), show=progress) as bar:
+        with progress_bar("Model.evaluate", "batch", length_of(source), show=progress) as bar:
             for batch in source:
                 inside, prediction = self._judge(net, inside, batch)
                 if outside:
@@ -270,12 +270,6 @@ class Model:
         net, n = self.net, sizes.pop()
         parts = [self._apply(net, tree.map(lambda x, k=k: x[k : k + batch], inputs)) for k in range(0, n, batch)]
         return tree.map(lambda *xs: np.concatenate(xs), *parts)
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the network (averaged parameters, if averages are kept) as safetensors; `core.load` reads it."""
-        from ..storage import save
-
-        save(path, self.net)
 
 
 def _apply(net, inputs):
@@ -314,10 +308,3 @@ def _named(metrics):
         raise ValueError(f"train.Model: metrics must have different names, none of them loss, got {', '.join(names)} "
                          f"(pass a dictionary of names)")
     return dict(zip(names, found, strict=True))
-
-
-def _length(source):
-    try:
-        return len(source)
-    except TypeError:
-        return None

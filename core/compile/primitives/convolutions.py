@@ -236,8 +236,7 @@ def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], bod
 
 
 def _planes(code: Code, work: _Work, image: str, data: str):
-    """For each plane that is copied: its number, how many lines it has (none if there is no such plane), and where to.
-    """
+    """Yield number, line count (zero for a plane outside the volume) and destination of each plane to copy."""
     height, v = work.frame.shape[1], work.volume
     if v is None:
         yield image, height, data

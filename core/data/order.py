@@ -24,7 +24,7 @@ __all__ = ["permuted"]
 
 _ROUNDS = 6  # pairs of half rounds
 _CHUNK = 4096  # positions that are computed and kept together
-_LOW = np.uint64(33)
+_LOW, _HALF = np.uint64(33), np.uint64(32)
 _MULTIPLIERS = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 
 
@@ -60,15 +60,24 @@ def _walk(positions, n, keys):
 
 
 def _rounds(m, a, b, keys):
-    left, right = m // b, m % b
+    left = m // b
+    right = m - left * b
     for one, two in zip(keys[::2], keys[1::2], strict=True):
-        left = (left + _hash(right, one) % a) % a
-        right = (right + _hash(left, two) % b) % b
+        _add(left, _hash(right, one), a)
+        _add(right, _hash(left, two), b)
     return left * b + right
+
+
+def _add(x, hashed, limit):
+    """Add a hash to x, modulo `limit`; its upper half times the limit takes the place of a division (a, b < 2**32)."""
+    x += (hashed >> _HALF) * limit >> _HALF
+    x -= (x >= limit) * limit
 
 
 def _hash(x, key):
     x = x ^ key
     for multiplier in _MULTIPLIERS:
-        x = (x ^ (x >> _LOW)) * multiplier
-    return x ^ (x >> _LOW)
+        x ^= x >> _LOW
+        x *= multiplier
+    x ^= x >> _LOW
+    return x

@@ -13,7 +13,22 @@ __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "NesterovMoments", "RAdam"]
 
 
 @dataclass(frozen=True)
-class Adam(Optimizer):
+class _Adaptive(Optimizer):
+    """Settings and state of the family."""
+
+    learning_rate: Rate = 1e-3
+    b1: float = 0.9
+    b2: float = 0.999
+    epsilon: float = 1e-8
+
+    def init(self, params: Any) -> Any:
+        """The state before the first step: real second moments."""
+        where = type(self).__name__
+        return Moments(np.int64(0), zeros(where, params), zeros(where, params, magnitude=True))
+
+
+@dataclass(frozen=True)
+class Adam(_Adaptive):
     """Adaptive moments with bias correction (Kingma & Ba 2015, algorithm 1).
 
     Parameters
@@ -35,15 +50,6 @@ class Adam(Optimizer):
     >>> params.round(6)
     array([0.9])
     """
-
-    learning_rate: Rate = 1e-3
-    b1: float = 0.9
-    b2: float = 0.999
-    epsilon: float = 1e-8
-
-    def init(self, params: Any) -> Moments:
-        """The state before the first step."""
-        return _start(self, params)
 
     def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
         """One update. Returns ``(params, state)``."""
@@ -83,12 +89,6 @@ class AdamW(Adam):
         return _adam_step(self, params, grads, state, self.weight_decay)
 
 
-def _start(opt, params):
-    """The moments before the first step; the second are real."""
-    where = type(opt).__name__
-    return Moments(np.int64(0), zeros(where, params), zeros(where, params, magnitude=True))
-
-
 def _adam_step(opt, params, grads, state, weight_decay):
     """The update of `Adam`, and of `AdamW` by its weight decay."""
     count = state.count + 1
@@ -112,7 +112,7 @@ def _moments(opt, g, m, v):
 
 
 @dataclass(frozen=True)
-class Adamax(Optimizer):
+class Adamax(_Adaptive):
     """`Adam` with the largest recent gradient in place of the second moment (Kingma & Ba 2015, algorithm 2).
 
     Parameters
@@ -136,13 +136,6 @@ class Adamax(Optimizer):
     """
 
     learning_rate: Rate = 2e-3
-    b1: float = 0.9
-    b2: float = 0.999
-    epsilon: float = 1e-8
-
-    def init(self, params: Any) -> Moments:
-        """The state before the first step."""
-        return _start(self, params)
 
     def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
         """One update. Returns ``(params, state)``."""
@@ -168,7 +161,7 @@ class NesterovMoments(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NAdam(Optimizer):
+class NAdam(_Adaptive):
     """`Adam` with Nesterov's momentum (Dozat 2016, algorithm 2, with the schedule of its section 3.1).
 
     The momentum of step t is ``b1 * (1 - 0.5 * 0.96 ** (t * momentum_decay))``.
@@ -195,14 +188,11 @@ class NAdam(Optimizer):
     """
 
     learning_rate: Rate = 2e-3
-    b1: float = 0.9
-    b2: float = 0.999
-    epsilon: float = 1e-8
     momentum_decay: float = 4e-3
 
     def init(self, params: Any) -> NesterovMoments:
         """The state before the first step."""
-        count, first, second = _start(self, params)
+        count, first, second = super().init(params)
         return NesterovMoments(count, np.float64(1), first, second)
 
     def step(self, params: Any, grads: Any, state: NesterovMoments) -> tuple[Any, NesterovMoments]:
@@ -225,7 +215,7 @@ class NAdam(Optimizer):
 
 
 @dataclass(frozen=True)
-class RAdam(Optimizer):
+class RAdam(_Adaptive):
     """`Adam` that divides by the second moment once its variance is tractable (Liu et al. 2020, algorithm 2).
 
     Parameters
@@ -247,15 +237,6 @@ class RAdam(Optimizer):
     >>> params.round(6)
     array([0.8])
     """
-
-    learning_rate: Rate = 1e-3
-    b1: float = 0.9
-    b2: float = 0.999
-    epsilon: float = 1e-8
-
-    def init(self, params: Any) -> Moments:
-        """The state before the first step."""
-        return _start(self, params)
 
     def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
         """One update. Returns ``(params, state)``."""

@@ -224,7 +224,8 @@ class Run:
         size = self._memory.size
 
         def body(k, carry):
-            return self._one_step(*carry, arrays, order[k * size + np.arange(size)], epoch)
+            state, inside = carry
+            return self._one_step(state, inside, arrays, order[k * size + np.arange(size)], epoch)
 
         return fori_loop(start, stop, body, (state, inside))
 

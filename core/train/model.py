@@ -217,6 +217,9 @@ class Model:
         next call resumes.
         """
         check.integer(epochs, "Model.fit: epochs", 1)
+        if isinstance(source, (tuple, np.ndarray)):
+            raise TypeError("Model.fit: the source must give batches, got arrays (use data.arrays(inputs, targets)"
+                            ".shuffle(seed=0).batch(32))")
         if hasattr(source, "__next__"):
             raise TypeError("Model.fit: the source must be one that each epoch can iterate over, got an iterator (pass "
                             "a list of batches, or data.generator of the function that makes it)")
@@ -286,6 +289,9 @@ def _parts(batch):
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
         kind = f"{len(batch)} parts" if isinstance(batch, (tuple, list)) else type(batch).__name__
         raise ValueError(f"Model: a batch must be (inputs, targets) or (inputs, targets, weights), got {kind}")
+    if any(np.ndim(leaf) == 0 for leaf in tree.leaves(batch)):
+        raise ValueError("Model: arrays of a batch must have samples along their first axis, got a single sample (batch "
+                         "the source, as in source.batch(32))")
     return (*batch, None) if len(batch) == 2 else tuple(batch)
 
 

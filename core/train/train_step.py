@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -222,8 +223,14 @@ def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip:
     """
     if not callable(loss):
         raise TypeError(f"train.step: loss must be a function of a network and a batch, got {type(loss).__name__}")
+    if isinstance(optimizer, type):
+        raise TypeError(f"train.step: optimizer must be an instance, got the class {optimizer.__name__} (make one: "
+                        f"optim.{optimizer.__name__}(...))")
     if not (hasattr(optimizer, "init") and hasattr(optimizer, "step")):
         raise TypeError(f"train.step: optimizer must be one of core.optim, got {type(optimizer).__name__}")
+    if len(inspect.signature(optimizer.init).parameters) != 1:
+        raise TypeError(f"train.step: optimizer must step by gradients, got {type(optimizer).__name__}, whose `init` "
+                        f"and `step` take the loss and the batch (call them in a loop of your own)")
     check.integer(accumulate, "train.step: accumulate", 1)
     if clip is not None:
         check.positive(clip, "train.step: clip")

@@ -192,8 +192,16 @@ class TestBadInput:
         for source, message in (([], "at least one batch"), ([X], "a batch must be"), ([(X, Y, Y, Y)], "got 4 parts")):
             with pytest.raises(ValueError, match=message):
                 model().fit(source, epochs=1)
-        with pytest.raises(TypeError, match="got an iterator"):
-            model().fit(iter([(X, Y)]), epochs=1)
+        with pytest.raises(ValueError, match="got a single sample"):
+            model().fit(data.arrays(X, Y).shuffle(seed=0), epochs=1)
+        for source, message in ((iter([(X, Y)]), "got an iterator"), ((X, Y), r"got arrays \(use data.arrays")):
+            with pytest.raises(TypeError, match=message):
+                model().fit(source, epochs=1)
+
+    def test_optimizers(self):
+        for optimizer, message in ((optim.Adam, r"the class Adam \(make"), (optim.KFAC(), "got KFAC, whose")):
+            with pytest.raises(TypeError, match=message):
+                train.Model(network(), nn.cross_entropy, optimizer)
 
     def test_unknown_numbers(self):
         with pytest.raises(ValueError, match="monitor must be one of loss, accuracy, got 'acuracy'.*accuracy"):

@@ -290,8 +290,8 @@ def _parts(batch):
         kind = f"{len(batch)} parts" if isinstance(batch, (tuple, list)) else type(batch).__name__
         raise ValueError(f"Model: a batch must be (inputs, targets) or (inputs, targets, weights), got {kind}")
     if any(np.ndim(leaf) == 0 for leaf in tree.leaves(batch)):
-        raise ValueError("Model: arrays of a batch must have samples along their first axis, got a single sample (batch "
-                         "the source, as in source.batch(32))")
+        raise ValueError("Model: arrays of a batch must have samples along their first axis, got a single sample "
+                         "(batch the source: source.batch(32))")
     return (*batch, None) if len(batch) == 2 else tuple(batch)
 
 

@@ -96,8 +96,10 @@ class _Ink(Ink):
 
     def write(self, x: float, y: float, text: str, size: float, color: str = COLORS["ink"],
               ha: str = "center") -> None:
-        self.axes.text(x, y, text, size=size, color=color, ha=ha, va="center_baseline", zorder=4,
-                       parse_math=False)
+        from .scaled_text import ScaledText
+
+        self.axes.add_artist(ScaledText(x, y, text, size=size, color=color, ha=ha, va="center_baseline", zorder=4,
+                                        parse_math=False))
 
     def finish(self) -> None:
         """Put everything on the axes."""

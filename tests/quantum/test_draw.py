@@ -371,3 +371,14 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
         Circuit(1).draw("mpl")
     with pytest.raises(ImportError, match="histogram: needs matplotlib"):
         draw.histogram({"0": 1})
+
+
+@pytest.mark.parametrize("inches", [1.5, 6.0])
+def test_texts_grow_and_shrink_with_their_axes(inches, tmp_path):
+    figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(inches, inches))
+    axes = figure.add_axes((0, 0, 1, 1))
+    Circuit(6).h(0).givens(0.25, 0, 5).draw("mpl", axes=axes)
+    figure.savefig(tmp_path / "small.png")
+    (x0, _), (x1, _) = axes.transData.transform([(0, 0), (1, 0)])
+    heights = [text.get_window_extent().height / (x1 - x0) for text in axes.texts]
+    assert 0.1 < min(heights) and max(heights) < 0.6  # of the distance between two wires, at any size

@@ -1,7 +1,7 @@
 """Remember, while a kernel compiles, which implementation Numba chose for an operation on given types.
 
-Numba searches all implementations of `operator.add`, of `range` or of an array's item anew at each use in the source,
-in every round of type inference, and again when it generates code: a quarter of the time that compilation takes.
+Numba repeats its search for the implementation of `operator.add`, of `range` or of an array item at every use in the
+source, in every round of type inference and in code generation. This takes a quarter of the compile time.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from .. import random, tree
 from ..graph.graph import Graph, Spec, Var, spec_of
 from ..graph.trace import dead_code, evaluate, make_graph, traceable
 from ..ops.index import index_add
-from ..transforms.control_body import leaf_names
 from ..transforms.forward import jvp
 from ..transforms.grad import value_and_grad
 from ..transforms.tape import TapeTensor, TapeTrace, backward
@@ -115,8 +114,8 @@ def curvature_blocks(loss: Callable[..., Any], params: Any, batch: Any) -> list[
     >>> loss = lambda net, batch: nn.cross_entropy(net(batch[0]), batch[1])
     >>> for block in optim.curvature_blocks(loss, net, (np.ones((5, 3), np.float32), np.zeros(5, int))):
     ...     print(block.kind, block.parameters, block.sizes)
-    kronecker ('.layers[0].weight', '.layers[0].bias') (4, 8)
-    kronecker ('.layers[1].weight', '.layers[1].bias') (9, 2)
+    kronecker ('layers[0].weight', 'layers[0].bias') (4, 8)
+    kronecker ('layers[1].weight', 'layers[1].bias') (9, 2)
     """
     return Curvature("curvature_blocks", loss, params, batch).blocks
 
@@ -138,7 +137,7 @@ class Curvature:
         leaves, self.structure = tree.flatten(params)
         batch_leaves, batch_structure = tree.flatten(batch)
         self.specs = [spec_of(x) for x in leaves]
-        self.names = [name or "params" for name in leaf_names(params)]
+        self.names = [path or "params" for path, _ in tree.paths(params)]
         n = len(leaves)
 
         def outputs(*xs):

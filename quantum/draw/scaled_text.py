@@ -21,6 +21,7 @@ class ScaledText(Text):
 
     def draw(self, renderer: Any) -> None:
         """Draw the text in the size that fits the axes as they are now."""
-        (x0, _), (x1, _) = self.axes.transData.transform([(0, 0), (1, 0)])
-        self.set_size(self._nominal * (x1 - x0) / self.figure.dpi / UNIT)
+        axes: Any = self.axes
+        (x0, _), (x1, _) = axes.transData.transform([(0, 0), (1, 0)])
+        self.set_fontsize(self._nominal * (x1 - x0) / axes.figure.dpi / UNIT)
         super().draw(renderer)

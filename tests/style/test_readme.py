@@ -19,7 +19,8 @@ def test_first_example_runs_and_learns():
     assert names["value"] < names["loss"](start, names["x"], names["y"])
 
 
-def test_other_examples_print_what_they_say(capsys, tmp_path):
+def test_other_examples_print_what_they_say(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # they write files, and would resume from those of an earlier run
     source = "\n".join(OTHERS)
     path = tmp_path / "examples.py"  # control flow is converted from source
     path.write_text(source)

@@ -14,6 +14,9 @@ from . import train as train
 from . import tree as tree
 from .compile.jit import explain_recompiles as explain_recompiles
 from .compile.jit import jit as jit
+from .compile.profile import Operation as Operation
+from .compile.profile import OperationTimes as OperationTimes
+from .compile.profile import profile as profile
 from .graph.graph import Spec as Spec
 from .interop.jax import to_jax as to_jax
 from .interop.torch import to_torch as to_torch

@@ -21,6 +21,7 @@ from .fuse import Fusion, Group, Step
 from .kernel import PARALLEL, Kernel, Nest, Partial, identity_of
 from .plan import Plan
 from .row_blocks import RowBlocks, find_row_blocks
+from .stopwatch import Stopwatch
 
 __all__ = ["Again", "Module", "NATIVE", "Unit", "as_array", "has_entry"]
 
@@ -75,9 +76,12 @@ class Module:
         of bounds.
     constants : list of Const
         Arrays that the program reads through a table.
+    stopwatch : Stopwatch or None
+        Times the steps.
     """
 
-    def __init__(self):
+    def __init__(self, stopwatch: Stopwatch | None = None):
+        self.stopwatch = stopwatch
         self.functions: list[str] = []
         self.declares: set[str] = set()
         self.symbols: set[str] = set()
@@ -130,6 +134,8 @@ class Module:
             lines.append(_POLL)
         if self.parallel:
             lines.append("declare void @tsk_parallel_for(ptr, ptr, i64)")
+        if self.stopwatch is not None:
+            lines += self.stopwatch.definitions()
         lines += sorted(self.declares | declares) + list(bodies.values()) + self.functions + [ATTRIBUTES]
         return number_loops("\n".join(lines) + "\n")
 
@@ -147,6 +153,7 @@ class Unit:
         self.module, self.graph, self.name, self.in_place = module, graph, name, in_place
         self.kernels: list[Kernel] = []
         self.memo: dict[Any, Any] = {}  # what the emitter of a step keeps between `scratch` and `emit`
+        self.bodies: dict[Equation, list[Unit]] = {}  # of control flow
         self.lines: list[str] = []
         self.head: list[str] = []
         self.count = 0
@@ -266,6 +273,9 @@ class Unit:
             elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
                 extra[step] = emitter.scratch(self, step.eqn)
         self.plan = Plan(self.fusion, self.steps, extra, self.in_place, updated_operand)
+        watch = self.module.stopwatch
+        if watch is not None:
+            watch.read(self)
         for step in self.steps:
             if isinstance(step, Group):
                 self._call_kernel(step, kernels[step])
@@ -275,9 +285,13 @@ class Unit:
                 emitter.emit(self, step.eqn)
             else:
                 self._call_host(step.eqn)
+            if watch is not None:
+                watch.read(self, step)
         for k, o in self.plan.copies:
             target = self.ins(f"load ptr, ptr {self.ins(f'getelementptr ptr, ptr %outputs, i64 {k}')}")
             self.copy(target, self.pointer(as_array(o)), o.spec.nbytes)
+        if watch is not None and self.plan.copies:
+            watch.read(self, self.plan)
         linkage = "" if self.name == "main" else "internal "
         self.module.functions += [f"define {linkage}i32 @{self.name}(ptr %inputs, ptr %outputs, ptr %scratch) {{",
                                   "entry:", *self.head,

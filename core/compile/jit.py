@@ -364,6 +364,16 @@ class Jitted(Generic[P, R]):
             )
         return entry.function.program
 
+    def again(self) -> Jitted[P, R]:
+        """The same function without any of its compiled forms."""
+        return Jitted(self._f, self._static, self._debug)
+
+    def flat(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[GraphFunction, list[Any]]:
+        """The traced function for these arguments, and its flat arguments, arrays that it closes over included."""
+        entry = self._entry(args, kwargs)
+        leaves, _ = foreign.flatten(self._split(args, kwargs)[:2], f"jit of {self._name}")
+        return entry.function, [*leaves, *entry.captured]
+
     def numba(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         """The program for these arguments (arrays and numbers, not trees) as a function for the user's own Numba
         code.

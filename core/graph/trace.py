@@ -25,11 +25,13 @@ from ..views import connect, in_c_order, own_array
 from .graph import Const, Equation, Graph, Source, Spec, Var, spec_of
 from .primitive import Primitive
 
-__all__ = ["GraphTensor", "GraphTrace", "Trace", "bind", "dead_code", "describe", "evaluate", "is_recording",
-           "is_spread", "make_graph", "no_transforms", "traceable", "user_source", "view"]
+__all__ = ["GraphTensor", "GraphTrace", "Trace", "asked_by", "bind", "dead_code", "describe", "evaluate",
+           "is_recording", "is_spread", "library_sources", "make_graph", "no_transforms", "traceable",
+           "user_source", "view"]
 
 # as installed, and behind links
 _CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})
+_LIBRARY = tuple(str(Path(core, name)) for core in _CORE for name in ("nn", "optim", "models", "data", "train"))
 _NOT_THE_USERS = (*_CORE, *[str(Path(np.__file__).parents[1] / n) for n in ("numpy", "scipy")])
 
 
@@ -41,6 +43,7 @@ class _State(threading.local):
     # the level of the loop body that is being recorded: what is outside must not change, the body runs many times
     frozen = 0
     source: Source | None = None  # of the equation that is being run again
+    shown: tuple[str, ...] = ()  # folders of this package whose lines count like the user's
 
 
 _state = _State()
@@ -146,10 +149,30 @@ def user_source() -> Source | None:
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_NOT_THE_USERS):
+        if not code.co_filename.startswith(_NOT_THE_USERS) or code.co_filename.startswith(_state.shown):
             return Source(code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+@contextmanager
+def asked_by(source: Source) -> Iterator[None]:
+    """Context in which equations have the given source, in place of the line that runs."""
+    before, _state.source = _state.source, source
+    try:
+        yield
+    finally:
+        _state.source = before
+
+
+@contextmanager
+def library_sources() -> Iterator[None]:
+    """Context in which lines of layers and optimizers are sources of equations, too, and not only the user's."""
+    outer, _state.shown = _state.shown, _LIBRARY
+    try:
+        yield
+    finally:
+        _state.shown = outer
 
 
 def _tell_where(error: Exception, traceback: Any) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from ..errors import EscapedTensorError, MissingRuleError
 from ..graph.graph import Spec, spec_of
-from ..graph.trace import Trace, bind, describe, user_source
+from ..graph.trace import Trace, asked_by, bind, describe, user_source
 from ..ops.elementwise import convert, select
 from ..ops.shape import sum_to
 from ..ops.sparse import Sparse
@@ -22,13 +23,14 @@ __all__ = ["Node", "TapeTensor", "TapeTrace", "backward", "inexact"]
 class Node:
     """One recorded operation: enough to run its vjp rule."""
 
-    __slots__ = ("primitive", "args", "params", "out", "parents", "index", "marks")
+    __slots__ = ("primitive", "args", "params", "out", "parents", "index", "marks", "source")
 
-    def __init__(self, primitive, args, params, out, parents, index, marks=None):
+    def __init__(self, primitive, args, params, out, parents, index, marks=None, source=None):
         self.primitive, self.args, self.params, self.out, self.parents, self.index = (
             primitive, args, params, out, parents, index,
         )
         self.marks = marks  # fingerprints of large plain operands, by position
+        self.source = source  # where a graph is recorded, the line behind the operation and its derivative
 
 
 class TapeTensor(Tensor):
@@ -145,7 +147,7 @@ class TapeTrace(Trace):
         if not primitive.differentiable:
             return out
         nodes = self.nodes
-        node = Node(primitive, values, params, out, parents, len(nodes), marks)
+        node = Node(primitive, values, params, out, parents, len(nodes), marks, None if plain else user_source())
         nodes.append(node)
         if primitive.multiple:
             return tuple([TapeTensor(self, o, node, k) if inexact(o) else o for k, o in enumerate(out)])
@@ -218,11 +220,12 @@ def backward(nodes: Sequence[Node], outputs: Sequence[tuple[Node, int | None, An
             continue
         cts[index] = None
         mask = masked[index]
-        for (_, parent, slot), g in zip(node.parents, _pull_back(node, ct, mask), strict=True):
-            if g is not None:
-                reach(parent, slot, g)
-                if mask or p is select:
-                    masked[parent.index] = 1
+        with nullcontext() if node.source is None else asked_by(node.source):
+            for (_, parent, slot), g in zip(node.parents, _pull_back(node, ct, mask), strict=True):
+                if g is not None:
+                    reach(parent, slot, g)
+                    if mask or p is select:
+                        masked[parent.index] = 1
     return [cts[n.index] for n in inputs]
 
 

@@ -54,6 +54,7 @@ def search():
 
 RESULTS = {
     "train.History": lambda: core.train.History([{"epoch": k, "step": 5 * k, "loss": 1 / k} for k in (1, 2, 3)]),
+    "OperationTimes": lambda: core.profile(lambda x: np.sin(x).sum(), np.ones(100), seconds=0.001),
     "RadialDistribution": lambda: analysis.rdf(X, 3.0),
     "MeanSquareDisplacement": lambda: analysis.msd(X, 1.0),
     "Diffusion": lambda: analysis.diffusion_coefficient(X, 1.0),

@@ -12,12 +12,13 @@ from typing import Any
 
 from ...graph.graph import Equation, Graph
 from ...graph.simplify import simplify
-from ...kernels import blas, native
+from ...kernels import blas
 from ..emit import NATIVE, Unit, as_array
 from ..fuse import Group
 from ..lower import lower
 from ..packing import LEAST_STEPS, pack_constants
 from ..row_blocks import RowBlocks
+from ..stopwatch import CLOCK
 from .products import NAMES
 
 __all__: list[str] = []
@@ -32,9 +33,7 @@ class _Interrupts:
     ROUNDS = 63  # between two looks at the clock, as a mask
     LONG = 1e5  # ns of a body from which on the clock is looked at in every round
     LEAST = 1000  # rounds of quick bodies that are worth it
-    CLOCK, LATE = (
-        "llvm.readcyclecounter", 200_000_000
-    ) if native.host_target().triple.startswith("x86") else ("llvm.readsteadycounter", 2_000_000)
+    LATE = 200_000_000 if CLOCK == "llvm.readcyclecounter" else 2_000_000
 
     def __init__(self, unit: Unit, function: Unit, rounds: int | None = None):
         rest = [s.eqn for s in function.steps if not isinstance(s, (Group, RowBlocks))]
@@ -49,9 +48,9 @@ class _Interrupts:
             return
         self.since = unit.fresh("since")
         unit.head.append(f"  {self.since} = alloca i64")
-        unit.module.declares.add(f"declare i64 @{self.CLOCK}()")
+        unit.module.declares.add(f"declare i64 @{CLOCK}()")
         unit.module.polls = True
-        unit.line(f"store i64 {unit.ins(f'call i64 @{self.CLOCK}()')}, ptr {self.since}")
+        unit.line(f"store i64 {unit.ins(f'call i64 @{CLOCK}()')}, ptr {self.since}")
 
     def look(self, k: str) -> None:
         """Emit the checks at the start of round `k`."""
@@ -61,7 +60,7 @@ class _Interrupts:
         clock, late, go = (unit.label(stem) for stem in ("clock", "late", "go"))
         turn = unit.ins(f"icmp eq i64 {unit.ins(f'and i64 {k}, {self.mask}')}, {self.mask}")
         unit.lines += [f"  br i1 {turn}, label %{clock}, label %{go}", f"{clock}:"]
-        now = unit.ins(f"call i64 @{self.CLOCK}()")
+        now = unit.ins(f"call i64 @{CLOCK}()")
         passed = unit.ins(f"sub i64 {now}, {unit.ins(f'load i64, ptr {self.since}')}")
         unit.lines += [f"  br i1 {unit.ins(f'icmp ugt i64 {passed}, {self.LATE}')}, label %{late}, label %{go}",
                        f"{late}:"]
@@ -92,7 +91,7 @@ class _Bodies:
                                           self.in_place(eqn, g)) for g in graphs]
         arena = _Temporary(max(f.plan.size for f in functions))
         temporaries = self.temporaries(eqn, functions)
-        unit.memo[eqn] = (functions, arena, temporaries)
+        unit.memo[eqn], unit.bodies[eqn] = (functions, arena, temporaries), functions
         return {t: t.nbytes for t in (arena, *temporaries) if t is not None}
 
     def graphs(self, eqn: Equation) -> list[Graph]:

@@ -93,7 +93,7 @@ def warmup(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None, envir
 def _run(package: str, function: str, environment: Mapping[str, str]) -> None:
     code = f"from triskele.{package}.warmup import {function}; {function}()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                          env={**os.environ, "TRISKELE_QUIET": "1", **environment})
+                          env={**os.environ, "TRISKELE_QUIET": "1", "TRISKELE_COMPILE_JOBS": "1", **environment})
     if done.returncode:
         raise RuntimeError(f"warmup: {function} of {package} must run to its end, got\n{done.stderr.strip()}")
 

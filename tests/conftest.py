@@ -50,6 +50,7 @@ def kernel_cache():
             folder = Path(__file__).parents[1] / ".cache" / "kernels"
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             patch.setenv("TRISKELE_CACHE_DIR", str(folder))
+        patch.setenv("TRISKELE_COMPILE_JOBS", "1")  # other tests use the other processors
         yield
 
 

@@ -45,6 +45,7 @@ from typing import Any
 
 from .. import store
 from . import native
+from .ahead import compiled_ahead
 from .linked import linked_compiler
 from .native import checked
 from .notice import compiling
@@ -184,6 +185,12 @@ def _cache_class() -> type:
 
         def load_overload(self, sig, target_context):
             target_context.refresh()
+            result = self._load(sig, target_context)
+            if result is None and compiled_ahead(self.function, sig):
+                result = self._load(sig, target_context)
+            return result
+
+        def _load(self, sig, target_context):
             for key in self._keys(sig, target_context):
                 data = store.get(key)
                 if data is None:

@@ -24,7 +24,7 @@ def suite(tmp_path):
     (package / "kernels").mkdir(parents=True)
     for folder in (package.parent, package, package / "kernels"):
         (folder / "__init__.py").write_text("")
-    for name in ("njit.py", "linked.py", "native.py", "notice.py", "resolution.py"):
+    for name in ("ahead.py", "njit.py", "linked.py", "native.py", "notice.py", "resolution.py"):
         shutil.copy(SOURCES.parent / name, package / "kernels" / name)
     for name in ("files.py", "progress.py", "store.py"):
         shutil.copy(SOURCES.parents[1] / name, package / name)
@@ -254,3 +254,44 @@ def test_nan_stays_visible_and_division_by_zero_is_numpys():
         return x / y if x == x else -1.0
 
     assert np.isinf(f(1.0, 0.0)) and f(np.nan, 1.0) == -1.0
+
+
+TWO_KERNELS = """
+from triskele.core.kernels.njit import kernel
+@kernel
+def first(x):
+    return x.sum()
+@kernel
+def second(x):
+    return x.max()
+"""
+USE_BOTH = """
+import os, numpy as np
+os.getloadavg = lambda: (0.0, 0.0, 0.0)  # as on an idle machine
+from triskele.core.kernels import ahead
+from triskele.core.two import first, second
+x = np.arange(4.0)
+values = [first(x)]
+{between}
+print(*values, second(x), sum(second.stats.cache_hits.values()))
+"""
+HELPED = "[thread.join(60) for thread in ahead._team.threads]"
+
+
+@pytest.mark.parametrize("listed, jobs, between, hits", [
+    ("second f8[1]", "2", HELPED + "; os.fork() or os._exit(second(x) != 3)", 1),
+    ("second f8[1]", "1", "assert ahead._team is None", 0),
+    ("removed f8[1]", "2", HELPED, 0),
+    ("second f8[1]", "2", "ahead._team.processes[0].kill(); " + HELPED, None),
+], ids=["helped", "one process", "out of date", "killed"])
+def test_a_helper_compiles_the_kernels_that_a_list_names(suite, listed, jobs, between, hits):
+    core = suite / "triskele" / "core"
+    (core / "two.py").write_text(TWO_KERNELS)
+    (core / "kernels.txt").write_text(f"run:\n1 core.two first f8[1]\n9000 core.two {listed}\n")
+    variables = {"PYTHONPATH": str(suite), "TRISKELE_CACHE_DIR": str(suite / "cache"), "TRISKELE_COMPILE_JOBS": jobs}
+    done = subprocess.run([sys.executable, "-W", "error", "-c", USE_BOTH.format(between=between)], timeout=120,
+                          env=os.environ | variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    total, largest, loaded = done.stdout.split()
+    assert (float(total), float(largest)) == (6.0, 3.0)
+    assert hits is None or int(loaded) == hits

@@ -1,7 +1,7 @@
 """Tools to build on the core: compiled kernels, vectors, threads, operators, generated code and files.
 
-Applications import `triskele.core`, this module, `core.random`, `core.nn`, `core.optim` and `core.tree`, and nothing
-deeper.
+Applications import `triskele.core`, this module, `core.random`, `core.nn`, `core.optim`, `core.data`, `core.train` and
+`core.tree`, and nothing deeper.
 
 Examples
 --------

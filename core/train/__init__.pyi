@@ -6,6 +6,7 @@ from .callbacks.checkpoint import Checkpoint as Checkpoint
 from .callbacks.early_stopping import EarlyStopping as EarlyStopping
 from .callbacks.rates import ReduceLROnPlateau as ReduceLROnPlateau
 from .callbacks.rates import Schedule as Schedule
+from .callbacks.state_file import StateFile as StateFile
 from .callbacks.stop_on_nan import StopOnNaN as StopOnNaN
 from .history import History as History
 from .loop import Run as Run

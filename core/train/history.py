@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import plots
 from ..foreign import dataframe
+from ..notebook import html_table
 
 __all__ = ["History"]
 
@@ -49,6 +50,9 @@ class History:
         shown = "".join(f", {name} {value:.4g}" for name, value in last.items() if isinstance(value, (int, float)))
         ended = f", stopped: {self.stopped}" if self.stopped else ""
         return f"<History: {len(self)} epoch{'s' * (len(self) != 1)}{shown}{ended}>"
+
+    def _repr_html_(self) -> str:
+        return html_table("History", {name: self[name].tolist() for name in self.names}, most=10)
 
     @property
     def names(self) -> tuple[str, ...]:

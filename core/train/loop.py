@@ -15,6 +15,7 @@ from ..report import Work
 from ..transforms.control import fori_loop
 from .callbacks.callback import Callback, monitored_names
 from .callbacks.checkpoint import Checkpoint
+from .callbacks.state_file import StateFile
 from .history import History
 
 __all__ = ["Run", "length_of"]
@@ -63,7 +64,7 @@ class Run:
                 name = c.__name__ if isinstance(c, type) else type(c).__name__
                 raise TypeError(f"Model.fit: callbacks must be instances of train.Callback, got {name} (functions of "
                                 f"records go to report=)")
-        self.callbacks = sorted(given, key=lambda c: isinstance(c, Checkpoint))  # they record the others
+        self.callbacks = sorted(given, key=lambda c: isinstance(c, StateFile))  # they record the others
         self.model, self.source, self.epochs, self.validation, self.seed = model, source, epochs, validation, seed
         self.state, self.history = model.state, History()
         self.epoch, self.position, self.batches = 0, None, 0
@@ -96,7 +97,7 @@ class Run:
 
     @rate_scale.setter
     def rate_scale(self, value: float) -> None:
-        self.state = self.state._replace(rate_scale=np.asarray(float(value)))
+        self.state = self.state._replace(rate_scale=np.float64(value))
 
     def stop(self, reason: str) -> None:
         """End the training in good order after the present step."""

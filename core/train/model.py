@@ -150,8 +150,8 @@ class Model:
         """Sums of the loss and of the metrics before the first batch: those of compiled code, and the others."""
         fresh = {name: metric.init() for name, metric in self.metrics.items()}
         inside = {name: fresh[name] for name, metric in self.metrics.items() if metric.compiled}
-        zero = np.zeros(())
-        return (tree.map(np.asarray, {"loss": (zero, zero), **inside}),
+        inside["loss"] = np.float64(0), np.float64(0)
+        return (tree.map(lambda x: np.asarray(x)[()], inside),  # scalars as the step returns them, no (0-d) arrays
                 {name: state for name, state in fresh.items() if name not in inside})
 
     def count(self, outside: dict[str, Any], prediction: Any, batch: Any) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class Step:
         average = params if self.average is not None else None
         optimizer = self.optimizer.init(params)
         state = State(params, rest, optimizer, average, np.float64(1.0), random.key(seed), np.int64(0))
-        return tree.map(np.asarray, state)  # Python numbers would be another kind of argument than the step's results
+        return tree.map(lambda x: np.asarray(x)[()], state)  # numbers of the kind that the step returns
 
     def __call__(self, state: State, batch: Any) -> tuple[State, Any]:
         """Return the state after the step, and the loss (with `aux` if the loss function returns one)."""

@@ -75,7 +75,7 @@ def main(epochs, output):
         ax.scatter(*x.T, c=y, cmap="RdBu_r", edgecolors="k", linewidths=0.6, s=22)
         ax.set(title=title, xlabel="$x_0$", ylabel="$x_1$")
     figure.colorbar(picture, ax=axes[:2], label="probability of the red moon", ticks=[0, 0.5, 1])
-    axes[2].plot(np.arange(1, len(trained.history_) + 1), trained.history_)
+    axes[2].plot(trained.history_["epoch"], trained.history_["loss"])
     axes[2].set(title="training", xlabel="epoch", ylabel="cross entropy", ylim=(0, None))
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")

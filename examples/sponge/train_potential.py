@@ -75,7 +75,7 @@ def main(output, epochs):
     left.locator_params(nbins=5)
     left.set(xlabel="force, ff14SB / kJ mol$^{-1}$ nm$^{-1}$", ylabel="force, network",
              title=f"error {100 * errors.relative:.1f} % of rms")
-    middle.semilogy(100 * np.array(found.history.force_rmse) / data.force_rms)
+    middle.semilogy(100 * found.history["validation/force_rmse"] / data.force_rms)
     middle.set_yticks([3, 5, 10, 20, 30], labels=["3", "5", "10", "20", "30"])
     middle.set_yticks([], minor=True)
     middle.set(xlabel="epoch", ylabel="force error, validation / % of rms")

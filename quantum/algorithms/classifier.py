@@ -8,23 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from triskele import core
-from triskele.core import nn, optim, random
-from triskele.core.extend import CheckpointError, Reports, Work, archive, check, optional, plots
+from triskele.core import nn, optim, random, tree
+from triskele.core.data import arrays
+from triskele.core.extend import Reports, check, optional
 from triskele.core.random import Fold
+from triskele.core.train import History, Model, StateFile
 
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
 from ..expectation.expectation import Expectation
+from ..nn import Layer
 from ..operators.pauli import PauliSum
 from ..optimizers.journal import describe
 from .estimator import Estimator
 from .start import random_angles
 
 __all__ = ["Classifier"]
-
-_KIND = "checkpoint of a classifier"
-
 
 class Classifier(Estimator):
     """A circuit with encoder and ansatz, whose expectation values go through a linear layer and a softmax.
@@ -54,10 +53,10 @@ class Classifier(Estimator):
     ----------
     classes_ : (classes,) array
         Labels in sorted order.
-    weights_ : dict
-        `"theta"` (P,), `"weight"` (observables, classes) and `"bias"` (classes,).
-    history_ : (epochs,) float64 array
-        Mean cross entropy of each epoch.
+    net_ : core.nn.Sequential
+        The circuit as a `quantum.nn.Layer`, and a linear layer from the observables to the classes.
+    history_ : core.train.History
+        Mean cross entropy of each epoch of the last `fit`, as ``loss``.
     n_features_in_ : int
         Number of columns of the data.
 
@@ -83,8 +82,8 @@ class Classifier(Estimator):
     """
 
     classes_: np.ndarray
-    weights_: dict[str, np.ndarray]
-    history_: np.ndarray
+    net_: nn.Sequential
+    history_: History
     n_features_in_: int
 
     def __init__(self, circuit: Circuit | Callable[[int], Circuit], *, epochs: int = 50, batch: int = 32,
@@ -101,12 +100,12 @@ class Classifier(Estimator):
     def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the mean cross entropy of each epoch of the training."""
         self._check_fitted("history_")
-        with plots.axes(ax, xlabel="epoch", ylabel="cross entropy") as ax:
-            plots.curves(ax, np.arange(1, len(self.history_) + 1), {"loss": self.history_}, **line)
+        ax = self.history_.plot(ax, **line)
+        ax.set_ylabel("cross entropy")
         return ax
 
-    def fit(self, x: Any, y: Any, *, report: Reports = None, progress: bool | None = None,
-            checkpoint: str | os.PathLike | None = None) -> Classifier:
+    def fit(self, x: Any, y: Any, *, callbacks: Sequence[Any] = (), report: Reports = None,
+            progress: bool | None = None, checkpoint: str | os.PathLike | None = None) -> Classifier:
         """Train on labeled data by minimizing the cross entropy.
 
         Parameters
@@ -115,14 +114,16 @@ class Classifier(Estimator):
             One column for each data parameter of the circuit.
         y : (N,) array of labels
             Integers, booleans or texts.
+        callbacks : sequence of core.train.Callback
+            Callbacks of the training loop.
         report : function or list of functions, optional
-            Called after each epoch with a dictionary of ``step`` (the epoch) and ``loss`` (the mean cross entropy);
-            see `core.report`. A reporter that raises StopIteration ends the training.
+            Called after each epoch with a dictionary of ``epoch``, ``step`` (of the optimizer) and ``loss`` (the mean
+            cross entropy); see `core.report`. A reporter that raises StopIteration ends the training.
         progress : bool, optional
             Show a progress bar. By default only on terminals and in notebooks.
         checkpoint : path-like, optional
-            File of the training's state, written after each epoch. If it exists, the training resumes from it bit for
-            bit.
+            File of the training's state, written after each epoch, and when Ctrl-C or SIGTERM ends the training. If it
+            exists, the training resumes from it bit for bit.
 
         Returns
         -------
@@ -150,67 +151,28 @@ class Classifier(Estimator):
             raise ParameterError("Classifier.fit: labels must be of at least two classes, got one class, "
                                  f"{classes[0]!r}")
         energy = self._expectation(x.shape[1])
-        resumed = self.warm_start and hasattr(self, "weights_")
+        resumed = self.warm_start and hasattr(self, "net_")
         if resumed and not np.array_equal(self.classes_, classes):
             raise ParameterError(f"Classifier.fit: with warm_start, labels must be those of the last fit, "
                                  f"{self.classes_}, got {classes}")
-        weights = self.weights_ if resumed else _fresh(energy, len(classes), self.seed)
-        history = list(self.history_) if resumed else []
-        self._energy, self.classes_, self.n_features_in_ = energy, classes, x.shape[1]
-        state = rule.init(weights)
-        both = core.value_and_grad(self._loss)
-        keys = random.split(random.key(self.seed), self.epochs)
-        identity = {**describe(energy), "seed": self.seed, "epochs": self.epochs, "batch": self.batch,
-                    "optimizer": repr(rule), "data": [float(np.sum(x)), len(x), *map(str, classes.tolist())],
-                    "weights": float(sum(np.sum(w) for w in weights.values()))}
-        first, weights, state, history = self._resumed(checkpoint, identity, weights, state, history)
-        if history:
-            self.weights_, self.history_ = weights, np.array(history)
-        with Work("Classifier.fit", report, progress, unit="epoch", total=self.epochs, done=first) as work:
-            for epoch in range(first, self.epochs):
-                order, total = random.permutation(keys[epoch], len(x)), 0.0
-                for at in range(0, len(x), self.batch):
-                    chosen = order[at : at + self.batch]
-                    loss, slopes = both(weights, x[chosen], numbers[chosen])
-                    weights, state = rule.step(weights, slopes, state)
-                    total += float(loss) * len(chosen)
-                history.append(total / len(x))
-                self.weights_, self.history_ = weights, np.array(history)
-                work({"step": epoch + 1, "loss": history[-1]}, f"cross entropy {history[-1]:.4f}")
-                if checkpoint is not None:
-                    work.sync()
-                    leaves = {str(k): np.asarray(v) for k, v in enumerate(core.tree.leaves((weights, state)))}
-                    archive.write(checkpoint, _KIND, 1, {**identity, "epoch": epoch + 1, "history": history}, leaves)
-                if work.stopped:
-                    break
-        return self
-
-    def _resumed(self, path, identity, weights, state, history):
-        """Epoch, weights, state of the optimizer and history of a checkpoint, if there is one, else those given."""
-        if path is None or not os.path.exists(path):
-            return 0, weights, state, history
-        where = f"checkpoint {os.fspath(path)!r}"
-        found, arrays = archive.read(path, _KIND, (1,), CheckpointError)
+        model = Model(self.net_ if resumed else _fresh(energy, len(classes), self.seed), nn.cross_entropy, rule)
+        identity = {**describe(energy), "epochs": self.epochs, "batch": self.batch, "optimizer": repr(rule),
+                    "data": [float(np.sum(x)), len(x), *map(str, classes.tolist())],
+                    "weights": float(sum(np.sum(w) for w in tree.leaves(model.net)))}
+        file = [] if checkpoint is None else [StateFile(checkpoint, identity)]
+        source = arrays(x, numbers).shuffle(self.seed).batch(self.batch)
         try:
-            differ = [f"{name} ({found[name]!r:.60} in the file, {value!r:.60} here)"
-                      for name, value in identity.items() if found[name] != value]
-            if differ:
-                raise CheckpointError(f"{where}: must belong to this training, but these differ: {', '.join(differ)} "
-                                      f"(choose another path, or delete the file)")
-            old, structure = core.tree.flatten((weights, state))
-            new = [arrays[str(k)] if isinstance(leaf, np.ndarray) else type(leaf)(arrays[str(k)][()])
-                   for k, leaf in enumerate(old)]
-            return int(found["epoch"]), *core.tree.unflatten(structure, new), list(found["history"])
-        except CheckpointError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise CheckpointError(f"{where}: does not hold a training: {type(error).__name__} {error}") from error
+            self.history_ = model.fit(source, self.epochs, callbacks=[*callbacks, *file], seed=self.seed,
+                                      report=report, progress=progress)
+        finally:
+            self.net_, self.classes_, self.n_features_in_ = model.net, classes, x.shape[1]
+        return self
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """Probabilities of the classes, (N, classes) in the order of `classes_`, for data of shape (N, D)."""
-        self._check_fitted("weights_")
+        self._check_fitted("net_")
         x = self._checked_data("predict", x, self.n_features_in_)
-        return np.asarray(nn.softmax(self._logits(self.weights_, x)))
+        return np.asarray(nn.softmax(self.net_(x)))
 
     def predict(self, x: Any) -> np.ndarray:
         """The most probable label of each of N data, (N,)."""
@@ -237,12 +199,6 @@ class Classifier(Estimator):
         if observables is None:
             observables = [PauliSum(f"Z{q}") for q in range(circuit.num_qubits)]
         return Expectation(circuit.copy(), list(observables))
-
-    def _logits(self, weights: dict[str, Any], x: np.ndarray) -> Any:
-        return self._energy(weights["theta"], x) @ weights["weight"] + weights["bias"]
-
-    def _loss(self, weights: dict[str, Any], x: np.ndarray, y: np.ndarray) -> Any:
-        return nn.cross_entropy(self._logits(weights, x), y)
 
 
 def _check_circuit(circuit: Any) -> None:
@@ -272,8 +228,9 @@ def _labels(y: Any, number: int, where: str = "fit") -> np.ndarray:
     return y
 
 
-def _fresh(energy: Expectation, classes: int, seed: int) -> dict[str, np.ndarray]:
-    """Initial weights."""
+def _fresh(energy: Expectation, classes: int, seed: int) -> nn.Sequential:
+    """The network with its initial weights."""
     m, key = energy.size, random.fold_in(random.key(seed), Fold.CLASSIFIER)
     weight = random.normal(key, (m, classes), dtype=np.float64) / np.sqrt(m)
-    return {"theta": random_angles(len(energy.parameters), seed), "weight": weight, "bias": np.zeros(classes)}
+    return nn.Sequential((Layer(random_angles(len(energy.parameters), seed), energy),
+                          nn.Linear(weight, np.zeros(classes))))

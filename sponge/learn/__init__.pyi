@@ -8,7 +8,6 @@ from .network import load as load
 from .network import save as save
 from .painn import PaiNN as PaiNN
 from .training import Errors as Errors
-from .training import History as History
 from .training import Training as Training
 from .training import evaluate as evaluate
 from .training import fitted as fitted

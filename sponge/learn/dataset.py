@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from triskele import core
+from triskele.core.data import Source, arrays
 from triskele.core.extend import check, optional, short_repr
 
 from .. import units
@@ -278,14 +280,14 @@ class Batch(NamedTuple):
     `real` is 0 for atoms, and `frame` for frames, that only fill up.
     """
 
-    species: np.ndarray  # int32 [b * n]
-    positions: np.ndarray  # [b * n, 3]
-    neighbors: np.ndarray  # int32 [b * n, k]
-    offsets: np.ndarray  # [b * n, k, 3]: to the image of the neighbor
-    real: np.ndarray  # [b * n]
-    energies: np.ndarray  # float64 [b]
-    forces: np.ndarray  # [b * n, 3]
-    frame: np.ndarray  # [b]
+    species: Any  # int32 [b * n]
+    positions: Any  # [b * n, 3]
+    neighbors: Any  # int32 [b * n, k]
+    offsets: Any  # [b * n, k, 3]: to the image of the neighbor
+    real: Any  # [b * n]
+    energies: Any  # float64 [b]
+    forces: Any  # [b * n, 3]
+    frame: Any  # float64 [b]
 
 
 class Batches:
@@ -297,7 +299,7 @@ class Batches:
     network : Network
         Gives elements, cut-off and precision.
     size : int
-        Frames in a batch.
+        Most frames in a batch; the batches are as even as they can be.
 
     Raises
     ------
@@ -312,53 +314,56 @@ class Batches:
     >>> network = learn.PaiNN.init(core.random.key(0), ["H", "O"], cutoff=0.4, features=8, layers=1)
     >>> positions = [[[0, 0, 0], [0.1 + 0.01 * k, 0, 0]] for k in range(4)]
     >>> data = learn.Dataset([[8, 1]] * 4, positions, np.arange(4.0), np.ones((4, 2, 3)))
-    >>> batches = learn.Batches(data, network, size=2)
+    >>> batches = learn.Batches(data, network, size=3)
+    >>> [batch.energies for batch in batches.source()]
+    [array([0., 1.]), array([2., 3.])]
     """
 
     def __init__(self, data: Dataset, network: Network, size: int):
         if size < 1 or len(data) < 1:
             raise ValueError(f"batches: there must be frames, and at least one in a batch, got {len(data)} and {size}")
-        self.size, frames = min(size, len(data)), len(data)
-        found = [_neighborhood(data, k, network) for k in range(frames)]
+        number = -(-len(data) // size)
+        self.size = -(-len(data) // number)
+        frames, found = number * self.size, [_neighborhood(data, k, network) for k in range(len(data))]
         n, places = max(map(len, data.positions)), max(f[0].shape[1] for f in found)
-        dtype, away = network.dtype, 2 * network.cutoff
-        self.species, self.real = np.zeros((frames, n), np.int32), np.zeros((frames, n), dtype)
-        self.positions, self.forces = np.zeros((frames, n, 3), dtype), np.zeros((frames, n, 3), dtype)
-        self.neighbors = np.broadcast_to(np.arange(n, dtype=np.int32)[:, None], (frames, n, places)).copy()
-        self.offsets = np.zeros((frames, n, places, 3), dtype)
-        self.offsets[..., 0] = away
-        self.energies = data.energies.copy()
+        dtype = network.dtype
+        neighbors = np.broadcast_to(np.arange(n, dtype=np.int32)[:, None], (frames, n, places)).copy()
+        self.frames = all_ = Batch(np.zeros((frames, n), np.int32), np.zeros((frames, n, 3), dtype), neighbors,
+                                   np.zeros((frames, n, places, 3), dtype), np.zeros((frames, n), dtype),
+                                   np.zeros(frames), np.zeros((frames, n, 3), dtype), np.zeros(frames))
+        all_.offsets[..., 0] = 2 * network.cutoff
+        all_.energies[: len(data)], all_.frame[: len(data)] = data.energies, 1
         for k, (neighbors, offsets) in enumerate(found):
             m, own = neighbors.shape
-            self.species[k, :m] = network.species(data.elements[k], f"dataset: frame {k}")
-            self.real[k, :m] = 1
-            self.positions[k, :m] = data.positions[k] - data.positions[k].mean(0)
-            self.forces[k, :m] = data.forces[k]
-            self.neighbors[k, :m, :own], self.offsets[k, :m, :own] = neighbors, offsets
+            all_.species[k, :m] = network.species(data.elements[k], f"dataset: frame {k}")
+            all_.real[k, :m] = 1
+            all_.positions[k, :m] = data.positions[k] - data.positions[k].mean(0)
+            all_.forces[k, :m] = data.forces[k]
+            all_.neighbors[k, :m, :own], all_.offsets[k, :m, :own] = neighbors, offsets
 
     def __repr__(self) -> str:
-        return f"<Batches: {len(self.energies)} frames, {self.size} in a batch>"
+        return f"<Batches: {int(self.frames.frame.sum())} frames, {self.size} in a batch>"
 
     def __len__(self) -> int:
-        return -(-len(self.energies) // self.size)
+        return len(self.frames.frame) // self.size
 
-    def __call__(self, order: np.ndarray | None = None) -> Iterator[Batch]:
-        """The batches, with frames in this order; the last is filled up with frames that do not count."""
-        order = np.arange(len(self.energies)) if order is None else order
-        n = self.species.shape[1]
-        first = np.repeat(np.arange(self.size, dtype=np.int32) * n, n)[:, None]
-        for k in range(len(self)):
-            frames = order[k * self.size : (k + 1) * self.size]
-            counts = np.arange(self.size) < len(frames)
-            which = np.concatenate([frames, np.repeat(frames[:1], self.size - len(frames))])
+    def source(self, seed: int | None = None) -> Source:
+        """The batches as a source of `core.data`, shuffled each epoch if there is a seed."""
+        frames = arrays(self.frames)
+        return (frames if seed is None else frames.shuffle(seed)).batch(self.size).map(_flat)
 
-            def flat(array, which=which):
-                return np.ascontiguousarray(array[which].reshape(-1, *array.shape[2:]))
 
-            real = flat(self.real) * np.repeat(counts, n).astype(self.real.dtype)
-            yield Batch(flat(self.species), flat(self.positions), flat(self.neighbors) + first, flat(self.offsets),
-                        real,
-                        self.energies[which], flat(self.forces), counts.astype(np.float64))
+@core.jit
+def _flat(frames: Batch) -> Batch:
+    """A batch from arrays with axes of frames and atoms."""
+    size, n = np.shape(frames.species)
+
+    def flat(x):
+        return np.reshape(x, (-1, *np.shape(x)[2:]))
+
+    first = np.repeat(np.arange(size, dtype=np.int32) * n, n)[:, None]
+    return Batch(flat(frames.species), flat(frames.positions), flat(frames.neighbors) + first, flat(frames.offsets),
+                 flat(frames.real), frames.energies, flat(frames.forces), frames.frame)
 
 
 def _neighborhood(data: Dataset, k: int, network: Network) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from triskele.core.extend import check, make_graph
 from .. import units
 from ..elements import NUMBERS, SYMBOLS
 from ..errors import FileFormatError
+
+if TYPE_CHECKING:
+    from .dataset import Batch
 
 __all__ = ["Network", "load", "neighbor_rows", "save"]
 
@@ -79,6 +82,29 @@ class Network:
         return out.astype(np.float64) * self.scale + core.numpy.take(
             np.array(self.reference, np.float64), species, axis=0
         )
+
+    def __call__(self, batch: Batch) -> tuple[Any, Any]:
+        """Energies of frames and forces of atoms.
+
+        Parameters
+        ----------
+        batch : Batch
+
+        Returns
+        -------
+        energies : (frames,) float64, kJ/mol
+        forces : (atoms, 3), kJ/mol/nm
+        """
+        frames = len(batch.frame)
+
+        def energy(x):
+            vectors = x[batch.neighbors] - x[:, None] + batch.offsets
+            atoms = self.energies(batch.species, batch.neighbors, vectors) * batch.real
+            each = np.sum(np.reshape(atoms, (frames, -1)), axis=1)
+            return np.sum(each), each
+
+        (_, each), gradient = core.value_and_grad(energy, has_aux=True)(batch.positions)
+        return each, -gradient
 
     def species(self, numbers: Any, where: str = "network", names: Sequence[str] | None = None) -> np.ndarray:
         """Places in `elements` of atomic numbers or symbols, int32 [n].

@@ -4,7 +4,7 @@ import numpy as np
 
 from triskele import quantum
 from triskele import reinforce as rl
-from triskele.sponge.learn.training import History
+from triskele.core import train
 
 
 def test_search_and_match():
@@ -29,6 +29,6 @@ def test_histories():
     table = result.to_dataframe()
     assert table.index.name == "step"
     np.testing.assert_array_equal(table["energy"], result.history)
-    epochs = History([3.0, 2.0], [3.5, 2.5], [1.0, 0.5], [10.0, 5.0], [0.1, 0.05]).to_dataframe()
+    epochs = train.History([{"epoch": 1, "loss": 3.0}, {"epoch": 2, "loss": 2.5}]).to_dataframe()
     assert epochs.index.tolist() == [1, 2]
-    assert epochs["validation"].tolist() == [3.5, 2.5]
+    assert epochs["loss"].tolist() == [3.0, 2.5]

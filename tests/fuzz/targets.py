@@ -16,13 +16,12 @@ import numpy as np
 from tests.faults.killed import springs
 from triskele import core, quantum, sponge
 from triskele import reinforce as rl
-from triskele.core import nn, optim, random, store
+from triskele.core import nn, optim, random, store, train
 from triskele.core.errors import FileFormatError
 from triskele.quantum.errors import ChannelError, CircuitError, GateError, ParameterError, QASMError
 from triskele.reinforce.errors import CheckpointError, ReinforceError, SearchError
 from triskele.reinforce.policy import Categorical, Policy
 from triskele.sponge import errors, learn
-from triskele.sponge.learn.training import History, _State
 from triskele.sponge.load.amber_files import read_restart
 from triskele.sponge.load.gro import read_gro
 from triskele.sponge.load.mmcif import read_mmcif
@@ -221,19 +220,25 @@ def networks():
     return written(learn.save, painn, behler)
 
 
-TRAINING = {"epochs": 1.0, "rate": 2.0}  # what a checkpoint says of the training that it belongs to
-
-
-def fresh_training():
-    network = learn.PaiNN.init(random.key(0), ["H", "O"], features=4, layers=1, radial=3)
-    return _State(network, optim.Adam().init(network), network, History())
+def training():
+    """A training before its first epoch, without its checkpoint."""
+    model = train.Model(nn.Linear.init(random.key(0), 2, 1), nn.mean_squared_error, optim.Adam())
+    return model, [(np.ones((4, 2), np.float32), np.ones((4, 1), np.float32))]
 
 
 def trainings():
-    state = fresh_training()
-    for values in vars(state.history).values():
-        values.append(0.5)
-    return written(lambda path, state: state.save(path, TRAINING), state)
+    def write(path, epochs):
+        model, batches = training()
+        model.fit(batches, epochs, callbacks=[train.StateFile(path, {"rate": 2.0})], progress=False)
+
+    return written(write, 1, 2)
+
+
+def resume_training(path):
+    model, batches = training()
+    file = train.StateFile(path, {"rate": 2.0})
+    with file.opened(train.Run(model, batches, 3, None, [file], None, 0)):
+        pass
 
 
 # -- quantum -----------------------------------------------------------------------------------------------------------
@@ -351,10 +356,9 @@ TARGETS = {
                             (sponge.CSV, ".csv")) for c in [Continued(kind, suffix)]},
     "learn": Target(learn.load, networks, (FileFormatError,), ".safetensors"),
     "learn resealed": Target(learn.load, networks, (FileFormatError,), ".safetensors", seal=resealed),
-    "training": Target(lambda path: _State.load(path, fresh_training(), TRAINING), trainings,
-                       (errors.CheckpointError,), ".safetensors"),
-    "training resealed": Target(lambda path: _State.load(path, fresh_training(), TRAINING), trainings,
-                                (errors.CheckpointError,), ".safetensors", seal=resealed),
+    "training": Target(resume_training, trainings, (errors.CheckpointError,), ".safetensors"),
+    "training resealed": Target(resume_training, trainings, (errors.CheckpointError,), ".safetensors",
+                                seal=resealed),
     "qasm 2": Target(text_of(program), lambda: QASM2, (QASMError,), names_file=False),
     "qasm 3": Target(text_of(program), lambda: QASM3, (QASMError,), names_file=False),
     "circuit json": Target(text_of(quantum.Circuit.from_json), circuits, QUANTUM, names_file=False,

@@ -123,7 +123,7 @@ def _classifier(seed=0, **options):
     x = np.linspace(-1, 1, 12)[:, None]
     circuit = quantum.Circuit(1).ry("x", 0).as_encoder() + quantum.Circuit(1).ry("a", 0)
     found = quantum.Classifier(circuit, epochs=5, seed=seed).fit(x, x[:, 0] > 0.2, **options)
-    return [found.weights_, found.history_], None
+    return [found.net_, found.history_.records], None
 
 
 def _springs(k=900.0):

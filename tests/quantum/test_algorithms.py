@@ -112,7 +112,8 @@ def test_classifier_learns_two_moons():
     trained = quantum.Classifier(uploading(), epochs=40, seed=1)
     assert trained.fit(x, y, progress=False) is trained
     assert trained.score(unseen, answers) > 0.92
-    assert trained.history_[-1] < 0.5 * trained.history_[0] and len(trained.history_) == 40
+    losses = trained.history_["loss"]
+    assert losses[-1] < 0.5 * losses[0] and len(losses) == 40
     probabilities = trained.predict_proba(unseen)
     np.testing.assert_allclose(probabilities.sum(1), 1.0, atol=1e-12)
     np.testing.assert_array_equal(trained.predict(unseen), probabilities.argmax(1))
@@ -125,25 +126,25 @@ def test_classifier_of_three_classes_and_other_observables():
     classifier = quantum.Classifier(circuit, epochs=60, batch=15, optimizer=optim.Adam(0.1),
                                     observables=[quantum.PauliSum("Z0"), quantum.PauliSum("X0")])
     assert classifier.fit(x, y, progress=False).score(x, y) > 0.9
-    assert classifier.weights_["weight"].shape == (2, 3)
+    assert classifier.net_.layers[1].weight.shape == (2, 3)
     assert classifier.predict([[1.0]]).tolist() == ["right"]
 
 
 def test_gradient_of_the_training_loss():
     x, y = moons(6, 3)
     classifier = quantum.Classifier(uploading(1), epochs=1).fit(x, y, progress=False)
-    core.check_grads(lambda w: classifier._loss(w, x, y), (classifier.weights_,), order=1)
+    core.check_grads(lambda net: core.nn.cross_entropy(net(x), y), (classifier.net_,), order=1)
 
 
 def test_training_is_deterministic_and_goes_on():
     x, y = moons(40, 0)
     first = [quantum.Classifier(uploading(1), epochs=3, seed=s).fit(x, y, progress=False) for s in (5, 5, 6)]
-    np.testing.assert_array_equal(first[0].weights_["theta"], first[1].weights_["theta"])
-    assert not np.array_equal(first[0].weights_["theta"], first[2].weights_["theta"])
-    before = first[0].history_
-    more = first[0].set_params(warm_start=True, epochs=10).fit(x, y, progress=False).history_
-    assert len(more) == 13 and more[-1] < before[-1]
-    np.testing.assert_array_equal(more[:3], before)
+    angles = [c.net_.layers[0].theta for c in first]
+    np.testing.assert_array_equal(angles[0], angles[1])
+    assert not np.array_equal(angles[0], angles[2])
+    before = first[0].history_["loss"]
+    more = first[0].set_params(warm_start=True, epochs=10).fit(x, y, progress=False).history_["loss"]
+    assert len(more) == 10 and more[0] < before[0] and more[-1] < before[-1]
     with pytest.raises(ParameterError, match="labels must be those of the last fit"):
         first[0].fit(x, y + 1, progress=False)
 
@@ -152,7 +153,7 @@ def test_a_reporter_sees_each_epoch_and_may_stop():
     x, y = moons(20, 0)
     seen = []
     trained = quantum.Classifier(uploading(1), epochs=9).fit(x, y, report=[seen.append, stop_at(3)])
-    assert trained.history_.tolist() == [r["loss"] for r in seen] and [r["step"] for r in seen] == [1, 2, 3]
+    assert trained.history_.records == seen and [r["epoch"] for r in seen] == [1, 2, 3]
 
 
 def test_classifier_of_circuits_that_cannot_be_trained():

@@ -60,7 +60,7 @@ def test_clones_and_copies():
     trained = quantum.Classifier(fixed, epochs=2).fit([[0.0], [1.0]], [False, True], progress=False)
     fresh = clone(trained)
     assert fresh.epochs == 2
-    assert not hasattr(fresh, "weights_")
+    assert not hasattr(fresh, "net_")
     again = pickle.loads(pickle.dumps(trained))
     np.testing.assert_array_equal(again.predict_proba([[0.3]]), trained.predict_proba([[0.3]]))
     assert again.predict([[0.3]]).dtype == bool

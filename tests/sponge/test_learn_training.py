@@ -105,44 +105,54 @@ def test_filling_up_changes_nothing():
 def test_training_learns_and_resumes_bit_for_bit(tmp_path):
     data, options = triatomics(40), {"epochs": 12, "batch": 8, "rate": 5e-3, "progress": False}
     whole = learn.train(network(), data, **options)
-    assert whole.history.force_rmse[-1] < 0.5 * whole.history.force_rmse[0]
-    assert whole.best == 1 + int(np.argmin(whole.history.validation))
+    errors = whole.history["validation/force_rmse"]
+    assert errors[-1] < 0.5 * errors[0]
+    assert whole.best == 1 + int(np.argmin(whole.history["validation/loss"]))
 
     class Killed(Exception):
         pass
 
+    def explode(run):
+        if run.epoch == 5:
+            raise Killed
 
     path = tmp_path / "train.safetensors"
-    batches = learn.Batches.__call__
-    calls = []
-
-    def explode(self, order=None):
-        calls.append(order)
-        if len(calls) > 10:  # two calls an epoch: in the sixth
-            raise Killed
-        return batches(self, order)
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(learn.Batches, "__call__", explode)
-        learn.train(network(), data, checkpoint=path, **options)
-    resumed = learn.train(network(), data, checkpoint=path, **options)
-    assert resumed.history == whole.history
+    with pytest.raises(Killed):
+        learn.train(network(), data, checkpoint=path, callbacks=[core.train.Lambda(epoch_begin=explode)], **options)
+    resumed = learn.train(network(), data, checkpoint=path, callbacks=[core.train.Lambda()], **options)
+    assert resumed.history.records == whole.history.records
     for a, b in zip(core.tree.leaves(resumed.network), core.tree.leaves(whole.network), strict=True):
         assert np.array_equal(a, b)
-    with pytest.raises(CheckpointError, match="must belong to this training, but these differ: batch"):
+    options["callbacks"] = [core.train.Lambda()]
+    with pytest.raises(CheckpointError, match=r"train\..*must belong to this training, but these differ: batch"):
         learn.train(network(), data, checkpoint=path, **{**options, "batch": 4})
     path.write_bytes(b"broken")
-    with pytest.raises(CheckpointError, match="cannot be read"):
+    with pytest.raises(CheckpointError, match=r"train\..*must be a training state"):
         learn.train(network(), data, checkpoint=path, **options)
 
 
 def test_training_stops_early_and_draws_its_history():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     found = learn.train(network(), triatomics(40), 30, batch=8, rate=1e-9, patience=2, progress=False)
-    assert len(found.history.loss) - found.best <= 2 or len(found.history.loss) == 30
+    assert found.stopped.startswith("validation/loss")
+    assert len(found.history) - found.best <= 2 or len(found.history) == 30
     ax = found.history.plot()
-    assert [len(line.get_xdata()) for line in ax.lines] == [len(found.history.loss)] * 2
+    assert [len(line.get_xdata()) for line in ax.lines] == [len(found.history)] * 2
     pyplot.close(ax.figure)
+
+
+def test_a_loss_that_is_not_finite_ends_the_training():
+    data = triatomics(16)
+    with pytest.raises(FloatingPointError, match="train: the loss must stay finite"):
+        learn.train(network(), data, 3, rate=lambda count: 1e30, progress=False)
+
+
+def test_batches_are_even_and_hold_each_frame_once():
+    data = triatomics(17)
+    batches = learn.Batches(data, network(), 8)
+    found = [batch.energies[batch.frame > 0] for batch in batches.source(seed=1)]
+    assert batches.size == 6 and len(batches) == len(found) == 3
+    np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.sort(data.energies))
 
 
 def test_bad_data_and_options_are_named(tmp_path):

@@ -12,7 +12,6 @@ from triskele.core.extend import html_facts, html_table
 from triskele.quantum.algorithms.vqe import VQEResult
 from triskele.quantum.errors import CircuitError
 from triskele.quantum.noise.channel import Channel
-from triskele.sponge import learn
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "<b>&\"'</td>"
@@ -39,7 +38,7 @@ SHOWN = {  # what makes it, and texts that it must show
     "evaluation": (lambda: rl.Evaluation(np.array([1.0, 3.0]), np.array([10, 20])), ["2 ± 1 (standard deviation)"]),
     "system": (lambda: sponge.load(*sponge.example_files("alanine-dipeptide"), constraints="h-bonds"),
                ["22", "3 (1 ACE, 1 ALA, 1 NME)", "12", "not periodic", "torsion", "periodic_torsion", "52"]),
-    "history": (lambda: learn.History([1.0, 0.5], [1.1, 0.6], [1, 2], [3, 4], [1, 1]), ["epoch", "0.6"]),
+    "history": (lambda: core.train.History([{"epoch": 1, "loss": 1.0}, {"epoch": 2, "loss": 0.6}]), ["epoch", "0.6"]),
     "VQE": (lambda: vqe(NASTY), [NASTY, "-1.50000000", "7", "yes"]),
 }
 

@@ -14,7 +14,7 @@ from triskele.quantum.algorithms.adapt import AdaptResult
 from triskele.quantum.algorithms.qaoa import QAOAResult
 from triskele.quantum.algorithms.vqd import VQDResult
 from triskele.quantum.algorithms.vqe import VQEResult
-from triskele.sponge import analysis, learn
+from triskele.sponge import analysis
 from triskele.sponge.fitting.fit import Fit, Round
 from triskele.sponge.sampling.metadynamics import FreeEnergyEstimate
 
@@ -71,7 +71,6 @@ RESULTS = {
     "Wham": lambda: analysis.wham([PHI - 1, PHI + 1], [-1, 1], 5.0, temperature=300, bootstrap=5),
     "Mbar": lambda: analysis.mbar(np.stack([PHI**2, (PHI - 1) ** 2]), [1000, 1000]),
     "FreeEnergyEstimate": lambda: surface(1),
-    "History": lambda: learn.History([1.0, 0.1], [1.1, 0.01], [1, 2], [3, 4], [1, 1]),
     "Fit": lambda: Fit(None, {}, {}, {}, [Round({}, 1 / k, np.nan) for k in range(1, 9)]),
     "VQEResult": lambda: steps(VQEResult),
     "QAOAResult": lambda: steps(QAOAResult),
@@ -157,8 +156,6 @@ def test_references_and_several_curves():
     assert ax.lines[1].get_ydata()[0] == -1.13
     ax = RESULTS["VQDResult"]().plot()
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["state 0", "state 1"]
-    ax = RESULTS["History"]().plot(names=["force_rmse"])
-    assert ax.get_ylabel() == "force error [kJ/mol/nm]"
     with pytest.raises(ValueError, match=r"one number a step, got the shape \(0,\) of 'energy'"):
         steps(VQEResult, history=np.zeros(0)).plot()
 

@@ -14,12 +14,12 @@ from functools import cache
 
 import numpy as np
 
-from . import blocks, conv, gemm, native, threads
+from . import attention, blocks, conv, gemm, native, threads
 
 __all__ = ["PREFIXES", "address", "convolution_definitions", "convolution_tile", "definitions", "packed",
            "set_blas_threads", "signature"]
 
-PREFIXES = ("blas.", "lapack.", "tsk.gemm.", "tsk.pack.", "tsk.conv.")
+PREFIXES = ("blas.", "lapack.", "tsk.gemm.", "tsk.pack.", "tsk.conv.", "tsk.attention.")
 _TYPES = {"f32": ("float", "s", 1), "f64": ("double", "d", 1), "c64": ("float", "c", 2), "c128": ("double", "z", 2)}
 _OWN = {"f32": 4, "f64": 8}  # products of our own, and the bytes of an element
 _LEAST_WORK, _LEAST_WORK_TRANSPOSED = 1 << 18, 1 << 12  # multiply-adds from which ours are faster
@@ -68,13 +68,13 @@ def convolution_definitions(name: str) -> list[str]:
 
 
 def convolution_tile(name: str) -> tuple[int, int]:
-    """Rows of a tile, and elements of a vector, of convolutions of type `name`."""
+    """Rows of a tile, and elements of a vector, of products of type `name`."""
     tile = _tile(_OWN[name])
     return tile.rows, tile.lanes
 
 
 def address(name: str) -> int:
-    """Address of ``blas.*``, ``lapack.*``, ``tsk.gemm.*``, ``tsk.pack.*`` or ``tsk.conv.*``.
+    """Address of ``blas.*``, ``lapack.*``, ``tsk.gemm.*``, ``tsk.pack.*``, ``tsk.conv.*`` or ``tsk.attention.*``.
 
     Raises
     ------
@@ -84,6 +84,8 @@ def address(name: str) -> int:
     family, _, routine = name.partition(".")
     if routine.startswith("conv.") and routine.rpartition(".")[2] in _OWN:
         return _convolutions(routine.rpartition(".")[2]).address(name)
+    if routine.startswith("attention."):
+        return _attention(*routine.split(".")[2:]).address(name)
     if family == "tsk":
         kind = routine.removeprefix("pack." if routine.removeprefix("pack.") in _OWN else "gemm.")
         if kind not in _TYPES:
@@ -179,6 +181,12 @@ def _library(name: str) -> native.LoadedObject:
 @cache
 def _convolutions(name: str) -> native.LoadedObject:
     return native.load(conv.product(name, _TYPES[name][0], _tile(_OWN[name])), {}, passes=False)
+
+
+@cache
+def _attention(name: str, depth: str, width: str) -> native.LoadedObject:
+    text = attention.attention(name, _TYPES[name][0], _tile(_OWN[name]), int(depth), int(width))
+    return native.load(text, {"tsk_parallel_for": threads.address()}, passes=False)
 
 
 _INTRINSICS = """

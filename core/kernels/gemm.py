@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Code", "Tile", "packed_size", "product"]
+__all__ = ["Code", "Tile", "kernel", "pack", "packed_size", "product", "transpose_pack"]
 
 _DEPTH = 192  # block of k: a panel of B then takes 36 kB, most of a first-level cache
 _HEIGHT = 192  # rows of A that are copied at a time, with _DEPTH of k
@@ -58,8 +58,11 @@ class Code:
         self.lines.append(f"{name[1:]}:")
 
     @contextlib.contextmanager
-    def loop(self, start: str, stop: str, step: str) -> Iterator[str]:
-        """The body of ``for i in range(start, stop, step)``; `step` may be a value that the body sets."""
+    def loop(self, start: str, stop: str, step: str, carry: tuple[str, str] | None = None) -> Iterator["Step"]:
+        """The body of ``for i in range(start, stop, step)``.
+
+        The body may set `step`, and `Step.carried`: its type and first value are `carry`, and it outlives the loop.
+        """
         before, head, body, latch, done = (self.name(x) for x in ("before", "head", "body", "latch", "done"))
         i, following = self.name("i"), self.name("next")
         self.emit(f"br label {before}")
@@ -67,16 +70,22 @@ class Code:
         self.emit(f"br label {head}")
         self.label(head)
         self.emit(f"{i} = phi i64 [{start}, {before}], [{following}, {latch}]")
+        holder, at = Step(i, step), len(self.lines)
+        if carry is not None:
+            holder.carried = value = self.name("carried")
+            self.emit("")
         more = self.set(f"icmp slt i64 {i}, {stop}")
         self.emit(f"br i1 {more}, label {body}, label {done}")
         self.label(body)
-        holder = _Step(i, step)
-        yield holder  # type: ignore[misc]
+        yield holder
         self.emit(f"br label {latch}")
         self.label(latch)
         self.emit(f"{following} = add nsw i64 {i}, {holder.step}")
         self.emit(f"br label {head}")
         self.label(done)
+        if carry is not None:
+            self.lines[at] = f"  {value} = phi {carry[0]} [{carry[1]}, {before}], [{holder.carried}, {latch}]"
+            holder.carried = value
 
     @contextlib.contextmanager
     def when(self, condition: str) -> Iterator[None]:
@@ -91,8 +100,11 @@ class Code:
         return self.set(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})", "min")
 
 
-class _Step(str):
-    """A loop's counter, which also carries the loop's step."""
+class Step(str):
+    """A loop's counter, which also has the loop's step and the value that it carries."""
+
+    step: str
+    carried: str
 
     def __new__(cls, counter: str, step: str):
         self = super().__new__(cls, counter)
@@ -109,9 +121,9 @@ def product(name: str, scalar: str, tile: Tile) -> str:
     ``llvm.smax.i64``, ``llvm.sqrt.f64``, ``llvm.memcpy.p0.p0.i64`` and ``tsk_parallel_for`` declared.
     """
     heights = [tile.rows >> i for i in range(tile.rows.bit_length())]
-    parts = [_kernel(name, scalar, tile.lanes, r, v) for r in heights for v in range(1, tile.vectors + 1)]
+    parts = [kernel(name, scalar, tile.lanes, r, v) for r in heights for v in range(1, tile.vectors + 1)]
     parts += [
-        _pack(name, scalar, tile), _transpose_pack(name, scalar, tile), _packed(name, scalar, tile),
+        pack(name, scalar, tile), transpose_pack(name, scalar, tile), _packed(name, scalar, tile),
         _serial(name, scalar, tile, heights), _parallel(name, scalar, tile),
     ]
     vector = f"<{tile.lanes} x {scalar}>"
@@ -123,8 +135,8 @@ def product(name: str, scalar: str, tile: Tile) -> str:
     )
 
 
-def _kernel(name: str, scalar: str, lanes: int, rows: int, vectors: int) -> str:
-    """One tile: C[rows, vectors*lanes] (+)= A[rows, k] panel[k, vectors*lanes]."""
+def kernel(name: str, scalar: str, lanes: int, rows: int, vectors: int, *, pitched: bool = False) -> str:
+    """One tile: C[rows, vectors*lanes] (+)= A[rows, k] panel[k, vectors*lanes]; `pitched`: panel rows %ldb apart."""
     code, vector = Code(), f"<{lanes} x {scalar}>"
     fma = f"@llvm.fmuladd.v{lanes}{'f32' if scalar == 'float' else 'f64'}"
     align = 4 if scalar == "float" else 8
@@ -136,7 +148,7 @@ def _kernel(name: str, scalar: str, lanes: int, rows: int, vectors: int) -> str:
     code.emit("%pa = phi i64 [0, %entry], [%pa1, %head]")
     for r, v in tile:
         code.emit(f"%c{r}.{v} = phi {vector} [zeroinitializer, %entry], [%d{r}.{v}, %head]")
-    row = code.at(scalar, "%b", code.int("mul", "%p", vectors * lanes))
+    row = code.at(scalar, "%b", code.int("mul", "%p", "%ldb" if pitched else vectors * lanes))
     # two steps further in a slab, two tiles further where columns are read in place: 8 to 12 % there, nothing elsewhere
     ahead = code.at(scalar, code.at(scalar, "%a", "%pa"), str(2 * rows))
     code.emit(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
@@ -168,12 +180,12 @@ def _kernel(name: str, scalar: str, lanes: int, rows: int, vectors: int) -> str:
     code.emit("ret void")
     head = (
         f"define internal void @tile.{name}.{rows}.{vectors}(i64 %k, ptr noalias %a, i64 %rs, i64 %cs, ptr noalias "
-        f"%b, ptr noalias %c, i64 %ldc, i1 %add) {{\nentry:"
+        f"%b, {'i64 %ldb, ' if pitched else ''}ptr noalias %c, i64 %ldc, i1 %add) {{\nentry:"
     )
     return "\n".join([head, *code.lines, "}"])
 
 
-def _pack(name: str, scalar: str, tile: Tile) -> str:
+def pack(name: str, scalar: str, tile: Tile) -> str:
     """panel[k, wide] = B[k, columns], zero beyond `columns`; `wide` is the next multiple of the lanes."""
     code, lanes, vector, truths = Code(), tile.lanes, f"<{tile.lanes} x {scalar}>", f"<{tile.lanes} x i1>"
     align = 4 if scalar == "float" else 8
@@ -214,7 +226,7 @@ def _pack(name: str, scalar: str, tile: Tile) -> str:
     return "\n".join([declare, head, *code.lines, "}"])
 
 
-def _transpose_pack(name: str, scalar: str, tile: Tile) -> str:
+def transpose_pack(name: str, scalar: str, tile: Tile) -> str:
     """panel[k, wide] = B[columns, k] transposed, zero beyond `columns`; squares of lanes x lanes in registers."""
     code, lanes, vector = Code(), tile.lanes, f"<{tile.lanes} x {scalar}>"
     align = 4 if scalar == "float" else 8

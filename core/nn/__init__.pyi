@@ -1,5 +1,4 @@
 from . import init as init
-from .attention import MultiHeadAttention as MultiHeadAttention
 from .combinators import Residual as Residual
 from .combinators import Sequential as Sequential
 from .convolution import Conv as Conv
@@ -22,6 +21,8 @@ from .layers import MLP as MLP
 from .layers import Embedding as Embedding
 from .layers import Linear as Linear
 from .layers import static as static
+from .multi_head_attention import MultiHeadAttention as MultiHeadAttention
+from .multi_head_attention import attention as attention
 from .normalization import BatchNorm as BatchNorm
 from .normalization import GroupNorm as GroupNorm
 from .normalization import LayerNorm as LayerNorm

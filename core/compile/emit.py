@@ -63,7 +63,7 @@ NATIVE: dict[str, Any] = {}
 """Emitters of steps that are not loop nests, by primitive.
 
 They are objects with ``accepts(eqn)``, ``scratch(unit, eqn)`` (further buffers and their bytes), ``emit(unit, eqn)``,
-and `updates`, the operand whose place the result may take."""
+`updates`, the operand whose place the result may take, and `fails`, False if the step cannot raise."""
 
 
 class Module:
@@ -272,7 +272,8 @@ class Unit:
                     extra[step] |= {p: p.size * p.root.var.spec.dtype.itemsize * kernel.chunks for p in kernel.partials}
             elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
                 extra[step] = emitter.scratch(self, step.eqn)
-        self.plan = Plan(self.fusion, self.steps, extra, self.in_place, updated_operand)
+        settled = self._settled(kernels) if self.name == "main" and self.in_place else 0
+        self.plan = Plan(self.fusion, self.steps, extra, self.in_place, updated_operand, settled)
         watch = self.module.stopwatch
         if watch is not None:
             watch.read(self)
@@ -296,6 +297,16 @@ class Unit:
         self.module.functions += [f"define {linkage}i32 @{self.name}(ptr %inputs, ptr %outputs, ptr %scratch) {{",
                                   "entry:", *self.head,
                                   "  br label %start", "start:", *self.lines, "  ret i32 0", "}"]
+
+    def _settled(self, kernels):
+        """Number of the first step from which on nothing can raise: a call that raises leaves its arguments alone."""
+        for t, step in reversed(list(enumerate(self.steps, 1))):
+            if isinstance(step, Step):
+                if getattr(NATIVE.get(step.eqn.primitive.name), "fails", True):
+                    return t
+            elif any(kernels[g].checks or g.again for g in getattr(step, "groups", [step])):
+                return t
+        return 0
 
     def _take(self, kernel):
         """The kernel, under the name of an equal one if there is one: long unrolled programs are the same nests again

@@ -7,7 +7,7 @@ made once and compiled.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,15 @@ _compiled.defvjp_all(lambda cts, out, args, needed, *, pull: pull(cts))
 
 
 class GraphFunction:
-    """A graph with its compiled form and its transformed forms, each made when first needed."""
+    """A graph with its compiled form and its transformed forms, each made when first needed.
 
-    __slots__ = ("graph", "_program", "_forms", "_lock")
+    Results of the compiled form take the memory of the arguments `donated`; transformed forms leave them alone.
+    """
 
-    def __init__(self, graph: Graph):
-        self.graph = graph
+    __slots__ = ("graph", "donated", "_program", "_forms", "_lock")
+
+    def __init__(self, graph: Graph, donated: Collection[int] = ()):
+        self.graph, self.donated = graph, donated
         self._program: Program | None = None
         self._forms: dict[Any, Any] = {}
         self._lock = threading.RLock()
@@ -49,7 +52,7 @@ class GraphFunction:
         if self._program is None:
             with self._lock:  # a second program would replace, and unload, one that another thread may be running
                 if self._program is None:
-                    self._program = Program(self.graph)
+                    self._program = Program(self.graph, donated=self.donated)
         return self._program
 
     def __call__(self, args: Sequence[Any]) -> Sequence[Any]:
@@ -73,6 +76,9 @@ class GraphFunction:
 
     def _run(self, args):
         args = [as_argument(a, s) for a, s in zip(args, self.graph.in_specs, strict=True)]
+        for i in self.program.donors.values():
+            if not (args[i].flags.owndata and args[i].flags.writeable):
+                args[i] = args[i].copy()
         out = self.program.caller(*args)
         if out is MISS:
             raise RuntimeError("jit: the compiled program must take its own arguments, got a miss")

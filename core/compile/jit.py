@@ -25,6 +25,7 @@ from ..tensor import Tensor
 from ..transforms.grad import check_plain
 from . import tree_code
 from .baked import ClosedOver, closed_over, warn_of_baked
+from .donation import check_separate, donated_leaves, donated_positions
 from .graph_function import GraphFunction
 from .wrapper import MISS
 
@@ -68,11 +69,13 @@ class _Static:
 
 
 @overload
-def jit(f: None = None, *, static_argnames: str | Sequence[str] = (),
+def jit(f: None = None, *, static_argnames: str | Sequence[str] = (), donate: int | Sequence[int] = (),
         debug: bool = False) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @overload
-def jit(f: Callable[P, R], *, static_argnames: str | Sequence[str] = (), debug: bool = False) -> Jitted[P, R]: ...
-def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[str] = (), debug: bool = False) -> Any:
+def jit(f: Callable[P, R], *, static_argnames: str | Sequence[str] = (), donate: int | Sequence[int] = (),
+        debug: bool = False) -> Jitted[P, R]: ...
+def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[str] = (),
+        donate: int | Sequence[int] = (), debug: bool = False) -> Any:
     """Compile a function written in plain NumPy.
 
     Parameters
@@ -83,6 +86,11 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     static_argnames : str or sequence of str
         Arguments that are not arrays but part of the program: strings, functions, sizes. Hashable; each new value
         compiles again.
+    donate : int or sequence of int
+        Positions of arguments whose memory the results may take, like JAX's ``donate_argnums``. Arrays of these
+        arguments that the call overwrites come back as results of the same shape and dtype; use none of them, nor
+        views of them, after the call. A call that raises leaves them as they were. Arrays that do not own their memory
+        or are read-only are copied first, and transforms of the function leave its arguments alone.
     debug : bool
         Run operation by operation instead and raise FloatingPointError at the first one that makes a NaN or an
         infinity out of finite values, with the line that asked for it.
@@ -96,6 +104,8 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     ------
     TypeError
         When called, for arguments or results that are not arrays.
+    ValueError
+        When called, if a donated array shares memory with another argument or was passed by keyword.
     EscapedTensorError
         When a traced value is kept beyond the call.
 
@@ -114,12 +124,20 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     >>> double = jit(lambda x: 2 * x)
     >>> double(np.arange(3.0))
     array([0., 2., 4.])
+
+    A large array is updated in place:
+
+    >>> step = jit(lambda x, g: x - 0.5 * g, donate=0)
+    >>> x = np.ones(3)
+    >>> step(x, np.ones(3)) is x
+    True
     """
     if f is None:
-        return functools.partial(jit, static_argnames=static_argnames, debug=debug)
+        return functools.partial(jit, static_argnames=static_argnames, donate=donate, debug=debug)
     if not callable(f):
         raise TypeError(f"jit: expected a function, got {type(f).__name__} {f!r}")
-    return Jitted(f, (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames), debug)
+    static = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    return Jitted(f, static, debug, donated_positions(donate))
 
 
 class Jitted(Generic[P, R]):
@@ -132,6 +150,8 @@ class Jitted(Generic[P, R]):
         Names of arguments that are part of the program.
     debug : bool
         True to check every result for NaN.
+    donate : tuple of int
+        Positions of arguments whose memory the results may take.
 
     Examples
     --------
@@ -141,9 +161,9 @@ class Jitted(Generic[P, R]):
     True
     """
 
-    def __init__(self, f: Callable[..., Any], static: tuple[str, ...], debug: bool):
+    def __init__(self, f: Callable[..., Any], static: tuple[str, ...], debug: bool, donate: tuple[int, ...] = ()):
         functools.update_wrapper(self, f)
-        self._f, self._static, self._debug = f, static, debug
+        self._f, self._static, self._debug, self._donate = f, static, debug, donate
         self._name = getattr(f, "__name__", type(f).__name__)
         self._entries: dict[Any, Entry] = {}
         self._history: list[tuple[Any, str]] = []
@@ -249,6 +269,8 @@ class Jitted(Generic[P, R]):
             with self._lock:
                 entry = self._entries.get(key) or self._compile(key, leaves, structure, static, len(args))
         traced = any(isinstance(x, Tensor) for x in leaves)
+        if entry.function.donated and not traced:
+            check_separate(leaves, entry.function.donated, dynamic, self._name)
         if self._debug and not traced:
             from .debug import run_checked
 
@@ -317,7 +339,11 @@ class Jitted(Generic[P, R]):
         self._closed_over = closed_over(self._f, graph, self._closed_over)
         if any(getattr(c, "_trace", None) is not None and not c._trace.alive for c in captured):
             raise EscapedTensorError(f"jit of {self._name}: it reads a traced value of a transform that has ended")
-        entry = Entry(GraphFunction(graph), out_structure, captured)
+        donated: list[int] = []
+        if self._donate:
+            positions = [k for k in range(n_args) if k not in self._positions]
+            donated = donated_leaves(self._donate, positions, structure.children[0], specs, self._name)
+        entry = Entry(GraphFunction(graph, donated), out_structure, captured)
         if not captured:
             self._entries[key] = entry
         return entry
@@ -358,6 +384,9 @@ class Jitted(Generic[P, R]):
         than 0 ``program.module.raise_pending()`` raises what went wrong.
         """
         entry = self._entry(args, kwargs)
+        if self._donate:
+            raise ValueError(f"jit of {self._name}: a program for machine code must not donate arguments, got "
+                             f"donate={self._donate}")
         if entry.captured:
             raise EscapedTensorError(
                 f"jit of {self._name}: a program by itself cannot read traced values of a transform around it"
@@ -365,7 +394,7 @@ class Jitted(Generic[P, R]):
         return entry.function.program
 
     def again(self) -> Jitted[P, R]:
-        """The same function without any of its compiled forms."""
+        """The same function without any of its compiled forms. It leaves its arguments alone."""
         return Jitted(self._f, self._static, self._debug)
 
     def flat(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[GraphFunction, list[Any]]:
@@ -380,7 +409,7 @@ class Jitted(Generic[P, R]):
         """
         from .numba_form import numba_form
 
-        return numba_form(self._entry(args, kwargs), self._name)
+        return numba_form(self.again()._entry(args, kwargs) if self._donate else self._entry(args, kwargs), self._name)
 
 
 def _where(structure, k):

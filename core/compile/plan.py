@@ -36,17 +36,17 @@ class Plan:
     copies : list of (int, Var or Const)
         Results that are not computed in place: copied at the end.
     overwritten : set of int
-        Outputs that are computed in the buffer of their input.
+        Outputs that are computed, or left, in the buffer of their input.
     size : int, bytes
         Size of the arena.
     """
 
     def __init__(self, fusion: Fusion, steps: list[Any], extra: dict[Any, dict[Any, int]], in_place: dict[int, int],
-                 updated: Callable[[Any], Any]):
+                 updated: Callable[[Any], Any], settled: int = 0):
         """`extra[step]`: further buffers (key: bytes) that live during that step only. `in_place`: {output: input}
         where the caller gives the input's own buffer as the output if the plan says that it is overwritten.
         `updated(step)`:
-        the operand whose place the step's result may take.
+        the operand whose place the step's result may take. No step before `settled` overwrites an input.
         """
         self.fusion, self.steps, self.updated = fusion, steps, updated
         graph = fusion.graph
@@ -56,11 +56,15 @@ class Plan:
         self._find_ranges(extra)
         for k, o in enumerate(graph.outputs):
             base = fusion.base(o) if isinstance(o, Var) else None
+            donor = graph.inputs[in_place[k]] if k in in_place else None
+            if base is not None and base is donor:
+                self.overwritten.add(k)
+                continue
             if base is None or base in self.places:
                 self.copies.append((k, o))
                 continue
             self.places[base] = Place("output", k)
-            if k in in_place and self._can_overwrite(base, graph.inputs[in_place[k]]):
+            if donor is not None and self.first[base] >= settled and self._can_overwrite(base, donor):
                 self.overwritten.add(k)
         for _, o in self.copies:
             if isinstance(o, Var):

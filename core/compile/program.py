@@ -7,6 +7,7 @@ import itertools
 import logging
 import sys
 import time
+from collections.abc import Collection
 from functools import cached_property
 from typing import NamedTuple
 
@@ -42,18 +43,22 @@ class Program:
         As it was given.
     caller : callable
         ``caller(*flat)``: see `wrapper.make_caller`.
+    donors : dict of int to int
+        Arguments whose memory a result takes, by result.
     scratch : int, bytes
         Further inputs of a call besides its arguments and results.
     seconds : dict of str to float
         Compile time by stage.
     """
 
-    def __init__(self, graph: Graph, stopwatch: Stopwatch | None = None):
-        """With a stopwatch the program times its steps, and neither comes from the disk cache nor goes there."""
+    def __init__(self, graph: Graph, stopwatch: Stopwatch | None = None, donated: Collection[int] = ()):
+        """With a stopwatch the program times its steps, and neither comes from the disk cache nor goes there.
+        Results may take the memory of the inputs `donated`.
+        """
         start = time.perf_counter()
-        self.traced, self.stopwatch = graph, stopwatch
+        self.traced, self.stopwatch, self._in_place = graph, stopwatch, _paired(graph, donated)
         self.seconds: dict[str, float] = {}
-        key = None if stopwatch is not None else program_cache.key_of(graph)
+        key = None if stopwatch is not None else program_cache.key_of(graph, self._in_place)
         record = None if key is None else program_cache.load(key)
         module = None
         if record is not None:
@@ -64,10 +69,11 @@ class Program:
             module = engine.compile_module(emitted.text, symbols=_Symbols())
             ir = emitted.module
             release = any(isinstance(c, Equation) for c in ir.calls) or ir.flops > RELEASE or ir.parallel
-            record = program_cache.Record(module.key, *module.names, emitted.scratch, ir.calls, ir.constants, release)
+            record = program_cache.Record(module.key, *module.names, emitted.scratch, ir.calls, ir.constants, release,
+                                          emitted.donors)
             if key is not None:
                 program_cache.save(key, record)
-        self.module, self.scratch = module, record.scratch
+        self.module, self.scratch, self.donors = module, record.scratch, record.donors
         self.seconds.update({f"llvm {k}": v for k, v in module.seconds.items()})
         self._connect(record)
         self.seconds["total"] = time.perf_counter() - start
@@ -82,12 +88,12 @@ class Program:
             graph = lower(simplify(self.traced))
             middle = time.perf_counter()
             module = Module(self.stopwatch)
-            main = module.function(graph, "main")
+            main = module.function(graph, "main", self._in_place)
             text = module.text()
         finally:
             sys.setrecursionlimit(limit)
         self.seconds.update({"simplify": middle - start, "emit": time.perf_counter() - middle})
-        return Emitted(graph, module, text, main.plan.size)
+        return Emitted(graph, module, text, main.plan.size, {k: self._in_place[k] for k in main.plan.overwritten})
 
     def _connect(self, record):
         module = self.module
@@ -109,9 +115,11 @@ class Program:
                 module.register_callback(k, _computed_again(call.graph), inputs, outputs)
             else:
                 module.register_callback(k, _out_of_bounds(call), [engine.ArraySpec((1,), np.dtype(np.int64))], [])
+        given = set(self.donors.values())
         accepted = [wrapper.InputSpec(s.shape, s.dtype, "python scalar" if s.weak else "ndarray" if s.shape
-                                      else "numpy scalar") for s in self.traced.in_specs]
-        returned = [wrapper.OutputSpec(s.shape, s.dtype) for s in self.traced.out_specs]
+                                      else "numpy scalar", k in given) for k, s in enumerate(self.traced.in_specs)]
+        returned = [wrapper.OutputSpec(s.shape, s.dtype, self.donors.get(k))
+                    for k, s in enumerate(self.traced.out_specs)]
         self.caller = wrapper.make_caller(module, accepted, returned, self.scratch, release_gil=record.release_gil)
 
 
@@ -122,6 +130,19 @@ class Emitted(NamedTuple):
     module: Module
     text: str
     scratch: int
+    donors: dict[int, int]
+
+
+def _paired(graph: Graph, donated: Collection[int]) -> dict[int, int]:
+    """{result: donated argument of its shape and dtype}: results that are arguments first, the others in order."""
+    free, pairs = sorted(donated), {}
+    for same in (lambda i, o: graph.inputs[i] is o, lambda i, o: graph.inputs[i].spec[:2] == o.spec[:2]):
+        for k, o in enumerate(graph.outputs):
+            found = next((i for i in free if same(i, o)), None) if k not in pairs else None
+            if found is not None:
+                free.remove(found)
+                pairs[k] = found
+    return pairs
 
 
 class _Symbols(dict):

@@ -45,6 +45,8 @@ class Record(NamedTuple):
     calls, constants : list
         See `emit.Module`.
     release_gil : bool
+    donors : dict of int to int
+        Inputs that outputs overwrite, by output.
     """
 
     object_key: str
@@ -54,6 +56,7 @@ class Record(NamedTuple):
     calls: list[Any]
     constants: list[Const]
     release_gil: bool
+    donors: dict[int, int]
 
 
 class GraphKey:
@@ -64,7 +67,7 @@ class GraphKey:
     NotStorable
     """
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, in_place: dict[int, int]):
         self.primitives: dict[str, Primitive] = {}
         self.sources: dict[Source | None, int] = {}
         self.arrays: list[np.ndarray] = []
@@ -72,7 +75,7 @@ class GraphKey:
         self._specs: dict[Spec, int] = {}
         self._new_specs: list[Any] = []
         code = self._graph(graph)
-        parts = ("program", repr((self._new_specs, code)), np.__version__, sys.implementation.cache_tag,
+        parts = ("program", repr((self._new_specs, code, in_place)), np.__version__, sys.implementation.cache_tag,
                  store.source_stamp("graph", "transforms", "random"))
         self.keys = [store.make_key(*parts, *target) for target in native.targets()]
 
@@ -197,10 +200,10 @@ class _Unpickler(pickle.Unpickler):
         return self._key.arrays[which]
 
 
-def key_of(graph: Graph) -> GraphKey | None:
-    """The key of `graph`; None if it has none."""
+def key_of(graph: Graph, in_place: dict[int, int] | None = None) -> GraphKey | None:
+    """The key of `graph` whose outputs may overwrite the inputs `in_place`; None if it has none."""
     try:
-        return GraphKey(graph)
+        return GraphKey(graph, in_place or {})
     except NotStorable as reason:
         _log.debug("%s is not stored: %s", graph.name, reason)
         return None

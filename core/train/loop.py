@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import tree
 from ..compile.jit import jit
 from ..interrupt import patient_interrupts
 from ..report import Work
@@ -186,6 +187,8 @@ class Run:
     def _each(self, iterator, work, interrupted):
         begins, ends = self._hooks["step_begin"], self._hooks["step_end"]
         advance, outside, due = self.model.compiled, self.outside, time.monotonic() + _GLANCE
+        if not (begins or ends):  # nobody sees the states between, and those that were seen must stay
+            advance, self.state = self.model.in_place, tree.map(_own, self.state)
         taken, seen = self.batches, False
         for batch in iterator:
             seen = True
@@ -270,6 +273,10 @@ class Run:
         self.record = records[-1] if records else {}
         for k, c in enumerate(self.callbacks):
             c.restore(snapshot["callbacks"][f"{k}:{type(c).__name__}"])
+
+
+def _own(x):
+    return np.array(x) if np.ndim(x) else x
 
 
 def length_of(source: Any) -> int | None:

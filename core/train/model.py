@@ -77,7 +77,7 @@ class Model:
         self.step = step(self._objective, optim.Adam() if optimizer is None else optimizer, accumulate=accumulate,
                          clip=clip, average=average, checkpoint=checkpoint)
         self.state: State = self.step.init(net)
-        self.compiled = jit(self.advance)
+        self.compiled, self.in_place = jit(self.advance), jit(self.advance, donate=0)
         self._judge = jit(self._measure)
         self._apply = jit(_apply)
 
@@ -108,7 +108,7 @@ class Model:
         return np.mean(weights * losses)
 
     def advance(self, state: State, totals: Any, batch: Any) -> tuple[State, Any, Any]:
-        """One step in plain NumPy; `compiled` is its compiled form.
+        """One step in plain NumPy; `compiled` is its compiled form, and `in_place` the one that overwrites `state`.
 
         Parameters
         ----------

@@ -76,7 +76,7 @@ class Step:
     optimizer : optimizer of `core.optim`
     accumulate : int
     clip, average : float or None
-    checkpoint : bool
+    checkpoint, donate : bool
 
     Examples
     --------
@@ -90,10 +90,10 @@ class Step:
     """
 
     def __init__(self, loss: Callable[..., Any], optimizer: Any, accumulate: int, clip: float | None,
-                 average: float | None, checkpoint: bool):
+                 average: float | None, checkpoint: bool, donate: bool):
         self.loss, self.optimizer, self.accumulate = loss, optimizer, accumulate
         self.clip, self.average, self.checkpoint = clip, average, checkpoint
-        self._compiled = jit(self.apply)
+        self._compiled = jit(self.apply, donate=0 if donate else ())
 
     def __repr__(self) -> str:
         return f"Step({getattr(self.loss, '__name__', self.loss)}, {self.optimizer!r})"
@@ -111,7 +111,7 @@ class Step:
         params, rest = nn.split(net)
         if not tree.leaves(params):
             raise ValueError("train.step: the network must have floating-point parameters, got none")
-        average = params if self.average is not None else None
+        average = tree.map(np.array, params) if self.average is not None else None
         optimizer = self.optimizer.init(params)
         state = State(params, rest, optimizer, average, np.float64(1.0), random.key(seed), np.int64(0))
         return tree.map(lambda x: np.asarray(x)[()], state)  # numbers of the kind that the step returns
@@ -176,7 +176,7 @@ class Step:
 
 
 def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip: float | None = None,
-         average: float | None = None, checkpoint: bool = False) -> Step:
+         average: float | None = None, checkpoint: bool = False, donate: bool = False) -> Step:
     """Return a training step: forward pass, gradient, clipping, optimizer and averages in one compiled function.
 
     Parameters
@@ -195,6 +195,10 @@ def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip:
         Decay of an exponential moving average of the parameters, such as 0.999, kept in ``state.average``.
     checkpoint : bool, default False
         Compute activations again in the backward pass instead of storing them.
+    donate : bool, default False
+        Overwrite the arrays of the state that a call is given with those of the state that it returns, which saves
+        their memory and the time to allocate it. Copy what must outlive the step, the network given to `Step.init`
+        included: ``step.init(tree.map(np.array, net))``. See `jit`.
 
     Returns
     -------
@@ -236,4 +240,4 @@ def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip:
         check.positive(clip, "train.step: clip")
     if average is not None:
         check.number(average, "train.step: average", 0.0, 1.0)
-    return Step(loss, optimizer, int(accumulate), clip, average, checkpoint)
+    return Step(loss, optimizer, int(accumulate), clip, average, checkpoint, bool(donate))

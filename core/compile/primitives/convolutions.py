@@ -83,6 +83,8 @@ class _Volume(NamedTuple):
 class _Convolution:
     """Shared parts of the three primitives: a pair of axes, and the chunk function."""
 
+    fails = False
+
     def accepts(self, eqn: Equation) -> bool:
         x, _ = (a.spec for a in eqn.inputs)
         p, out = eqn.params, eqn.outputs[0].spec

@@ -259,3 +259,53 @@ def test_nan_is_traced_to_its_operation():
     assert "log" in str(error.value) and "test_fit.py" in str(error.value)
     assert "in epoch 1, step 2" in error.value.__notes__[0]
     assert m.state.count == 1
+
+
+@pytest.mark.parametrize("as_stream", [False, True])
+def test_what_a_user_holds_is_never_overwritten(as_stream):
+    net = network()
+    trained = train.Model(net, nn.cross_entropy, optim.Adam(0.02), average=0.9)
+    seen = [(net, tree.map(np.array, net))]
+
+    def look(run):
+        seen.extend((x, tree.map(np.array, x)) for x in (run.net, run.state))
+
+    source = Streamed(batches()) if as_stream else batches()
+    for _ in range(2):
+        trained.fit(source, epochs=2, callbacks=[train.Lambda(epoch_begin=look, epoch_end=look)])
+        seen.append((trained.net, tree.map(np.array, trained.net)))
+    for held, copy in seen:
+        assert_same(held, copy)
+
+
+def test_steps_in_place_are_those_of_watched_ones():
+    plain, watched = model(average=0.9), model(average=0.9)
+    plain.fit(Streamed(batches()), epochs=2)
+    watched.fit(Streamed(batches()), epochs=2, callbacks=[train.StopOnNaN()])
+    assert_same(plain.state, watched.state)
+
+
+def test_a_step_that_raises_leaves_the_state_before_it():
+    rows = [(X[:40], Y[:40]), (X[40:80], Y[40:80]), (X[80:], np.full(40, 2))]
+    stopped, expected = model(), model()
+    with pytest.raises(core.errors.IndexOutOfBoundsError):
+        stopped.fit(rows, epochs=1)
+    expected.fit(rows[:2], epochs=1)
+    assert_same(stopped.state, expected.state)
+
+
+def test_a_donating_step_keeps_its_memory():
+    def loss(net, batch):
+        return nn.mean_squared_error(net(batch[0]), batch[1])
+
+    net = nn.Linear.init(random.key(0), 3, 1)
+    batch = X, X[:, :1]
+    plain, in_place = train.step(loss, optim.Adam(0.1)), train.step(loss, optim.Adam(0.1), donate=True)
+    a, b = plain.init(net), in_place.init(tree.map(np.array, net))
+    (a, _), (kept, _) = plain(a, batch), in_place(b, batch)
+    b = kept
+    for _ in range(3):
+        (a, u), (b, v) = plain(a, batch), in_place(b, batch)
+        assert u == v
+    assert_same(a, b)
+    assert b.params.weight is kept.params.weight and b.optimizer.first.weight is kept.optimizer.first.weight

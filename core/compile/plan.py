@@ -6,6 +6,7 @@ fitting gap among those alive with it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -106,6 +107,16 @@ class Plan:
         operand = self.updated(step)
         return isinstance(operand, Var) and self.fusion.base(operand) is old and sum(
             isinstance(a, Var) and self.fusion.base(a) is old for a in step.eqn.inputs) == 1
+
+    @cached_property
+    def alive(self) -> list[int]:
+        """By step: bytes of the values in the arena that are kept while it runs."""
+        change = [0] * (len(self.steps) + 2)
+        for key, place in self.places.items():
+            if place.kind == "arena":
+                change[self.first[key]] += self.sizes[key]
+                change[self.last[key] + 1] -= self.sizes[key]
+        return list(itertools.accumulate(change))[: len(self.steps)]
 
     @cached_property
     def _read_last(self):

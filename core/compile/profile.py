@@ -25,10 +25,10 @@ from .program import Program
 from .row_blocks import RowBlocks
 from .stopwatch import Stopwatch
 
-__all__ = ["Operation", "OperationTimes", "profile"]
+__all__ = ["Operation", "OperationTimes", "described", "profile"]
 
 _NAMED = 3  # primitives that the name of a loop nest lists
-_TURNS = 5  # between calls of the plain program and of the one with clocks
+_TURNS = 15  # between calls of the plain program and of the one with clocks
 
 
 class Operation(NamedTuple):
@@ -53,6 +53,12 @@ class Operation(NamedTuple):
         Of one call of the function, all executions together.
     flops, bytes : float
         Estimates for one execution; NaN where unknown.
+    memory : float
+        Bytes of intermediate values that are kept while it runs, without arguments and results of the function.
+    order : int
+        Its place in the program.
+    inside : str
+        The loop or branch whose body it is part of; empty outside of any.
 
     Examples
     --------
@@ -72,6 +78,9 @@ class Operation(NamedTuple):
     seconds: float
     flops: float
     bytes: float
+    memory: float
+    order: int
+    inside: str
 
     @property
     def place(self) -> str:
@@ -145,7 +154,7 @@ class OperationTimes:
 
     def to_dataframe(self) -> Any:
         """Return the operations as a pandas DataFrame, the last row being the overhead."""
-        rest = Operation("overhead", "python", "", "", 0, 1, self.overhead, np.nan, np.nan)
+        rest = Operation("overhead", "python", "", "", 0, 1, self.overhead, np.nan, np.nan, np.nan, -1, "")
         rows = [*self.operations, rest]
         return dataframe({name: [getattr(o, name) for o in rows] for name in Operation._fields}, "rank")
 
@@ -253,42 +262,58 @@ def _operations(slots, laps):
     for k, (unit, step) in enumerate(slots):
         if step is None and unit in owner:
             spent[owner[unit], 0] += laps[k, 0]
-    costs = {unit.name: _kernels(unit) for unit, _ in slots}
-    return [_operation(unit, step, seconds, round(calls), costs[unit.name]) for (unit, step), (seconds, calls)
-            in zip(slots, spent, strict=True) if step is not None]
+    found = []
+    for order, ((unit, step), (seconds, calls)) in enumerate(zip(slots, spent, strict=True)):
+        if step is not None:
+            loop = slots[owner[unit]][1].eqn.primitive.name if unit in owner else ""
+            found.append(_operation(unit, step)._replace(seconds=seconds, calls=round(calls), order=order, inside=loop))
+    return found
 
 
-def _kernels(unit: Unit) -> dict[Any, list[Any]]:
-    """The kernels of each step."""
-    kernels = iter(unit.kernels)
-    return {step: [next(kernels) for _ in (step.groups if isinstance(step, RowBlocks) else [step])]
-            for step in unit.steps if isinstance(step, (Group, RowBlocks))}
-
-
-def _operation(unit, step, seconds, calls, kernels):
+def _operation(unit, step):
+    """What a step is, before its time is known."""
     if isinstance(step, Plan):
         size = sum(o.spec.nbytes for _, o in step.copies)
-        return Operation("copies of results", "copy", f"{len(step.copies)} results", "", 0, calls, seconds, 0.0,
-                         2.0 * size)
-    largest = max(values_of(step)[0], key=lambda v: v.spec.nbytes).spec
+        return Operation("copies of results", "copy", f"{len(step.copies)} results", "", 0, 0, 0.0, 0.0, 2.0 * size,
+                         0.0, 0, "")
+    name, shape, source, lines = described(step)
+    memory = float(unit.plan.alive[unit.steps.index(step)])
     if isinstance(step, (Group, RowBlocks)):
-        groups = step.groups if isinstance(step, RowBlocks) else [step]
-        names, sources = Counter[str](), Counter[str]()
-        for e in (e for g in groups for e in _equations(g)):
-            cost = cost_of(e) * max(a.spec.size for a in (*e.inputs, *e.outputs))
-            names[e.primitive.name] += cost
-            sources[str(e.source or "")] += cost
-        shown = ", ".join(name for name, _ in names.most_common(_NAMED))
-        shown += f" + {len(names) - _NAMED}" if len(names) > _NAMED else ""
-        return Operation(shown, "loops", str(largest), sources.most_common(1)[0][0], len(sources), calls, seconds,
-                         sum(k.flops for k in kernels[step]), sum(k.bytes for k in kernels[step]))
+        kernels = _kernels(unit, step)
+        return Operation(name, "loops", shape, source, lines, 0, 0.0, sum(k.flops for k in kernels),
+                         sum(k.bytes for k in kernels), memory, 0, "")
     eqn = step.eqn
     kind = "control" if eqn in unit.bodies else "python" if unit.fusion.kinds[eqn] == "call" else "native"
     flops, specs = eqn.primitive.flops, [a.spec for a in eqn.inputs]
     work = flops(specs, [o.spec for o in eqn.outputs], **eqn.params) if callable(flops) else np.nan
     size = sum(a.spec.nbytes for a in (*eqn.inputs, *eqn.outputs))
-    return Operation(eqn.primitive.name, kind, str(largest), str(eqn.source or ""), 1, calls, seconds,
-                     float(work), float(size))
+    return Operation(name, kind, shape, source, lines, 0, 0.0, float(work), float(size), memory, 0, "")
+
+
+def described(step: Any) -> tuple[str, str, str, int]:
+    """Primitives of a step of a program, its largest result, the line that asked for most of it, and how many did."""
+    shape = str(max(values_of(step)[0], key=lambda v: v.spec.nbytes).spec)
+    if not isinstance(step, (Group, RowBlocks)):
+        return step.eqn.primitive.name, shape, str(step.eqn.source or ""), 1
+    names, sources = Counter[str](), Counter[str]()
+    for e in (e for g in (step.groups if isinstance(step, RowBlocks) else [step]) for e in _equations(g)):
+        cost = cost_of(e) * max(a.spec.size for a in (*e.inputs, *e.outputs))
+        names[e.primitive.name] += cost  # type: ignore[assignment]
+        sources[str(e.source or "")] += cost  # type: ignore[assignment]
+    shown = ", ".join(name for name, _ in names.most_common(_NAMED))
+    shown += f" + {len(names) - _NAMED}" if len(names) > _NAMED else ""
+    return shown, shape, sources.most_common(1)[0][0], len(sources)
+
+
+def _kernels(unit: Unit, step: Any) -> list[Any]:
+    """The kernels of a step."""
+    kernels = iter(unit.kernels)
+    for other in unit.steps:
+        if isinstance(other, (Group, RowBlocks)):
+            found = [next(kernels) for _ in (other.groups if isinstance(other, RowBlocks) else [other])]
+            if other is step:
+                return found
+    return []
 
 
 def _equations(group: Group) -> list[Equation]:

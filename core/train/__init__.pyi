@@ -11,6 +11,9 @@ from .callbacks.stop_on_nan import StopOnNaN as StopOnNaN
 from .history import History as History
 from .loop import Run as Run
 from .model import Model as Model
+from .report.callback import Report as Report
+from .report.compare import Comparison as Comparison
+from .report.compare import compare as compare
 from .train_step import State as State
 from .train_step import Step as Step
 from .train_step import step as step

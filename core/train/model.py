@@ -79,7 +79,7 @@ class Model:
         self.state: State = self.step.init(net)
         self.compiled, self.in_place = jit(self.advance), jit(self.advance, donate=0)
         self._judge = jit(self._measure)
-        self._apply = jit(_apply)
+        self._apply = jit(applied)
 
     def __repr__(self) -> str:
         names = "".join(f", {name}" for name in self.metrics)
@@ -94,7 +94,7 @@ class Model:
 
     def _objective(self, net, batch):
         inputs, targets, weights = batch
-        prediction = _apply(net, inputs)
+        prediction = applied(net, inputs)
         return self._value(prediction, targets, weights), prediction
 
     def _value(self, prediction, targets, weights):
@@ -129,9 +129,20 @@ class Model:
         totals = self._counted(totals, value, prediction, targets, weights)
         return state, totals, (value, prediction if self._outside else None)
 
+    def gradient(self, state: State, batch: Any) -> tuple[Any, Any]:
+        """Loss of a batch and its gradient, as a step computes them before clipping, in plain NumPy."""
+        inputs, targets, weights = _parts(batch)
+        value, _, _, grads = self.step.gradient(state, (inputs, targets, _normalized(weights)))
+        return value, grads
+
+    def loss_of(self, net: Any, batch: Any) -> Any:
+        """Loss of a batch in evaluation mode, in plain NumPy."""
+        inputs, targets, weights = _parts(batch)
+        return self._value(applied(net, inputs), targets, _normalized(weights))
+
     def _measure(self, net, totals, batch):
         inputs, targets, weights = _parts(batch)
-        prediction = _apply(net, inputs)
+        prediction = applied(net, inputs)
         value = self._value(prediction, targets, _normalized(weights))
         return self._counted(totals, value, prediction, targets, weights), prediction if self._outside else None
 
@@ -275,7 +286,8 @@ class Model:
         return tree.map(lambda *xs: np.concatenate(xs), *parts)
 
 
-def _apply(net, inputs):
+def applied(net: Any, inputs: Any) -> Any:
+    """The network's output: tuples are positional arguments, dictionaries keyword arguments."""
     if isinstance(inputs, tuple):
         return net(*inputs)
     return net(**inputs) if isinstance(inputs, dict) else net(inputs)

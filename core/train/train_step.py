@@ -122,11 +122,7 @@ class Step:
 
     def apply(self, state: State, batch: Any) -> tuple[State, Any]:
         """The step in plain NumPy, for use inside other compiled functions."""
-        key = random.fold_in(state.key, state.count)
-        if self.accumulate == 1:
-            value, aux, rest, grads = self._gradient(state.params, state.rest, key, batch)
-        else:
-            value, aux, rest, grads = self._accumulated(state.params, state.rest, key, batch)
+        value, aux, rest, grads = self.gradient(state, batch)
         if self.clip is not None:
             grads = clip_by_global_norm(grads, self.clip)
         optimizer = scaled(self.optimizer, state.rate_scale)
@@ -136,6 +132,12 @@ class Step:
             average = tree.map(lambda a, p: a + (p - a) * np.asarray(1 - decay, np.result_type(p)), average, params)
         new = State(params, rest, inner, average, state.rate_scale, state.key, state.count + 1)
         return new, (value if aux is None else (value, aux))
+
+    def gradient(self, state: State, batch: Any) -> tuple[Any, Any, Any, Any]:
+        """Loss, `aux`, the new statistics and the gradient before clipping, in plain NumPy."""
+        key = random.fold_in(state.key, state.count)
+        compute = self._gradient if self.accumulate == 1 else self._accumulated
+        return compute(state.params, state.rest, key, batch)
 
     def _gradient(self, params, rest, key, batch):
         """(value, aux, statistics, gradient) of one (micro-)batch."""

@@ -54,6 +54,8 @@ def search():
 
 RESULTS = {
     "train.History": lambda: core.train.History([{"epoch": k, "step": 5 * k, "loss": 1 / k} for k in (1, 2, 3)]),
+    "train.Comparison": lambda: core.train.Comparison(*[[{"epoch": k, "numbers": {"record": {"loss": 1 / k}}}
+                                                         for k in (1, 2, 3)]] * 2, ("a", "b")),
     "OperationTimes": lambda: core.profile(lambda x: np.sin(x).sum(), np.ones(100), seconds=0.001),
     "RadialDistribution": lambda: analysis.rdf(X, 3.0),
     "MeanSquareDisplacement": lambda: analysis.msd(X, 1.0),

@@ -1,0 +1,231 @@
+"""Two runs side by side: what differed, and what came of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import check, plots
+from ...errors import ReporterError
+from ...files import atomic
+from ...foreign import dataframe
+from ...notebook import html_table
+from .log import Entry, log_path, number, read_log
+from .page import chart, document, section, table
+from .svg import line_chart, shown
+
+__all__ = ["Comparison", "compare"]
+
+
+class Comparison:
+    """What differed between two runs, and what came of it.
+
+    Parameters
+    ----------
+    first, second : list of dict
+        Entries of the logs.
+    names : (str, str)
+
+    Attributes
+    ----------
+    differences : dict of str to (first, second)
+        Settings, data, code and versions that are not the same; None where a run has no such entry.
+    curves : dict of str to ((epochs, values), (epochs, values))
+        Numbers of the epochs of both runs.
+
+    Examples
+    --------
+    >>> from triskele.core.train import Comparison
+    >>> entries = lambda rate, loss: [{"epoch": 0, "run": {"settings": {"optimizer": f"SGD({rate})"}}},
+    ...                               {"epoch": 1, "numbers": {"record": {"epoch": 1, "loss": loss}}}]
+    >>> found = Comparison(entries(0.1, 0.5), entries(0.2, 0.4), ("a", "b"))
+    >>> found.differences
+    {'optimizer': ('SGD(0.1)', 'SGD(0.2)')}
+    >>> found.final("loss")
+    (0.5, 0.4)
+    """
+
+    def __init__(self, first: Sequence[Entry], second: Sequence[Entry], names: tuple[str, str]):
+        self.names = names
+        a, b = _facts(first), _facts(second)
+        self.differences = {k: (a.get(k), b.get(k)) for k in {**a, **b} if a.get(k) != b.get(k)}
+        self.same = len([k for k in a if a[k] == b.get(k)])
+        curves = _curves(first), _curves(second)
+        self.curves = {k: tuple(c[k] for c in curves) for k in curves[0] if k in curves[1]}
+
+    def __repr__(self) -> str:
+        what = ", ".join(self.differences) or "nothing"
+        what = what if len(what) < 120 else f"{len(self.differences)} things"
+        name = next((n for n in ("validation/loss", "loss") if n in self.curves), None)
+        came = "" if name is None else "; {} {} and {}".format(name, *map(shown, self.final(name)))
+        return f"<Comparison of {self.names[0]} and {self.names[1]}: {what} differed{came}>"
+
+    def final(self, name: str) -> tuple[float, float]:
+        """The number in the last epoch of each run."""
+        a, b = self._curve(name)
+        return float(a[1][-1]), float(b[1][-1])
+
+    def lowest(self, name: str) -> tuple[float, float]:
+        """The lowest number of each run; NaN if none is finite."""
+        a, b = self._curve(name)
+        return _extreme(np.min, a[1]), _extreme(np.min, b[1])
+
+    def highest(self, name: str) -> tuple[float, float]:
+        """The highest number of each run; NaN if none is finite."""
+        a, b = self._curve(name)
+        return _extreme(np.max, a[1]), _extreme(np.max, b[1])
+
+    def _curve(self, name):
+        if name not in self.curves:
+            raise KeyError(f"Comparison: both runs must record the number, got {name!r}; there are "
+                           f"{', '.join(self.curves)}{check.near(name, self.curves)}")
+        return self.curves[name]
+
+    def to_dataframe(self) -> Any:
+        """Return final, lowest and highest numbers as a pandas DataFrame, a row for each number."""
+        columns = {f"{how} {run}": [getattr(self, how)(name)[k] for name in self.curves]
+                   for how in ("final", "lowest", "highest") for k, run in enumerate(self.names)}
+        return dataframe(columns, "number", list(self.curves))
+
+    def plot(self, ax: Any = None, *, names: Sequence[str] = ("loss",), **line: Any) -> Any:
+        """Draw numbers of both runs over the epochs.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; new ones by default.
+        names : sequence of str
+        **line
+            Options of the lines.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        with plots.axes(ax, xlabel="epoch", ylabel=names[0] if len(names) == 1 else "value") as ax:
+            for name in names:
+                for run, (epochs, values) in zip(self.names, self._curve(name), strict=True):
+                    label = run if len(names) == 1 else f"{run}, {name}"
+                    plots.curves(ax, epochs, {label: values}, **line)
+            ax.legend()
+        return ax
+
+    def _rows(self):
+        return [(name, *[x for how in (self.final, self.lowest, self.highest) for x in how(name)])
+                for name in self.curves]
+
+    def _head(self):
+        return ["number", *[f"{how}, {run}" for how in ("final", "lowest", "highest") for run in self.names]]
+
+    def _repr_html_(self) -> str:
+        columns = dict(zip(self._head(), zip(*self._rows(), strict=True), strict=True)) if self.curves else {}
+        different = {"what": list(self.differences), **{run: [str(v[k]) for v in self.differences.values()]
+                                                        for k, run in enumerate(self.names)}}
+        return html_table("What differed", different, most=40) + html_table("What came of it", columns, most=40)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the comparison as a page that loads nothing.
+
+        Parameters
+        ----------
+        path : path-like
+        """
+        def cell(value):
+            return "<span class=soft>none</span>" if value is None else escape(str(value))
+
+        title = f"{self.names[0]} and {self.names[1]}"
+        rows = [(escape(k), cell(a), cell(b)) for k, (a, b) in self.differences.items()]
+        results = [(escape(name), *map(shown, values)) for name, *values in self._rows()]
+        charts = "".join(chart(name, line_chart(dict(zip(self.names, pair, strict=True)), xlabel="epoch", label=name))
+                         for name, pair in self.curves.items())
+        body = (f'<header><p class="soft">{self.same} settings, versions and hashes are the same</p>'
+                f"<h1>{escape(title)}</h1></header>\n"
+                + section("What differed", table(["what", *self.names], rows) if rows else "<p>Nothing.</p>")
+                + section("What came of it", table(self._head(), results, range(1, 7)) if results else "")
+                + section("Curves", f'<div class="charts">{charts}</div>' if charts else ""))
+        with atomic(path) as file:
+            file.write(document(title, body).encode())
+
+
+def compare(first: str | os.PathLike, second: str | os.PathLike) -> Comparison:
+    """Compare two runs that `Report` has logged.
+
+    Parameters
+    ----------
+    first, second : path-like
+        The page or the log of a run, or its name without ``.html`` or ``.jsonl``.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    FileNotFoundError
+        If a run has no log.
+    ReporterError
+        If a file is not the log of a run.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from triskele.core import nn, optim, train
+    >>> batch = np.ones((4, 1)), np.zeros((4, 1))
+    >>> def fit(page, rate):
+    ...     model = train.Model(nn.Linear(np.ones((1, 1))), nn.mean_squared_error, optim.SGD(rate))
+    ...     return model.fit([batch], epochs=3, callbacks=[train.Report(page, profile=False)])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, rate in (("slow", 0.01), ("fast", 0.1)):
+    ...         _ = fit(pathlib.Path(folder, f"{name}.html"), rate)
+    ...     found = train.compare(f"{folder}/slow", f"{folder}/fast")
+    >>> found.differences["optimizer"][1]
+    'SGD(learning_rate=0.1, momentum=0.0, nesterov=False, l2=0.0)'
+    """
+    found = []
+    for run in (first, second):
+        path = log_path(run)
+        if not path.exists():
+            raise FileNotFoundError(f"train.compare: the log of the run must exist, got {os.fspath(path)!r}")
+        entries = read_log(path)
+        if not any("run" in e for e in entries):
+            raise ReporterError(f"train.compare: {os.fspath(path)!r} must be the log of a run, got {len(entries)} "
+                                f"entries without settings")
+        found.append((path, entries))
+    (a, one), (b, two) = found
+    names = (a.stem, b.stem) if a.stem != b.stem else (_longer(a), _longer(b))
+    return Comparison(one, two, names)
+
+
+def _longer(path):
+    return os.fspath(Path(path).resolve().with_suffix("").relative_to(Path(path).resolve().parents[1]))
+
+
+def _facts(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Everything that may differ, by name. The names of the runs' own files do not count."""
+    run: Mapping[str, Any] = next((e["run"] for e in entries if "run" in e), {})
+    found = {**run.get("settings", {}), **run.get("system", {})}
+    found |= {f"array {name}": value for name, value in found.pop("arrays", {}).items()}
+    found |= {f"code of {name}": value for name, value in run.get("code", {}).items()}
+    if "data" in run:
+        found["hash of the data"] = run["data"]
+    if "callbacks" in found:
+        found["callbacks"] = [c for c in found["callbacks"] if not c.startswith(("Report(", "Checkpoint("))]
+    return found
+
+
+def _curves(entries):
+    records = [(e["epoch"], e["numbers"]["record"]) for e in entries if "numbers" in e]
+    names = dict.fromkeys(name for _, record in records for name in record if name not in ("epoch", "step"))
+    return {name: (np.array([epoch for epoch, r in records if name in r]),
+                   np.array([number(r[name]) for _, r in records if name in r])) for name in names}
+
+
+def _extreme(function, values):
+    finite = values[np.isfinite(values)]
+    return float(function(finite)) if len(finite) else np.nan

@@ -1,0 +1,217 @@
+"""Logs and pages of runs: what they say of hand-made runs, after kills, and what two runs differ in."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from triskele.core import data, nn, optim, random, train
+from triskele.core.errors import ReporterError
+from triskele.core.train.report.landscape import landscape
+from triskele.core.train.report.log import read_log
+from triskele.core.train.report.probe import histograms, image_url
+
+BATCH = np.ones((4, 1)), np.zeros((4, 1))
+VOID = {"meta", "br", "img"}
+
+
+def fit(page, *, rate=0.1, epochs=3, scale=1.0, more=(), **options):
+    """A network of one weight, which each step multiplies by 1 - 2 rate scale^2."""
+    model = train.Model(nn.Linear(np.ones((1, 1))), nn.mean_squared_error, optim.SGD(rate))
+    batch = scale * BATCH[0], BATCH[1]
+    model.fit([batch], epochs, callbacks=[train.Report(page, **{"profile": False, **options}), *more])
+    return model
+
+
+def logged(page, kind):
+    return [e[kind] for e in read_log(page.with_suffix(".jsonl")) if kind in e]
+
+
+class Checked(HTMLParser):
+    """Complains of tags that do not close each other, and keeps the text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.text, self.tags = [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, text):
+        self.text.append(text)
+
+
+def check_page(path):
+    """Return the text of a page that is well-formed and loads nothing."""
+    text = path.read_text()
+    found = Checked(text)
+    assert "http:" not in text and "https:" not in text and "@import" not in text and "<script" not in text
+    for tag, attributes in found.tags:
+        assert tag not in ("link", "iframe", "object")
+        for name in ("src", "href"):
+            assert attributes.get(name, "data:").startswith("data:")
+    assert "nan" not in [v for _, attributes in found.tags for v in attributes.values()]
+    return " ".join(found.text)
+
+
+def test_the_numbers_are_those_of_the_run(tmp_path):
+    page = tmp_path / "run.html"
+    model = fit(page, epochs=4)
+    numbers = logged(page, "numbers")
+    weights = 0.8 ** np.arange(5)
+    np.testing.assert_allclose([n["record"]["loss"] for n in numbers], weights[:4] ** 2, rtol=1e-12)
+    np.testing.assert_allclose([n["rate"] for n in numbers], 0.1)
+    assert model.net.weight[0, 0] == pytest.approx(weights[4])
+    (run,), (end,) = logged(page, "run"), logged(page, "end")
+    assert run["settings"]["optimizer"].startswith("SGD(learning_rate=0.1") and run["steps"] == ["list of 1 batches"]
+    assert end["reason"] is None and (end["epochs"], end["step"]) == (4, 4)
+    looks = logged(page, "histograms")
+    assert looks[-1]["parameters"]["weight"]["low"] == pytest.approx(weights[4])
+    assert looks[-1]["gradients"]["weight"]["high"] == pytest.approx(2 * weights[4])
+    text = check_page(page)
+    assert "4 of 4" in text and "complete" in text and "Parameters and gradients" in text
+
+
+def test_every_part_of_the_page(tmp_path):
+    page = tmp_path / "images.html"
+    images = np.random.default_rng(0).uniform(size=(32, 8, 8, 1)).astype(np.float32)
+    source = data.arrays(images, np.arange(32) % 3).shuffle(seed=0).map(data.image.flip(0.5)).batch(8)
+    net = nn.Sequential([nn.Conv2d(random.key(0), 1, 4, 3), nn.relu, lambda x: x.reshape(len(x), -1),
+                         nn.Linear.init(random.key(1), 256, 3)])
+    model = train.Model(net, nn.cross_entropy, optim.Adam(optim.one_cycle(1e-2, 8)), metrics=["accuracy"])
+    model.fit(source, 2, validation=source, callbacks=[train.Report(page, landscape=True)])
+    text = check_page(page)
+    for part in ("Curves", "Time and memory of a step", "Parameters and gradients", "Data", "Network", "Loss landscape",
+                 "Settings", "System", "conv_kernel", "nn/convolution.py", "layers[3].weight", "shuffle(0)",
+                 "learning rate", "overhead"):
+        assert part in text, part
+    (operations,) = logged(page, "operations")
+    spent = sum(o["seconds"] for o in operations["rows"])
+    assert spent + operations["overhead"] == pytest.approx(operations["seconds"])
+    assert max(o["memory"] for o in operations["rows"]) >= 8 * 8 * 8 * 4 * 4  # what the convolution leaves for later
+    (samples,) = logged(page, "samples")
+    assert len(samples["images"]) == len(samples["labels"]) == 8
+    grid = np.array(logged(page, "landscape")[0]["loss"], float)
+    assert grid.shape == (21, 21) and grid[10, 10] == grid.min() or np.isfinite(grid).all()
+
+
+def test_a_resumed_run_continues_its_log(tmp_path):
+    page = tmp_path / "run.html"
+    fit(page, epochs=2, more=[train.Checkpoint(tmp_path / "state")])
+    with open(page.with_suffix(".jsonl"), "ab") as file:  # an epoch after the checkpoint, and half a line
+        file.write(b'{"epoch": 3, "numbers": {"record": {"epoch": 3, "loss": 9.0}}}\n{"epoch": 3')
+    fit(page, epochs=5, more=[train.Checkpoint(tmp_path / "state")])
+    records = [n["record"] for n in logged(page, "numbers")]
+    assert [r["epoch"] for r in records] == [1, 2, 3, 4, 5]
+    np.testing.assert_allclose([r["loss"] for r in records], 0.64 ** np.arange(5), rtol=1e-12)
+    assert len(logged(page, "run")) == len(logged(page, "end")) == 1
+    page.with_suffix(".jsonl").unlink()  # a lost log gets the numbers of the checkpoint
+    fit(page, epochs=6, more=[train.Checkpoint(tmp_path / "state")])
+    assert [n["record"]["epoch"] for n in logged(page, "numbers")] == [1, 2, 3, 4, 5, 6]
+    fit(page, epochs=1)  # a new run begins a new log
+    assert len(logged(page, "numbers")) == 1
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from triskele.core import nn, optim, train
+model = train.Model(nn.Linear(np.ones((1, 1))), nn.mean_squared_error, optim.SGD(0.1))
+kill = train.Lambda(epoch_end=lambda run: run.epoch == 3 and len(sys.argv) > 2 and os.kill(os.getpid(), signal.SIGKILL))
+model.fit([(np.ones((4, 1)), np.zeros((4, 1)))], 5, callbacks=[
+    train.Report(sys.argv[1] + "/run.html", profile=False), kill, train.Checkpoint(sys.argv[1] + "/state")])
+"""
+
+
+def test_a_killed_run_leaves_a_log_that_the_next_one_continues(tmp_path):
+    command = [sys.executable, "-c", KILLED, os.fspath(tmp_path)]
+    assert subprocess.run([*command, "kill"], check=False, timeout=100).returncode == -signal.SIGKILL
+    lines = (tmp_path / "run.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in lines if "numbers" in line] == [1, 2, 3]
+    assert "without a word" in check_page(tmp_path / "run.html")
+    subprocess.run(command, check=True, timeout=100)
+    np.testing.assert_allclose([n["record"]["loss"] for n in logged(tmp_path / "run.html", "numbers")],
+                               0.64 ** np.arange(5), rtol=1e-12)
+
+
+def test_runs_that_fail_say_so(tmp_path):
+    def fail(_run):
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError):
+        fit(tmp_path / "run.html", more=[train.Lambda(epoch_end=fail)])
+    assert "RuntimeError: no more" in check_page(tmp_path / "run.html")
+
+
+def test_two_runs_in_one_folder(tmp_path):
+    fit(tmp_path / "a.html", more=[train.Report(tmp_path / "b.html", profile=False)])
+    assert len(logged(tmp_path / "a.html", "numbers")) == len(logged(tmp_path / "b.html", "numbers")) == 3
+    with pytest.raises(ReporterError, match="a.html': another run uses it"):
+        fit(tmp_path / "a.html", more=[train.Report(tmp_path / "a.html", profile=False)])
+    with pytest.raises(ValueError, match="Report: path must end in .html, got 'run.txt'"):
+        train.Report("run.txt")
+    (tmp_path / "c.jsonl").write_text("hello\nworld\n")
+    with pytest.raises(ReporterError, match="c.jsonl': must be the log of a run, got line 1"):
+        train.compare(tmp_path / "c", tmp_path / "a")
+    with pytest.raises(FileNotFoundError, match="train.compare: the log of the run must exist"):
+        train.compare(tmp_path / "a", tmp_path / "nowhere")
+
+
+def test_compare_finds_exactly_what_differed(tmp_path):
+    fit(tmp_path / "a.html")
+    fit(tmp_path / "b.html", rate=0.2, epochs=5)
+    fit(tmp_path / "c.html", scale=2.0)
+    fit(tmp_path / "d.html")
+    found = train.compare(tmp_path / "a.html", tmp_path / "b.jsonl")
+    assert set(found.differences) == {"optimizer", "epochs"} and found.differences["epochs"] == (3, 5)
+    assert found.final("loss") == pytest.approx((0.64**2, 0.36**4))
+    assert found.lowest("loss") == found.final("loss") and found.highest("loss") == (1.0, 1.0)
+    assert repr(found) == "<Comparison of a and b: optimizer, epochs differed; loss 0.4096 and 0.0168>"
+    assert found.to_dataframe().loc["loss", "final a"] == pytest.approx(0.4096)
+    assert "0.4096" in found._repr_html_()
+    found.save(tmp_path / "both.html")
+    assert "SGD(learning_rate=0.2" in check_page(tmp_path / "both.html")
+    assert set(train.compare(tmp_path / "a", tmp_path / "c").differences) == {"hash of the data"}
+    assert not train.compare(tmp_path / "a", tmp_path / "d").differences
+    with pytest.raises(KeyError, match="there are loss"):
+        found.final("los")
+
+
+def test_histograms_and_images():
+    found = histograms({"x": np.array([0.0, 1.0, 2.0, np.nan])})["x"]
+    assert sum(found["counts"]) == 3 and (found["low"], found["high"], found["not finite"]) == (0.0, 2.0, 1)
+    assert found["rms"] == pytest.approx(np.sqrt(5 / 3))
+    image = pytest.importorskip("PIL.Image")
+    import base64
+    import io
+
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    opened = image.open(io.BytesIO(base64.b64decode(image_url(pixels).split(",")[1])))
+    np.testing.assert_array_equal(np.asarray(opened), pixels)
+
+
+def test_landscape_of_a_quadratic():
+    """With loss = |W - W0|^2 the surface is a paraboloid whose curvatures are those of the directions."""
+    target = np.random.default_rng(0).normal(size=(3, 2))
+    net = nn.Linear(target.copy(), np.ones(2))
+    params, rest = nn.split(net)
+    found = landscape(lambda net, _: np.sum((net.weight - target) ** 2), params, rest, np.ones(1), points=5)
+    assert found["loss"][2, 2] == 0.0
+    size = np.sum(target**2)  # a direction has the norms of the columns, so that a step of 1 has the norm of W
+    np.testing.assert_allclose(found["loss"][[0, 4, 2, 2], [2, 2, 0, 4]], size, rtol=1e-12)
+    np.testing.assert_allclose(found["loss"][1, 2], size / 4, rtol=1e-12)

@@ -111,6 +111,11 @@ class Groups:
         """The groups with all learning rates multiplied: see `optim.scaled`."""
         return Groups([(where, scaled(o, scale)) for where, o in self.rules], scaled(self.default, scale))
 
+    def by_path(self, params: Any) -> dict[str, Any]:
+        """The optimizer of each parameter, by its path."""
+        optimizers = self._optimizers()
+        return {path: optimizers[k] for k, (path, _) in zip(self._numbers(params), tree.paths(params), strict=True)}
+
     def _optimizers(self):
         return [*(o for _, o in self.rules), self.default]
 

@@ -8,6 +8,9 @@ from .callbacks.rates import ReduceLROnPlateau as ReduceLROnPlateau
 from .callbacks.rates import Schedule as Schedule
 from .callbacks.state_file import StateFile as StateFile
 from .callbacks.stop_on_nan import StopOnNaN as StopOnNaN
+from .callbacks.watch import Finding as Finding
+from .callbacks.watch import TrainingWarning as TrainingWarning
+from .callbacks.watch import Watch as Watch
 from .history import History as History
 from .loop import Run as Run
 from .model import Model as Model

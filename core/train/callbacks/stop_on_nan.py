@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +13,16 @@ from .callback import Callback
 if TYPE_CHECKING:
     from ..loop import Run
 
-__all__ = ["StopOnNaN"]
+__all__ = ["StopOnNaN", "made_by"]
+
+
+def made_by(f: Callable[..., Any], *args: Any) -> FloatingPointError | None:
+    """The error that names the operation and line by which `f` makes NaN or infinity of finite numbers, if one does."""
+    try:
+        jit(f, debug=True)(*args)
+    except FloatingPointError as error:
+        return error
+    return None
 
 
 class StopOnNaN(Callback):
@@ -39,10 +49,9 @@ class StopOnNaN(Callback):
         state, batch = run.previous
         run.state = state
         where = f"epoch {run.epoch + 1}, step {int(state.count) + 1}"
-        try:
-            jit(run.model.advance, debug=True)(state, run.inside, batch)
-        except FloatingPointError as error:
-            error.add_note(f"StopOnNaN: in {where}; the model keeps the parameters from before it")
-            raise
+        culprit = made_by(run.model.advance, state, run.inside, batch)
+        if culprit is not None:
+            culprit.add_note(f"StopOnNaN: in {where}; the model keeps the parameters from before it")
+            raise culprit
         raise FloatingPointError(f"StopOnNaN: the loss must stay finite, got {float(run.loss)} in {where}; no "
                                  f"operation made it from finite numbers (look for NaN in the data or the parameters)")

@@ -34,6 +34,25 @@ def test_a_part_that_fails_is_named(monkeypatch):
         warmup(["quantum"], environment={"TRISKELE_CPU": "abacus"})
 
 
+CONSTRUCTORS = """
+from numba.core import event
+from triskele import quantum, reinforce as rl
+recorder = event.RecordingListener()
+event.register("numba:compile", recorder)
+quantum.Expectation(quantum.Circuit(2).h(0).cx(0, 1).rx("a", 0), "Z0 Z1")
+rl.make("CartPole-v1", num_envs=4)
+rl.MCTS(rl.games.ConnectFour())
+rl.PPO("CartPole-v1"), rl.DQN("CartPole-v1"), rl.SAC("Pendulum-v1")
+print(*{e.data["dispatcher"].py_func.__module__ for _, e in recorder.buffer})
+"""
+
+
+def test_constructors_compile_only_what_draws_initial_weights(tmp_path):
+    done = subprocess.run([sys.executable, "-c", CONSTRUCTORS], env={**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path)},
+                          capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= {"triskele.core.kernels.philox_kernels", "triskele.core.kernels.philox"}
+
+
 FIRST_STEPS = """
 import numpy as np
 from triskele import quantum, reinforce as rl, sponge

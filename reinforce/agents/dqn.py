@@ -140,7 +140,8 @@ class DQN(Agent):
             buffer_size, *spaces, alpha=alpha, **options
         ) if prioritized else ReplayBuffer(buffer_size, *spaces, **options)
         self._rollout = Rollout(self.env, act, train_every // num_envs)
-        if self._rollout.masks is not None:  # its targets would value actions that are forbidden
+        # its targets would value actions that are forbidden
+        if getattr(self.env, "has_masks", False) or self._rollout.masks is not None:
             raise EnvError(
                 f"DQN: the environment must allow all actions, got an action_mask from {self.env} (PPO takes them)"
             )

@@ -346,8 +346,8 @@ class PPOActor:
     def put(self, begin: int, state: dict[str, Any] | None) -> None:
         """Set environments from `begin` on to these states."""
         if state is not None:
+            position = self.rollout.position  # first: it begins the first episodes
             self.env.set_copies(begin, state["environments"])
-            position = self.rollout.position
             for name, new in state["position"].items():
                 position[name][begin : begin + len(new)] = new
             self.rollout.position = position

@@ -312,11 +312,12 @@ class Agent:
     @property
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the training depends on, besides the settings, as a tree."""
+        kept = self._kept()  # first: a position begins the first episodes
         return {
             "counters": [self.steps, self.start, self.target],
             "episodes": self.episodes,
             "environment": self._environment(),
-            "state": {name: operator.attrgetter(name)(self) for name in self.kept},
+            "state": kept,
         }
 
     @state.setter
@@ -327,7 +328,7 @@ class Agent:
         check_like("episodes", episodes, self.episodes)
         self.steps, self.start, self.target = counters
         self.episodes = episodes
-        names = set(self.kept)
+        mine, names = self._kept(), set(self.kept)
         if state["environment"] is None:
             self.episodes.restart()
             names -= {name for name in names if name.endswith(".position")}
@@ -337,8 +338,11 @@ class Agent:
             *owner, last = name.split(".")
             place, value = operator.attrgetter(*owner)(self) if owner else self, state["state"][name]
             if last != "state":  # which is checked where it is set
-                check_like(name, value, getattr(place, last))
+                check_like(name, value, mine[name])
             setattr(place, last, value)
+
+    def _kept(self):
+        return {name: operator.attrgetter(name)(self) for name in self.kept}
 
     def _environment(self):
         try:

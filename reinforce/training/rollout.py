@@ -53,25 +53,39 @@ class Rollout:
         discrete = hasattr(space, "n")
         self.actions = np.zeros((length, n), np.int64) if discrete else np.zeros((length, n, *space.shape), np.float32)
         self._compiled = env.step_kernel is not None
+        self.masks: np.ndarray | None = None
+        self._has_begun = False
+        if not self._compiled:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Start the first episodes, once. This compiles the environment."""
+        if self._has_begun:
+            return
+        self._has_begun = True
+        env, space, length = self.env, self.env.action_space, self.length
         observation, info = env.reset()
         self.observations[length] = self._checked(observation)
-        self.masks: np.ndarray | None = None
         if "action_mask" in info:
-            if not discrete:
+            if not hasattr(space, "n"):
                 raise EnvError(f"{env}: an action mask belongs to discrete actions, got {space}")
-            self.masks = np.zeros((length + 1, n, space.n), bool)
+            self.masks = np.zeros((length + 1, env.num_envs, space.n), bool)
             self.masks[length] = self._mask(info)
 
     @property
     def position(self) -> dict[str, np.ndarray]:
         """The start of the next collection, which a checkpoint stores next to the environment's state."""
+        self._begin()
         found = {"observation": self.observations[-1].copy()}
         return found if self.masks is None else {**found, "mask": self.masks[-1].copy()}
 
     @position.setter
     def position(self, value: dict[str, np.ndarray]) -> None:
+        self._has_begun = True
         self.observations[-1] = value["observation"]
-        if self.masks is not None:
+        if "mask" in value:
+            if self.masks is None:
+                self.masks = np.zeros((len(self.observations), *np.shape(value["mask"])), bool)
             self.masks[-1] = value["mask"]
 
     def collect(self, model: Any, noise: np.ndarray) -> None:
@@ -83,6 +97,7 @@ class Rollout:
             Handed to `act`.
         noise : (length + 1, N, k) float32
         """
+        self._begin()
         self.observations[0] = self.observations[-1]
         if self.masks is not None:
             self.masks[0] = self.masks[-1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -115,25 +116,36 @@ class VectorEnv:
         self.observation_space, self.action_space = environment.observation_space, environment.action_space
         self._kernels = step_kernels(environment)
         self._may_raise = not is_shipped(environment) and not isinstance(environment, LaneEnvironment)
-        size = -(-self.num_envs // LANES) * LANES
-        self.arrays = EnvArrays(environment.new_data(size), np.zeros(size, np.int64), np.zeros(size, np.uint8),
-                                np.zeros((size, 1), np.uint64),
-                                np.array([most or _NEVER]))
+        self._seed, self._limit = integer(f"{self.name}: seed", seed, 0), np.array([most or _NEVER])
         self._is_reset = False
-        self._seed(seed)
-        self._prepare()
+        n = self.num_envs
+        self._observation_shape, self._action_shape = (n, *self.observation_space.shape), (n, *self.action_space.shape)
+        self._num_actions, self.has_masks = getattr(self.action_space, "n", 0), environment.has_masks
+        if not is_shipped(environment):
+            self._compiled  # noqa: B018 - mistakes in rules are best seen here
         if self._may_raise:
             checks().check_env_once(self)
+
+    @cached_property
+    def arrays(self) -> EnvArrays:
+        """See the class."""
+        from . import run
+
+        size = -(-self.num_envs // LANES) * LANES
+        streams = np.zeros((size, 1), np.uint64)
+        run.seed(streams, np.uint64(self._seed))
+        return EnvArrays(self.environment.new_data(size), np.zeros(size, np.int64), np.zeros(size, np.uint8), streams,
+                         self._limit)
 
     @property
     def max_episode_steps(self) -> int:
         """Steps after which an episode is cut off, from now on; 0 for no limit."""
-        limit = int(self.arrays.limit[0])
+        limit = int(self._limit[0])
         return 0 if limit == _NEVER else limit
 
     @max_episode_steps.setter
     def max_episode_steps(self, value: int) -> None:
-        self.arrays.limit[0] = integer(f"{self.name}: max_episode_steps", value, 0) or _NEVER
+        self._limit[0] = integer(f"{self.name}: max_episode_steps", value, 0) or _NEVER
 
     @property
     def key(self) -> str:
@@ -151,8 +163,9 @@ class VectorEnv:
         share = self.environment._share
         if n >= 2 * share:  # one for each thread, which then finds its copies in its own cache step by step
             chunks = min(threads.get_threads(), n // share)
-        self._context[2] = size = -(-n // (chunks * LANES)) * LANES
-        return self._context, self._num_actions, -(-n // size), self._function
+        context, function = self._compiled
+        context[2] = size = -(-n // (chunks * LANES)) * LANES
+        return context, self._num_actions, -(-n // size), function
 
     @property
     def step_kernel(self) -> Any:
@@ -180,10 +193,12 @@ class VectorEnv:
         info : dict
             With "action_mask", bool (N, n), where the environment has one.
         """
+        from . import run
+
         if options:
             raise EnvError(f"{self.name}: reset has no options, got {options!r:.80}")
         if seed is not None:
-            self._seed(seed)
+            run.seed(self.arrays.streams, np.uint64(integer(f"{self.name}: seed", seed, 0)))
         self.arrays.done[:] = 1  # a step begins an episode in copies that are over
         self._is_reset = True
         observation, _, _, _, info = self._step(np.zeros(self._action_shape, self.action_space.dtype))
@@ -314,29 +329,28 @@ class VectorEnv:
     def close(self) -> None:
         """Does nothing: Gymnasium's environments have it."""
 
-    def _seed(self, seed):
-        from . import run
+    @cached_property
+    def _run(self) -> Any:
+        from .run import run
 
-        run.seed(self.arrays.streams, np.uint64(integer(f"{self.name}: seed", seed, 0)))
+        return run
 
-    def _prepare(self):
+    @cached_property
+    def _compiled(self) -> tuple[np.ndarray, int]:
+        """The context of `run.run`, and the address of the function that steps a chunk of copies."""
         from numba.core.errors import NumbaError
 
         from ..uncompilable import essence
-        from . import run
 
-        n = self.num_envs
-        self._observation_shape, self._action_shape = (n, *self.observation_space.shape), (n, *self.action_space.shape)
-        self._num_actions, self.has_masks = getattr(self.action_space, "n", 0), self.environment.has_masks
         try:
-            self._function = threads.body(self._kernels.chunk, "voidptr")
+            function = threads.body(self._kernels.chunk, "voidptr")
         except (NumbaError, KeyError) as error:
             raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` "
                            f"says what): {essence(error, self.environment.dtype.names or ())}") from error
-        self._run = run.run
-        self._context = np.zeros(CONTEXT, np.int64)
+        context = np.zeros(CONTEXT, np.int64)
         addresses = [a.ctypes.data for a in self.arrays]
-        self._context[:9] = [self._context.ctypes.data, n, 0, len(self.arrays.steps), *addresses]
+        context[:9] = [context.ctypes.data, self.num_envs, 0, len(self.arrays.steps), *addresses]
+        return context, function
 
     def __reduce__(self):
         return _copied, (self.environment, self.num_envs, self.max_episode_steps, self.state)

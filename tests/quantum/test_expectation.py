@@ -2,10 +2,7 @@
 
 import copy
 import gc
-import os
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -184,13 +181,3 @@ def test_bad_options():
         quantum.Expectation("rx", OPERATORS[0])
     with pytest.raises(SimulatorError, match="measure on qubits"):
         quantum.Expectation(quantum.Circuit(1).measure(0), quantum.PauliSum("Z0"))
-
-
-def test_the_constructor_compiles_nothing(tmp_path):
-    code = ("from numba.core import event; from triskele import quantum; "
-            "recorder = event.RecordingListener(); event.register('numba:compile', recorder); "
-            "energy = quantum.Expectation(quantum.Circuit(2).h(0).cx(0, 1).rx('a', 0), 'Z0 Z1'); "
-            "print(len(recorder.buffer))")
-    environment = {**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "0"

@@ -1,4 +1,4 @@
-"""Network architectures, one file each: residual networks, U-Net, FCN."""
+"""Network architectures, one file each: residual networks, U-Net, FCN, transformers."""
 
 from ..lazy import attach
 

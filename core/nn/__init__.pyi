@@ -9,6 +9,7 @@ from .convolution import ConvTranspose as ConvTranspose
 from .convolution import conv_transpose as conv_transpose
 from .functional import cross_entropy as cross_entropy
 from .functional import gelu as gelu
+from .functional import gelu_tanh as gelu_tanh
 from .functional import log_softmax as log_softmax
 from .functional import mean_squared_error as mean_squared_error
 from .functional import relu as relu

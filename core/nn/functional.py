@@ -11,8 +11,8 @@ from scipy import special
 
 from ..ops.likelihood import likelihood
 
-__all__ = ["cross_entropy", "gelu", "log_softmax", "mean_squared_error", "relu", "sigmoid", "silu", "softmax",
-           "softplus"]
+__all__ = ["cross_entropy", "gelu", "gelu_tanh", "log_softmax", "mean_squared_error", "relu", "sigmoid", "silu",
+           "softmax", "softplus"]
 
 
 def relu(x: Any) -> NDArray[Any]:
@@ -78,6 +78,19 @@ def gelu(x: Any) -> NDArray[Any]:
     array([-0.1587,  0.    ,  0.8413])
     """
     return 0.5 * x * (1 + special.erf(x * math.sqrt(0.5)))
+
+
+def gelu_tanh(x: Any) -> NDArray[Any]:
+    """0.5 x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³))), close to `gelu` (Hendrycks & Gimpel 2016, section 2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn
+    >>> nn.gelu_tanh(np.array([-1.0, 0.0, 1.0])).round(4)
+    array([-0.1588,  0.    ,  0.8412])
+    """
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
 def softmax(x: Any, axis: int = -1) -> NDArray[Any]:

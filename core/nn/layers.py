@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import random
+from ..ops.index import getitem
 from ..short_repr import short_repr
 from .init import Initializer, lecun_normal
 
@@ -148,4 +149,4 @@ class Embedding:
         return cls(random.normal(key, (n_entries, n_features), dtype=dtype))
 
     def __call__(self, indices: Any) -> NDArray[Any]:
-        return self.weight[indices]
+        return getitem(self.weight, indices)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from .. import check
 from ..ops.likelihood import likelihood
 
 __all__ = ["cross_entropy", "gelu", "gelu_tanh", "log_softmax", "mean_squared_error", "relu", "sigmoid", "silu",
@@ -121,14 +122,17 @@ def log_softmax(x: Any, axis: int = -1) -> NDArray[Any]:
     return y - np.log(np.sum(np.exp(y), axis=axis, keepdims=True))
 
 
-def cross_entropy(logits: Any, labels: Any) -> Any:
-    """Mean cross entropy of integer class labels.
+def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0) -> Any:
+    """Mean cross entropy of class labels, or of probabilities of classes.
 
     Parameters
     ----------
     logits : (..., n_classes) array
-    labels : (...) integer
-        At least 0 and below `n_classes`.
+    labels : (...) integer, or (..., n_classes) float
+        Labels, at least 0 and below `n_classes`; or probabilities, such as `data.image.mixup` makes, whose sum over the
+        last axis is 1.
+    smoothing : float, default 0
+        Share of the probability that is spread evenly over all classes (Szegedy et al. 2016, section 7).
 
     Returns
     -------
@@ -145,16 +149,26 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     >>> from triskele.core import nn
     >>> float(nn.cross_entropy(np.zeros((5, 4)), np.array([0, 1, 2, 3, 0])).round(6))  # log 4
     1.386294
+    >>> float(nn.cross_entropy(np.zeros((1, 2)), np.array([[0.3, 0.7]])).round(6))  # log 2
+    0.693147
     """
-    if np.shape(labels) != np.shape(logits)[:-1]:
-        raise ValueError(
-            f"cross_entropy: labels must have the shape of logits without its last axis, {np.shape(logits)[:-1]}, got "
-            f"{np.shape(labels)}"
-        )
-    if np.result_type(labels).kind not in "iu":
-        raise TypeError(f"cross_entropy: labels must be integers, got {np.result_type(labels)}")
-    labels = np.where(labels < 0, np.shape(logits)[-1], labels)  # out of range, and not counted from the end
-    losses = -np.take_along_axis(log_softmax(logits), labels[..., None], axis=-1)
+    shape, kind = np.shape(logits), np.result_type(labels).kind
+    if kind not in "iuf":
+        raise TypeError(f"cross_entropy: labels must be integers, or probabilities of classes, got "
+                        f"{np.result_type(labels)}")
+    if np.shape(labels) != (shape if kind == "f" else shape[:-1]):
+        of = "probabilities must have the shape of logits" if kind == "f" else (
+            "labels must have the shape of logits without its last axis")
+        raise ValueError(f"cross_entropy: {of}, {shape if kind == 'f' else shape[:-1]}, got {np.shape(labels)}")
+    check.number(smoothing, "cross_entropy: smoothing", 0, 1)
+    log = log_softmax(logits)
+    if kind == "f":
+        losses = -np.sum(labels * log, axis=-1, keepdims=True)
+    else:
+        labels = np.where(labels < 0, shape[-1], labels)  # out of range, and not counted from the end
+        losses = -np.take_along_axis(log, labels[..., None], axis=-1)
+    if smoothing:
+        losses = (1 - smoothing) * losses - smoothing * np.mean(log, axis=-1, keepdims=True)
     return np.mean(likelihood(losses, logits, "categorical"))
 
 

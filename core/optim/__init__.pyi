@@ -30,6 +30,7 @@ from .schedules import cosine_restarts as cosine_restarts
 from .schedules import exponential_decay as exponential_decay
 from .schedules import inverse_root as inverse_root
 from .schedules import one_cycle as one_cycle
+from .schedules import one_cycle_momentum as one_cycle_momentum
 from .schedules import piecewise_constant as piecewise_constant
 from .schedules import polynomial_decay as polynomial_decay
 from .schedules import warmup as warmup

@@ -35,8 +35,10 @@ class Adam(_Adaptive):
     ----------
     learning_rate : float or schedule, default 1e-3
         A number, or a function of the number of steps, such as `cosine_decay` returns.
-    b1, b2 : float, default 0.9, 0.999
-        Decay rates of the first and the second moment.
+    b1 : float or schedule, default 0.9
+        Decay rate of the first moment.
+    b2 : float, default 0.999
+        Decay rate of the second moment.
     epsilon : float, default 1e-8
         Added to the root of the second moment.
 
@@ -51,6 +53,8 @@ class Adam(_Adaptive):
     array([0.9])
     """
 
+    b1: Rate = 0.9  # type: ignore[assignment]
+
     def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
         """One update. Returns ``(params, state)``."""
         return _adam_step(self, params, grads, state, 0.0)
@@ -64,8 +68,10 @@ class AdamW(Adam):
     ----------
     learning_rate : float or schedule, default 1e-3
         A number, or a function of the number of steps, such as `cosine_decay` returns.
-    b1, b2 : float, default 0.9, 0.999
-        Decay rates of the first and the second moment.
+    b1 : float or schedule, default 0.9
+        Decay rate of the first moment.
+    b2 : float, default 0.999
+        Decay rate of the second moment.
     epsilon : float, default 1e-8
         Added to the root of the second moment.
     weight_decay : float, default 0.01
@@ -92,23 +98,23 @@ class AdamW(Adam):
 def _adam_step(opt, params, grads, state, weight_decay):
     """The update of `Adam`, and of `AdamW` by its weight decay."""
     count = state.count + 1
-    rate = rate_of(opt.learning_rate, state.count)
+    rate, b1 = rate_of(opt.learning_rate, state.count), rate_of(opt.b1, state.count)
     # both bias corrections go into two numbers per step, not two divisions per parameter
-    scale = 1 / (1 - np.power(opt.b1, count * 1.0))
+    scale = 1 / (1 - np.power(b1, count * 1.0))
     root = 1 / np.sqrt(1 - np.power(opt.b2, count * 1.0))
 
-    def rule(p, g, m, v, step, root, decay):
-        m, v = _moments(opt, g, m, v)
+    def rule(p, g, m, v, step, root, decay, b1):
+        m, v = _moments(b1, opt.b2, g, m, v)
         p_next = p - step * (m / (np.sqrt(v) * root + opt.epsilon))
         return (p_next - decay * p if given(weight_decay) else p_next), m, v
 
     params, first, second = update(type(opt).__name__, rule, params, grads, [state.first, state.second],
-                                   [rate * scale, root, rate * weight_decay])
+                                   [rate * scale, root, rate * weight_decay, b1])
     return params, Moments(count, first, second)
 
 
-def _moments(opt, g, m, v):
-    return opt.b1 * m + (1 - opt.b1) * g, opt.b2 * v + (1 - opt.b2) * squared(g)
+def _moments(b1, b2, g, m, v):
+    return b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * squared(g)
 
 
 @dataclass(frozen=True)
@@ -204,7 +210,7 @@ class NAdam(_Adaptive):
         root = 1 / np.sqrt(1 - np.power(self.b2, count * 1.0))
 
         def rule(p, g, m, v, of_gradient, of_moment, root):
-            m, v = _moments(self, g, m, v)
+            m, v = _moments(self.b1, self.b2, g, m, v)
             return p - (of_gradient * g + of_moment * m) / (np.sqrt(v) * root + self.epsilon), m, v
 
         params, first, second = update(
@@ -251,7 +257,7 @@ class RAdam(_Adaptive):
         adaptive, plain = np.where(tractable, rectified, 0.0), np.where(tractable, 0.0, 1.0)
 
         def rule(p, g, m, v, scale, adaptive, plain):
-            m, v = _moments(self, g, m, v)
+            m, v = _moments(self.b1, self.b2, g, m, v)
             return p - scale * m * (adaptive / (np.sqrt(v) + self.epsilon) + plain), m, v
 
         params, first, second = update("RAdam", rule, params, grads, [state.first, state.second],

@@ -11,7 +11,7 @@ import numpy as np
 from .. import check
 from ..tensor import Tensor
 
-__all__ = ["cosine_decay", "cosine_restarts", "exponential_decay", "inverse_root", "one_cycle", "piecewise_constant",
+__all__ = ["cosine_decay", "cosine_restarts", "exponential_decay", "inverse_root", "one_cycle", "one_cycle_momentum", "piecewise_constant",
            "polynomial_decay", "warmup"]
 
 Schedule = Callable[[Any], Any]
@@ -141,6 +141,10 @@ def one_cycle(peak: float, steps: int, rise: float = 0.3, start: float | None = 
     linear : bool, default False
         Rise and fall along straight lines, as in the paper, in place of half cosines.
 
+    See Also
+    --------
+    one_cycle_momentum : the momentum that belongs to it.
+
     Examples
     --------
     >>> from triskele.core import optim
@@ -153,7 +157,43 @@ def one_cycle(peak: float, steps: int, rise: float = 0.3, start: float | None = 
     if check.number(rise, "one_cycle: rise", 0) >= 1:
         raise ValueError(f"one_cycle: rise must be a number >= 0 and < 1, got {rise!r}")
     low = peak / 25 if start is None else start
-    last = low / 1e4 if end is None else end
+    return _cycle(low, peak, low / 1e4 if end is None else end, steps, rise, linear)
+
+
+def one_cycle_momentum(steps: int, low: float = 0.85, high: float = 0.95, rise: float = 0.3, *,
+                       linear: bool = False) -> Schedule:
+    """From `high` down to `low` while the rate of `one_cycle` rises, and back up while it falls (Smith & Topin 2018).
+
+    Pass it as ``SGD(momentum=)``, or as ``Adam(b1=)``.
+
+    Parameters
+    ----------
+    steps : int
+        Number of steps of the training.
+    low, high : float, default 0.85, 0.95
+        Momentum at the peak of the rate, and at both ends.
+    rise : float, default 0.3
+        Share of the steps in which the rate rises.
+    linear : bool, default False
+        Fall and rise along straight lines in place of half cosines.
+
+    Examples
+    --------
+    >>> from triskele.core import optim
+    >>> momentum = optim.one_cycle_momentum(101)
+    >>> [round(float(momentum(n)), 3) for n in (0, 29, 100)]
+    [0.95, 0.85, 0.95]
+    >>> optimizer = optim.SGD(optim.one_cycle(0.4, 101), momentum=momentum)
+    """
+    check.positive(steps, "one_cycle_momentum: steps")
+    for name, value in (("low", low), ("high", high), ("rise", rise)):
+        if check.number(value, f"one_cycle_momentum: {name}", 0) >= 1:
+            raise ValueError(f"one_cycle_momentum: {name} must be a number >= 0 and < 1, got {value!r}")
+    return _cycle(high, low, high, steps, rise, linear)
+
+
+def _cycle(first, peak, last, steps, rise, linear):
+    """From `first` to `peak` and on to `last`."""
     top = rise * steps - 1  # PyTorch's step of the peak, which need not be whole
     up, down = max(top, 1e-9), max(steps - 1 - top, 1e-9)
 
@@ -161,7 +201,7 @@ def one_cycle(peak: float, steps: int, rise: float = 0.3, start: float | None = 
         return a + (b - a) * (share if linear else 0.5 * (1 - np.cos(math.pi * share)))
 
     def schedule(count):
-        rising = between(low, peak, np.clip(count / up, 0.0, 1.0))
+        rising = between(first, peak, np.clip(count / up, 0.0, 1.0))
         return np.where(count <= top, rising, between(peak, last, np.clip((count - top) / down, 0.0, 1.0)))
 
     return schedule

@@ -20,7 +20,7 @@ class SGD(Optimizer):
     ----------
     learning_rate : float or schedule
         A number, or a function of the number of steps, such as `cosine_decay` returns.
-    momentum : float, default 0
+    momentum : float or schedule, default 0
     nesterov : bool, default False
         True for Nesterov's form of the momentum.
     l2 : float, default 0
@@ -39,7 +39,7 @@ class SGD(Optimizer):
     """
 
     learning_rate: Rate
-    momentum: float = 0.0
+    momentum: Rate = 0.0
     nesterov: bool = False
     l2: float = 0.0
 
@@ -50,21 +50,22 @@ class SGD(Optimizer):
 
     def step(self, params: Any, grads: Any, state: Momentum) -> tuple[Any, Momentum]:
         """One update. Returns ``(params, state)``."""
-        mu, l2 = self.momentum, self.l2
+        l2 = self.l2
 
         def plain(p, g, rate):
             return (p - rate * _with_penalty(g, p, l2),)
 
-        def rule(p, g, v, rate):
+        def rule(p, g, v, rate, mu):
             g = _with_penalty(g, p, l2)
             v = mu * v + g
             return p - rate * (mu * v + g if self.nesterov else v), v
 
         rate = rate_of(self.learning_rate, state.count)
-        if not given(mu):
+        if not given(self.momentum):
             (params,) = update("SGD", plain, params, grads, numbers=[rate])
             return params, Momentum(state.count + 1, None)
-        params, moment = update("SGD", rule, params, grads, [state.moment], [rate])
+        params, moment = update("SGD", rule, params, grads, [state.moment],
+                                [rate, rate_of(self.momentum, state.count)])
         return params, Momentum(state.count + 1, moment)
 
 

@@ -19,7 +19,7 @@ class Accuracy(Metric):
     """Share of samples whose predicted class is the target.
 
     Predictions are real scores of classes (..., n_classes), real scores of class 1 (...), or labels (...); targets are
-    integer labels (...).
+    integer labels (...), or probabilities of classes (..., n_classes), whose largest entry is the label.
 
     Parameters
     ----------

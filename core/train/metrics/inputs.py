@@ -33,9 +33,18 @@ def decided(where: str, predictions: Any, targets: Any, weights: Any, threshold:
 
     Predictions are scores of classes (one axis more than the targets; the largest wins, the first of equal ones),
     scores of class 1 (real numbers in the shape of the targets; those above `threshold` win), or labels (integers or
-    booleans in the shape of the targets).
+    booleans in the shape of the targets). Targets may be probabilities of classes in the shape of the scores; the
+    largest one is the label.
     """
-    predictions, targets = array(predictions), integers(where, targets)
+    predictions, targets = array(predictions), array(targets)
+    mixed: Any = 0.0
+    if targets.dtype.kind == predictions.dtype.kind == "f" and targets.shape == predictions.shape and targets.ndim > 1:
+        wrong = np.abs(np.sum(np.astype(targets, np.float64), axis=-1) - 1) > 1e-2
+        if not isinstance(wrong, Tensor) and wrong.any():
+            raise ValueError(f"{where}: targets that are not labels must be probabilities that sum to 1 over the last "
+                             f"axis, got {targets[wrong][0][:4]}")
+        targets, mixed = np.argmax(targets, axis=-1), np.sum(wrong, dtype=np.float64)
+    targets = integers(where, targets)
     weights = spread(where, weights, targets.shape)
     real = predictions.dtype.kind == "f"
     if predictions.shape == targets.shape:
@@ -55,6 +64,7 @@ def decided(where: str, predictions: Any, targets: Any, weights: Any, threshold:
         raise ValueError(f"{where}: predictions must have scores of {classes} classes, got {scores}")
     classes = scores if classes is None else classes
     targets, bad = outside(where, targets, weights, classes, "targets")
+    bad = bad + mixed
     if scores is None:
         predictions, more = outside(where, predictions, weights, classes, "predictions")
         bad = bad + more

@@ -133,6 +133,10 @@ def test_activations_and_cross_entropy():
     assert_same(nn.silu(x), "silu_y")
     assert_same(nn.softplus(x), "softplus_y")
     assert_same(nn.cross_entropy(x[0], REFERENCE["labels"]), "cross_entropy")
+    assert_same(nn.cross_entropy(x[0], REFERENCE["labels"], smoothing=0.1), "cross_entropy_smooth")
+    shares = nn.softmax(x[0][::-1])
+    assert_same(nn.cross_entropy(x[0], shares), "cross_entropy_soft")
+    assert_same(nn.cross_entropy(x[0], shares, smoothing=0.1), "cross_entropy_soft_smooth")
     np.testing.assert_allclose(np.sum(nn.softmax(1e4 * x), axis=-1), 1)
 
 

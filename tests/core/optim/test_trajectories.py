@@ -26,6 +26,8 @@ PEERS = {
     "lars": optim.LARS(1.0, trust=0.05),
     "lion": optim.Lion(0.1, weight_decay=0.1),
     "adam_one_cycle": optim.Adam(optim.one_cycle(0.1, 50)),
+    "sgd_cycle_momentum": optim.SGD(optim.one_cycle(0.1, 50), optim.one_cycle_momentum(50), nesterov=True),
+    "adamw_cycle_momentum": optim.AdamW(optim.one_cycle(0.1, 50), optim.one_cycle_momentum(50), weight_decay=0.2),
 }
 
 

@@ -80,6 +80,28 @@ def test_compiled_epochs_are_those_of_single_steps():
     np.testing.assert_allclose(a["loss"], b["loss"], rtol=1e-6)
 
 
+def test_mixed_images_train_on_probabilities():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(48, 3, 3, 1)), rng.integers(0, 3, 48)
+    x[np.arange(48), y] += 2
+    net = nn.Sequential((lambda x: np.reshape(x, (len(x), -1)), nn.Linear(np.zeros((9, 3)), np.zeros(3))))
+    source = data.arrays(x, y).shuffle(seed=0).batch(16).map(data.image.mixup(0.4, classes=3))
+    mixed = train.Model(net, nn.cross_entropy, optim.SGD(0.1), metrics=["accuracy"])
+    history = mixed.fit(source, epochs=40, validation=data.arrays(x, y).batch(16))
+    weight, bias, right = np.zeros((9, 3)), np.zeros(3), 0
+    for inputs, targets in source:  # the first epoch by hand
+        inputs = inputs.reshape(16, -1)
+        p = np.exp(inputs @ weight + bias)
+        p /= p.sum(1, keepdims=True)
+        right += np.sum(p.argmax(1) == targets.argmax(1))
+        slope = (p - targets) / 16
+        weight, bias = weight - 0.1 * inputs.T @ slope, bias - 0.1 * slope.sum(0)
+    once = train.Model(net, nn.cross_entropy, optim.SGD(0.1), metrics=["accuracy"])
+    once.fit(source, epochs=1)
+    np.testing.assert_allclose(once.net.layers[1].weight, weight, atol=1e-7)
+    assert history["accuracy"][0] == pytest.approx(right / 48) and history["validation/accuracy"][-1] > 0.85
+
+
 def test_weights_are_those_of_repeated_samples():
     weights = np.repeat([1.0, 2.0], 60)
     net = nn.MLP.init(random.key(0), [3, 4, 2], dtype=np.float64)

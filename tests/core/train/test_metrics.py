@@ -314,7 +314,17 @@ def test_errors_of_other_than_real_numbers_are_refused(predictions):
 
 def test_real_targets_are_refused():
     with pytest.raises(TypeError, match="integer class labels, got float64"):
-        value(metrics.Accuracy(), np.eye(3), np.eye(3))
+        value(metrics.Accuracy(), np.eye(3), np.zeros(3))
+
+
+def test_the_largest_probability_of_a_target_is_its_label():
+    scores, shares = np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([[0.7, 0.3], [0.6, 0.4]])
+    metric = metrics.Accuracy()
+    assert metric.result(metric.update(metric.init(), scores, shares)) == 0.5
+    with pytest.raises(ValueError, match="must be probabilities that sum to 1"):
+        metric.update(metric.init(), scores, 2 * shares)
+    with pytest.raises(ValueError, match="got 2 values out of range"):
+        metric.result(core.jit(metric.update)(metric.init(), scores, 2 * shares))
 
 
 def test_bad_options_are_refused():

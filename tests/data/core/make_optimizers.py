@@ -30,12 +30,16 @@ TORCH = {
     "nadam": lambda p: torch.optim.NAdam(p, lr=0.1),
     "radam": lambda p: torch.optim.RAdam(p, lr=0.1),
     "rprop": lambda p: torch.optim.Rprop(p, lr=0.1, step_sizes=(0.01, 0.2)),
+    "sgd_cycle_momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    "adamw_cycle_momentum": lambda p: torch.optim.AdamW(p, lr=0.1, weight_decay=0.2),
     "adam_one_cycle": lambda p: torch.optim.Adam(p, lr=0.1, betas=(0.9, 0.999)),
 }
 for name, make in TORCH.items():
     params = [torch.tensor(start[:6].reshape(2, 3)), torch.tensor(start[6:])]
     opt = make([p.requires_grad_() for p in params])
-    cycle = torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, 50, cycle_momentum=False) if "cycle" in name else None
+    cycle = None
+    if "cycle" in name:
+        cycle = torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, 50, cycle_momentum="momentum" in name)
     for k, g in enumerate(gradients, 1):
         params[0].grad, params[1].grad = torch.tensor(g[:6].reshape(2, 3)), torch.tensor(g[6:])
         opt.step()

@@ -11,6 +11,7 @@ from scipy import special
 
 from .. import check
 from ..ops.likelihood import likelihood
+from ..transforms.checkpoint import stop_gradient
 
 __all__ = ["cross_entropy", "gelu", "gelu_tanh", "log_softmax", "mean_squared_error", "relu", "sigmoid", "silu",
            "softmax", "softplus"]
@@ -104,8 +105,13 @@ def softmax(x: Any, axis: int = -1) -> NDArray[Any]:
     >>> nn.softmax(np.array([0.0, np.log(3.0)])).round(12)
     array([0.25, 0.75])
     """
-    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    e = np.exp(_below_max(x, axis))
     return e / np.sum(e, axis=axis, keepdims=True)
+
+
+def _below_max(x, axis):
+    """x - max(x). The shift cancels in softmax, so that no derivative need pass through the maximum."""
+    return x - stop_gradient(np.max(x, axis=axis, keepdims=True))
 
 
 def log_softmax(x: Any, axis: int = -1) -> NDArray[Any]:
@@ -118,7 +124,7 @@ def log_softmax(x: Any, axis: int = -1) -> NDArray[Any]:
     >>> nn.log_softmax(np.array([0.0, 1000.0]))
     array([-1000.,     0.])
     """
-    y = x - np.max(x, axis=axis, keepdims=True)
+    y = _below_max(x, axis)
     return y - np.log(np.sum(np.exp(y), axis=axis, keepdims=True))
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from .. import check
 from ..tensor import Tensor
 
-__all__ = ["cosine_decay", "cosine_restarts", "exponential_decay", "inverse_root", "one_cycle", "one_cycle_momentum", "piecewise_constant",
-           "polynomial_decay", "warmup"]
+__all__ = ["cosine_decay", "cosine_restarts", "exponential_decay", "inverse_root", "one_cycle", "one_cycle_momentum",
+           "piecewise_constant", "polynomial_decay", "warmup"]
 
 Schedule = Callable[[Any], Any]
 

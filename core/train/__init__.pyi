@@ -11,6 +11,7 @@ from .callbacks.stop_on_nan import StopOnNaN as StopOnNaN
 from .callbacks.watch import Finding as Finding
 from .callbacks.watch import TrainingWarning as TrainingWarning
 from .callbacks.watch import Watch as Watch
+from .estimator import Estimator as Estimator
 from .history import History as History
 from .loop import Run as Run
 from .model import Model as Model

@@ -188,7 +188,7 @@ def test_options_that_make_no_sense_and_prediction_before_training():
         quantum.Classifier(uploading(1)).predict(x)
     with pytest.raises(ParameterError, match="epochs must be an integer >= 1, got 0"):
         quantum.Classifier(uploading(1), epochs=0).fit(x, y)
-    with pytest.raises(ParameterError, match="optimizer must be one of core.optim"):
+    with pytest.raises(TypeError, match="optimizer must be one of core.optim"):
         quantum.Classifier(uploading(1), optimizer="adam").fit(x, y)
     with pytest.raises(ParameterError, match="no parameter 'epoch'.*epochs"):
         quantum.Classifier(uploading(1)).set_params(epoch=3)

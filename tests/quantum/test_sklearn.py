@@ -34,6 +34,7 @@ def circuit(features):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore:Estimator Classifier does not inherit:UserWarning")  # sklearn is optional
 def test_check_estimator():

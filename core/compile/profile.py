@@ -96,15 +96,17 @@ class OperationTimes:
     ----------
     name : str
     seconds : float
-        Time of one call without clocks.
+        Time of one call, mean of the calls in which the operations were timed.
     operations : list of Operation
         The slowest first.
+    undisturbed : float, seconds
+        Time of one call of the program without clocks, called in turns with the other.
 
     Attributes
     ----------
     overhead : float, seconds
-        What the operations leave: checking the arguments, allocating results, crossing from Python to machine code.
-        Since it is the difference of two measurements, noise can make it negative.
+        What the operations leave of the call: checking the arguments, allocating results, crossing from Python to
+        machine code.
 
     Examples
     --------
@@ -115,8 +117,8 @@ class OperationTimes:
     ['product', 'tanh']
     """
 
-    def __init__(self, name: str, seconds: float, operations: list[Operation]):
-        self.name, self.seconds = name, seconds
+    def __init__(self, name: str, seconds: float, operations: list[Operation], undisturbed: float):
+        self.name, self.seconds, self.undisturbed = name, seconds, undisturbed
         self.operations = sorted(operations, key=lambda o: -o.seconds)
 
     @property
@@ -133,7 +135,8 @@ class OperationTimes:
         head = f"{'us':>10} {'share':>6} {'calls':>6}  {'operation':{wide}}  line"
         lines = [f"{1e6 * s:10.1f} {s / self.seconds:6.1%} {calls:6}  {name:{wide}}  {place}".rstrip()
                  for s, calls, name, place in rows]
-        return "\n".join([f"{self.name}: {_time(self.seconds)} a call", head, *lines])
+        title = f"{self.name}: {_time(self.seconds)} a call, {_time(self.undisturbed)} without clocks"
+        return "\n".join([title, head, *lines])
 
     def _repr_html_(self) -> str:
         seconds, calls, names, places = zip(*self._rows(), strict=True)
@@ -212,7 +215,8 @@ def profile(f: Callable[..., Any], *args: Any, seconds: float = 0.3, **kwargs: A
 
     Notes
     -----
-    A reading of the clock takes about 10 ns, which the operation pays that follows. Of the turns, the fastest counts.
+    A reading of the clock takes about 10 ns, which the operation pays that follows. Of the turns, the fastest of each
+    program counts.
 
     Examples
     --------
@@ -243,7 +247,7 @@ def profile(f: Callable[..., Any], *args: Any, seconds: float = 0.3, **kwargs: A
         after, later = watch.ticks(timed.module)
         if spent < least:
             least, kept = spent, (laps * np.array([(later - clock) / max(after - tick, 1), 1.0]) / calls)
-    return OperationTimes(function.graph.name, best, _operations(watch.slots, kept))
+    return OperationTimes(function.graph.name, least, _operations(watch.slots, kept), best)
 
 
 def _timed(caller, flat, calls=1):

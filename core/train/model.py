@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .. import check, optim, random, tree
-from ..compile.jit import jit
+from ..compile.jit import Jitted, jit
 from ..progress import progress_bar
 from ..report import Reports
 from ..transforms.vmap import vmap
@@ -134,6 +135,11 @@ class Model:
         inputs, targets, weights = _parts(batch)
         value, _, _, grads = self.step.gradient(state, (inputs, targets, _normalized(weights)))
         return value, grads
+
+    @cached_property
+    def compiled_gradient(self) -> Jitted[[State, Any], tuple[Any, Any]]:
+        """The compiled form of `gradient`."""
+        return jit(self.gradient)
 
     def loss_of(self, net: Any, batch: Any) -> Any:
         """Loss of a batch in evaluation mode, in plain NumPy."""

@@ -38,7 +38,8 @@ def main(output):
     model = train.Model(network(random.key(0)), nn.cross_entropy, optim.Adam(rates), metrics=["accuracy"], clip=1.0)
     started = time.perf_counter()
     history = model.fit(source, EPOCHS, validation=data.arrays(images[held_out], labels[held_out]).batch(200),
-                        callbacks=[train.EarlyStopping("validation/accuracy", patience=15)])
+                        callbacks=[train.EarlyStopping("validation/accuracy", patience=15),
+                                   train.Report(Path(output).with_suffix(".html"))])
     seconds = time.perf_counter() - started
     accuracy = model.evaluate([(images[test], labels[test])])["accuracy"]
     print(f"{int(model.state.count)} training steps of {BATCH} images in {seconds:.1f} s, compilation included")
@@ -64,7 +65,7 @@ def main(output):
             cell.set_title(f"{labels[test[k]]}, read {guess[k]}", fontsize=7)
         right.suptitle("the ones it got wrong")
         figure.savefig(output, dpi=150)
-    print(f"picture: {output}")
+    print(f"picture: {output}, report of the run: {Path(output).with_suffix('.html')}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from ...graph.graph import Const, Graph
 from ...graph.trace import evaluate
 from ...optim.groups import Frozen, Groups
 from ..report.network import forward_graph
-from ..report.probe import first_batch, gradient_of
+from ..report.probe import first_batch
 from .callback import Callback
 from .stop_on_nan import made_by
 
@@ -88,7 +88,7 @@ class Watch(Callback):
     Parameters
     ----------
     every : int, default 1
-        Epochs between two looks. Each takes about the time of one training step.
+        Epochs between two looks. Each takes about the time of two training steps.
     stop : bool or sequence of str, default False
         Kinds that end the training in good order; True stands for all.
     exploding : float, default 1e3
@@ -146,18 +146,18 @@ class Watch(Callback):
     def opened(self, run: Run) -> Iterator[None]:
         """Keep a batch and the compiled functions of a run for as long as it lasts."""
         self.findings, self._before, self._unchanged = [], {}, {}
-        self._batch, self._gradient, self._values = first_batch(run.source), gradient_of(run), None
+        self._batch, self._values = first_batch(run.source), None
         try:
             yield
         finally:
-            self._batch = self._gradient = self._values = None
+            self._batch = self._values = None
 
     def epoch_end(self, run: Run) -> None:
         """Look, if it is time."""
         if run.epoch % self.every:
             return
         params = dict(tree.paths(run.state.params))
-        _, gradient = self._gradient(run.state, self._batch)
+        _, gradient = run.model.compiled_gradient(run.state, self._batch)
         grads = {path: np.asarray(g) for path, g in tree.paths(gradient)}
         if not (self._not_finite(run, params, "look for its first step with train.StopOnNaN()")
                 or self._not_finite(run, grads, None)):

@@ -22,7 +22,7 @@ from .landscape import landscape
 from .log import RunLog, log_path
 from .network import network_graph
 from .page import page_of
-from .probe import first_batch, gradient_of, histograms, samples
+from .probe import first_batch, histograms, samples
 from .settings import code_of, data_hash, settings_of, steps_of, system
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Report(Callback):
         self._spent, self._cost, self._written, self._looked, self._told = 0.0, 0.0, 0.0, -1, 0
         self._interrupted, self._step = False, run.step
         self._log = RunLog(log_path(self.path), run.epoch)
-        self._batch, self._gradient = first_batch(run.source), gradient_of(run)
+        self._batch = first_batch(run.source)
         with self._recording():
             if not self._log.found("run"):
                 self._write("run", {"began": f"{datetime.now():%Y-%m-%d %H:%M}", "name": self.path.stem,
@@ -178,7 +178,7 @@ class Report(Callback):
 
     def _look(self, run):
         began = time.perf_counter()
-        loss, gradient = self._gradient(run.state, self._batch)
+        loss, gradient = run.model.compiled_gradient(run.state, self._batch)
         self._write("histograms", {"loss": loss, "parameters": histograms(run.state.params),
                                    "gradients": histograms(gradient)}, run.epoch)
         if self._looked >= 0:  # the first time, the gradient is compiled
@@ -188,7 +188,7 @@ class Report(Callback):
 
     def _operations(self, run):
         found = profile(run.model.compiled, run.state, run.model.totals()[0], self._batch, seconds=0.2)
-        return {"seconds": found.seconds, "overhead": found.overhead,
+        return {"seconds": found.seconds, "overhead": found.overhead, "undisturbed": found.undisturbed,
                 "rows": [{**o._asdict(), "place": o.place} for o in found.operations]}
 
     def _notice(self, run):

@@ -6,17 +6,13 @@ import base64
 import contextlib
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ... import tree
-from ...compile.jit import jit
 
-if TYPE_CHECKING:
-    from ..loop import Run
-
-__all__ = ["first_batch", "gradient_of", "histograms", "image_url", "png", "samples"]
+__all__ = ["first_batch", "histograms", "image_url", "png", "samples"]
 
 _BINS = 40
 _LOOKED_AT = 1 << 14  # elements of an array, at equal distances
@@ -29,11 +25,6 @@ def first_batch(source: Any) -> Any:
         return next(iter(source))
     with contextlib.closing(source.iterate(0)) as iterator:
         return next(iterator)
-
-
-def gradient_of(run: Run) -> Any:
-    """A compiled function of the state and a batch that returns the loss and the gradient."""
-    return jit(run.model.gradient)
 
 
 def histograms(values: Any) -> dict[str, dict[str, Any]]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -109,6 +110,7 @@ class Report(Callback):
         self._spent, self._cost, self._written, self._looked, self._told = 0.0, 0.0, 0.0, -1, 0
         self._interrupted, self._step = False, run.step
         self._log = RunLog(log_path(self.path), run.epoch)
+        self._timed = bool(self._log.found("operations"))
         self._batch = first_batch(run.source)
         with self._recording():
             if not self._log.found("run"):
@@ -116,7 +118,7 @@ class Report(Callback):
                                     "settings": settings_of(run), "system": system(), "code": code_of(),
                                     "data": data_hash(run.source, self._batch), "steps": steps_of(run.source)}, 0)
                 self._write("samples", samples(self._batch), 0)
-                self._write("network", network_graph(run.net, self._batch[0]), 0)
+                self._try("network", lambda run: network_graph(run.net, self._batch[0]), run)
             known = {e["epoch"] for e in self._log.entries if "numbers" in e}
             for record in run.history.records:
                 if record["epoch"] not in known:
@@ -133,11 +135,11 @@ class Report(Callback):
                                     "rate scale": scale,
                                     "rate": None if rate is None else scale * float(rate_of(rate, np.int64(run.step)))},
                         run.epoch)
-        if self.profile and not self._log.found("operations"):
-            self._write("operations", self._operations(run), run.epoch)
+        if self.profile and not self._timed:
+            self._timed = True
+            self._try("operations", self._operations, run)
         self._notice(run)
-        allowed = _SHARE * (time.perf_counter() - self._began)
-        if not self._log.found("histograms") or self._cost + self._spent < allowed:
+        if self._looked < 0 or self._cost + self._spent < _SHARE * (time.perf_counter() - self._began):
             self._look(run)
         if time.perf_counter() - self._written > _PAGE:
             self._page()
@@ -157,8 +159,7 @@ class Report(Callback):
             if self._looked != run.epoch:
                 self._look(run)
             if self.landscape:
-                found = landscape(run.model.loss_of, run.state.params, run.state.rest, self._batch)
-                self._write("landscape", found, run.epoch)
+                self._try("landscape", self._landscape, run)
         reason = f"{type(error).__name__}: {error}" if error is not None else \
             "interrupted" if self._interrupted else run.stopped
         self._write("end", {"reason": reason, "epochs": run.epoch, "step": run.step,
@@ -169,6 +170,19 @@ class Report(Callback):
 
     def _write(self, kind, content, epoch):
         self._log.write(kind, epoch, content)
+
+    def _try(self, kind, make, run):
+        """Record what is not worth ending a training for."""
+        try:
+            content = make(run)
+        except Exception as error:  # noqa: BLE001  whatever a network does when it is traced once more
+            warnings.warn(f"Report {os.fspath(self.path)!r}: {kind} cannot be recorded, got {type(error).__name__}: "
+                          f"{error}", RuntimeWarning, stacklevel=2)
+            return
+        self._write(kind, content, run.epoch)
+
+    def _landscape(self, run):
+        return landscape(run.model.loss_of, run.state.params, run.state.rest, self._batch)
 
     @contextlib.contextmanager
     def _recording(self):

@@ -14,10 +14,12 @@ from .svg import area_chart, heat, landscape_chart, line_chart, mask, shown
 
 __all__ = ["document", "facts", "page_of", "section", "table"]
 
-_KINDS = {"loops": "fused loops", "native": "products and convolutions", "python": "Python",
+_KINDS = {"loops": "fused loops", "native": "native kernels", "python": "Python",
           "control": "loops, branches", "copy": "copies"}
 _COLUMNS = 48  # histograms side by side
-_ROWS = 24  # operations in the table
+_ROWS = 16  # operations and arrays that are shown at once
+_STEPS = 40  # of the network that are shown at once
+_WORDS = 70  # letters of the parameters that a step reads
 
 
 def page_of(entries: Sequence[Entry]) -> str:
@@ -133,7 +135,8 @@ def _operations(found):
     bar = "".join(f'<i class="c{k % 6}" style="width:{100 * s / whole:.2f}%"></i>' for k, (_, s) in enumerate(parts))
     legend = "".join(f'<span><i class="c{k % 6}"></i>{escape(name)} {s / whole:.0%}</span>'
                      for k, (name, s) in enumerate(parts))
-    cells = [(f'<span class="meter"><i style="width:{100 * o["seconds"] / total:.1f}%"></i></span>',
+    longest = max(o["seconds"] for o in rows)
+    cells = [(_meter(o["seconds"] / longest),
               f"{1e6 * o['seconds']:.1f}", f"{o['seconds'] / total:.1%}", str(o["calls"]),
               escape(o["name"]) + (f' <span class="soft">in {escape(o["inside"])}</span>' if o["inside"] else "")
               + (' <span class="soft">(Python)</span>' if o["kind"] == "python" else ""),
@@ -148,13 +151,37 @@ def _operations(found):
     main = sorted((o for o in rows if not o["inside"] and o["kind"] != "copy"), key=lambda o: o["order"])
     memory = area_chart([o["memory"] / 1e6 for o in main], [f"{o['name']} ({o['place']})" for o in main],
                         xlabel="operation in order", label="memory over the step", unit="MB")
-    body = (f'<div class="stack">{bar}</div><p class="legend">{legend}</p>'
-            + table(["", "µs", "share", "calls", "operation", "result", "line"], cells, (1, 2, 3), "operations")
-            + f'<div class="charts">{chart("intermediate values over the step [MB]", memory)}</div>')
+    head = ["", "µs", "share", "calls", "operation", "result", "line"]
+    body = (f'<div class="stack">{bar}</div><p class="legend">{legend}</p><div class="charts two">'
+            + chart("time by line", _lines(rows, total)) + chart("intermediate values over the step [MB]", memory)
+            + f"</div>{table(head, cells, (1, 2, 3), 'operations')}")
     note = (f"One training step takes {_seconds(total)}, and {_seconds(found['undisturbed'])} without clocks. Its "
             f"operations, forward and backward, are {1 - found['overhead'] / total:.1%} of it; the rest is overhead of "
             f"the call. A derivative has the line of what it is the derivative of.")
     return section("Time and memory of a step", body, note)
+
+
+def _lines(rows, total):
+    """A table of the lines that take most of the time."""
+    spent: dict[str, list[float]] = {}
+    for o in rows:
+        spent.setdefault(o["place"] or "copies", []).append(o["seconds"])
+    first = sorted(spent.items(), key=lambda item: -sum(item[1]))[:8]
+    cells = [(_meter(sum(s) / sum(first[0][1])), f"{sum(s) / total:.1%}", str(len(s)), f"<code>{escape(line)}</code>")
+             for line, s in first]
+    return table(["", "share", "operations", "line"], cells, (1, 2), "lines")
+
+
+def _meter(share):
+    return f'<span class="meter"><i style="width:{100 * share:.1f}%"></i></span>'
+
+
+def _folded(parts, shown, what, join):
+    """The first parts, and the others behind a line that opens."""
+    rest = parts[shown:]
+    if len(rest) < 4:
+        return join(parts)
+    return f"{join(parts[:shown])}<details><summary>{len(rest)} more {what}</summary>{join(rest)}</details>"
 
 
 def _histograms(found):
@@ -175,8 +202,8 @@ def _histograms(found):
                          f'title="{escape(label)}" style="{mask(url)}"></div></div>')
         rms = [chosen[-1][1][kind][path]["rms"] for kind in ("parameters", "gradients")]
         rows.append((f"<code>{escape(path or 'network')}</code>", cells[0], f"{rms[0]:.3g}", cells[1], f"{rms[1]:.3g}"))
-    return section("Parameters and gradients", table(["array", "parameters", "rms", "gradients", "rms"], rows, (2, 4),
-                                                     "heats"),
+    return section("Parameters and gradients", _folded(rows, _ROWS, "arrays", lambda some: table(
+                       ["array", "parameters", "rms", "gradients", "rms"], some, (2, 4), "heats")),
                    f"Histograms over time, each column one of {len(chosen)} looks from epoch {epochs[0]} to "
                    f"{epochs[-1]}; the gradient is that of the first batch. The rms is that of the last look.")
 
@@ -217,15 +244,18 @@ def _network(found, run):
     nodes = []
     for k, s in enumerate(steps):
         y = k * height + 15
-        held = ", ".join(f"{p} {sizes.get(p, '').partition('[')[1]}{sizes.get(p, '').partition('[')[2]}".strip()
+        held = ", ".join(f"{p} {sizes.get(p, '').lstrip('abcdefghijklmnopqrstuvwxyz0123456789')}".strip()
                          for p in s["parameters"])
+        brief = held if len(held) <= _WORDS else held[:_WORDS].rpartition(", ")[0] + ", …"
         nodes.append(f'<circle class="node{" held" if s["parameters"] else ""}" cx="60" cy="{y}" r="5"/>'
                      f'<text class="label" x="74" y="{y + 4}"><tspan class="strong">{escape(s["name"])}</tspan>'
                      f'<tspan dx="8" class="soft">{escape(s["shape"])}</tspan>'
-                     f'<tspan dx="8">{escape(held)}</tspan><title>{escape(s["line"])}</title></text>')
+                     f'<tspan dx="8">{escape(brief)}</tspan><title>{escape(s["line"])}: {escape(held)}</title></text>')
     total = len(steps) * height
     drawing = (f'<div class="wide"><svg class="graph" style="height:{total}px" viewBox="0 0 900 {total}" role="img" '
                f'aria-label="steps of the network">{"".join(arcs)}{"".join(nodes)}</svg></div>')
+    if len(steps) > _STEPS:
+        drawing = f"<details><summary>{len(steps)} steps</summary>{drawing}</details>"
     return section("Network", drawing, "The steps of the compiled forward pass with their largest results and the "
                                        "parameters that they read. Layers that run as one loop are one step.")
 

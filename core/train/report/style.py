@@ -27,6 +27,9 @@ figure { margin: 0; }
 code { font: .8125rem/1.4 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(19rem, 100%), 1fr)); gap: 1.25rem; }
 .charts figure { padding: .75rem .75rem .5rem; border-radius: .5rem; background: var(--card); }
+.charts.two { grid-template-columns: repeat(auto-fill, minmax(min(28rem, 100%), 1fr)); margin-top: 1rem; }
+.lines { font-size: .875rem; } .lines td { vertical-align: middle; } .lines td:first-child { width: 25%; }
+.charts .meter { background: var(--paper); }
 .charts figcaption { font-size: .875rem; font-weight: 600; }
 svg { display: block; width: 100%; height: auto; }
 .tick { font-size: 10.5px; fill: var(--soft); }
@@ -56,7 +59,7 @@ tbody th { width: 11rem; font-weight: 400; }
 .meter { display: block; height: .5rem; border-radius: .25rem; background: var(--card); }
 .meter i { display: block; height: 100%; border-radius: .25rem; background: var(--c0); }
 .heats { min-width: 40rem; } .heats td { vertical-align: middle; }
-.heats td:first-child { width: 18%; } .heats td:nth-child(2n) { width: 34%; }
+.heats { table-layout: fixed; } .heats th:first-child { width: 26%; } .heats th:nth-child(2n) { width: 30%; }
 .heat { display: grid; grid-template-columns: 3.75rem 1fr; gap: .375rem; }
 .heat span { display: flex; flex-direction: column; justify-content: space-between; font-size: .6875rem;
              line-height: 1.1; text-align: right; color: var(--soft); } .heat b { font-weight: 400; }
@@ -69,7 +72,8 @@ tbody th { width: 11rem; font-weight: 400; }
 .flow { display: flex; flex-wrap: wrap; align-items: center; gap: .375rem; margin-bottom: 1rem; }
 .flow code { padding: .25rem .5rem; border-radius: .375rem; background: var(--card); border: 1px solid var(--line); }
 .arrow { color: var(--soft); }
-.graph { width: 56rem; max-width: none; } .edge { fill: none; stroke: var(--soft); stroke-width: 1.25; opacity: .7; }
+.graph { width: 56rem; max-width: none; overflow: visible; }
+.edge { fill: none; stroke: var(--soft); stroke-width: 1.25; opacity: .7; }
 .node { fill: var(--paper); stroke: var(--c0); stroke-width: 2; } .node.held { fill: var(--c0); }
 .label { font-size: 13px; fill: var(--ink); } .label .soft { fill: var(--soft); } .strong { font-weight: 600; }
 .landscape { max-width: 30rem; } .land { width: 100%; height: 100%; background: var(--c0); }

@@ -15,7 +15,7 @@ __all__ = ["area_chart", "heat", "landscape_chart", "line_chart", "shown"]
 
 _WIDTH, _HEIGHT = 360, 210
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 12, 30
-_MOST_DOTS = 60
+_MOST_DOTS, _MOST_POINTS = 60, 800
 
 
 def line_chart(curves: Mapping[str, tuple[Any, Any]], *, xlabel: str, label: str, linear: bool = False) -> str:
@@ -30,7 +30,7 @@ def line_chart(curves: Mapping[str, tuple[Any, Any]], *, xlabel: str, label: str
     linear : bool, default False
         Keep the y axis linear.
     """
-    data = {name: _finite(x, y) for name, (x, y) in curves.items()}
+    data = {name: _thinned(*_finite(x, y)) for name, (x, y) in curves.items()}
     every_x = np.concatenate([x for x, _ in data.values()] or [[]])
     every_y = np.concatenate([y for _, y in data.values()] or [[]])
     if not len(every_y):
@@ -138,6 +138,16 @@ def shown(value: Any) -> str:
 def _finite(x, y):
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     keep = np.isfinite(x) & np.isfinite(y)
+    return x[keep], y[keep]
+
+
+def _thinned(x, y):
+    """The lowest and the highest of neighboring points, where there are more than can be seen."""
+    if len(x) <= _MOST_POINTS:
+        return x, y
+    parts = np.array_split(np.arange(len(x)), _MOST_POINTS // 2)
+    ends = {int(k) for part in parts for k in (part[np.argmin(y[part])], part[np.argmax(y[part])])}
+    keep = sorted(ends | {len(x) - 1})
     return x[keep], y[keep]
 
 

@@ -15,6 +15,7 @@ from triskele.core.errors import ReporterError
 from triskele.core.train.report.landscape import landscape
 from triskele.core.train.report.log import read_log
 from triskele.core.train.report.probe import histograms, image_url
+from triskele.core.train.report.svg import line_chart
 
 BATCH = np.ones((4, 1)), np.zeros((4, 1))
 VOID = {"meta", "br", "img"}
@@ -156,6 +157,31 @@ def test_runs_that_fail_say_so(tmp_path):
     with pytest.raises(RuntimeError):
         fit(tmp_path / "run.html", more=[train.Lambda(epoch_end=fail)])
     assert "RuntimeError: no more" in check_page(tmp_path / "run.html")
+
+
+def test_what_cannot_be_recorded_does_not_end_the_training(tmp_path):
+    calls = []
+
+    class Fragile(nn.Linear):
+        def __call__(self, x):
+            calls.append(1)
+            if len(calls) == 1:  # the first who traces it is the report
+                raise RuntimeError("not now")
+            return super().__call__(x)
+
+    model = train.Model(Fragile(np.ones((1, 1))), nn.mean_squared_error, optim.SGD(0.1))
+    with pytest.warns(RuntimeWarning, match="network cannot be recorded, got RuntimeError: not now"):
+        history = model.fit([BATCH], 2, callbacks=[train.Report(tmp_path / "run.html", profile=False)])
+    assert len(history) == 2 and "2 of 2" in check_page(tmp_path / "run.html")
+
+
+def test_long_curves_keep_their_extremes():
+    y = np.sin(np.arange(10_000) / 7.0)
+    y[1234], y[9000] = 50.0, -50.0
+    drawn = line_chart({"y": (np.arange(10_000), y)}, xlabel="x", label="y")
+    heights = [float(p.split(",")[1]) for p in drawn.split('points="')[1].split('"')[0].split()]
+    assert len(heights) <= 802
+    assert min(heights) < 25 and max(heights) > 165  # of 12 to 180 pixels, with a margin of 5 %
 
 
 def test_two_runs_in_one_folder(tmp_path):

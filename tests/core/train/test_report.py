@@ -1,5 +1,6 @@
 """Logs and pages of runs: what they say of hand-made runs, after kills, and what two runs differ in."""
 
+import importlib
 import json
 import os
 import signal
@@ -216,6 +217,26 @@ def test_compare_finds_exactly_what_differed(tmp_path):
     assert not train.compare(tmp_path / "a", tmp_path / "d").differences
     with pytest.raises(KeyError, match="there are loss"):
         found.final("los")
+
+
+def test_compare_names_the_file_that_changed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_layers.py").write_text("WIDTH = 1\n")
+    importlib.import_module("my_layers")
+    fit(tmp_path / "a.html")
+    (tmp_path / "my_layers.py").write_text("WIDTH = 2\n")
+    fit(tmp_path / "b.html")
+    del sys.modules["my_layers"]
+    (what,) = train.compare(tmp_path / "a", tmp_path / "b").differences
+    assert what == f"code of {(tmp_path / 'my_layers.py').resolve()}"
+
+
+def test_an_interrupted_run_says_so(tmp_path):
+    stop = train.Lambda(epoch_end=lambda run: run.epoch == 2 and os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        fit(tmp_path / "run.html", epochs=9, more=[stop])
+    assert "stopped: interrupted" in check_page(tmp_path / "run.html")
+    assert len(logged(tmp_path / "run.html", "numbers")) < 9
 
 
 def test_histograms_and_images():

@@ -102,7 +102,7 @@ def main(output):
             right.plot(*calibration(answers, guess), "o-", ms=3, color=f"C{k}", label=name)
         left.axvline(best, color="0.5", lw=0.8, ls="--")
         left.annotate("best possible ", (best, 2.4), ha="right", va="bottom", color="0.4")
-        left.set(yticks=range(3), yticklabels=list(guesses), ylim=(2.6, -0.6), xlabel="ROC area, five folds and their mean")
+        left.set(yticks=range(3), yticklabels=list(guesses), ylim=(2.6, -0.6), xlabel="ROC area, folds and their mean")
         right.plot([0, 1], [0, 1], color="0.5", lw=0.8, ls="--")
         right.set(xlabel="predicted probability to leave", ylabel="share that left", xlim=(0, 1), ylim=(0, 1))
         right.legend(frameon=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,12 @@ import numpy as np
 
 from triskele.core.extend import Reports, Work, check, plots, short_repr
 
+from ..errors import CheckpointError
 from .parameters import Parameters
 from .problem import Problem
 from .rounds import Differentiated, Reweighted
 from .sampling import Reweighting, Trajectories
+from .saved import Saved
 from .targets import EnergiesForces, Target
 
 if TYPE_CHECKING:
@@ -88,7 +91,8 @@ class Fit:
 
 def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: Any, *,
         by: Reweighting | Trajectories | None = None,
-        rounds: int = 10, tolerance: float = 1e-3, report: Reports = None, progress: bool | None = None) -> Fit:
+        rounds: int = 10, tolerance: float = 1e-3, checkpoint: str | os.PathLike | None = None, report: Reports = None,
+        progress: bool | None = None) -> Fit:
     """Fit parameters of potentials to targets.
 
     With targets that are averages over simulations, rounds alternate between runs of the compiled engine and
@@ -110,6 +114,9 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
         The most rounds.
     tolerance : float
         Relative change of parameters in a round below which the fit has converged; so it has within twice their errors.
+    checkpoint : path-like, optional
+        File of the rounds and samples so far, written after every round. If it exists, the fit resumes from it, bit
+        for bit. A fit to given configurations alone, which needs no simulation, is computed again up to that step.
     report : function or list of functions, optional
         Called after every round with a dictionary of ``step``, ``loss``, and the parameters by name (those of arrays
         with a number behind it); see `core.report`. A reporter that raises StopIteration ends the fit with the
@@ -127,6 +134,8 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
         If a parameter does not exist, has no effect, or a target does not depend on any.
     PoorOverlapError
         If frames cannot be reweighted.
+    CheckpointError
+        If the checkpoint belongs to another fit; the message names what differs.
 
     Examples
     --------
@@ -149,7 +158,7 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
     check.integer(rounds, "fit: rounds", 1)
     problem = Problem(system, targets, Parameters(system, parameters), by)
     if not problem.sampled:
-        return _least_squares(problem, report, progress)
+        return _least_squares(problem, Saved(checkpoint, problem), report, progress)
     if by is None:
         raise ValueError(
             "fit: by must say how averages are made: fitting.Reweighting(...) or fitting.Trajectories(...)"
@@ -157,19 +166,30 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
     make = {Reweighting: Reweighted, Trajectories: Differentiated}.get(type(by))
     if make is None:
         raise TypeError(f"fit: by must be Reweighting or Trajectories, got {type(by).__name__}")
-    way, u, history, converged = make(problem, by), np.zeros(problem.parameters.size), [], False
-    with Work("fit", report, progress, unit="round", total=rounds) as work:
-        for number in range(rounds):
+    way, u, rows, converged = make(problem, by), np.zeros(problem.parameters.size), [], False
+    saved = Saved(checkpoint, problem, by=repr(by), tolerance=tolerance)
+    if saved.value is not None:
+        try:
+            rows = [(r["u"], r["loss"], r["effective"]) for r in saved.value["rounds"]]
+            converged, u, errors = saved.value["converged"], np.array(rows[-1][0]), saved.arrays.pop("errors")
+            way.restore(saved.arrays, len(rows) - 1)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise CheckpointError(f"checkpoint {os.fspath(checkpoint)!r}: does not hold a fit: {error}") from error
+    history = [Round(problem.parameters.values(np.array(u)), loss, effective) for u, loss, effective in rows]
+    with Work("fit", report, progress, unit="round", total=rounds, done=len(history)) as work:
+        for number in range(len(history), 0 if converged else rounds):
             way.sample(u, number)
             new = way.minimize(u)
-            history.append(Round(problem.parameters.values(new), way.loss(new), way.effective(new)))
+            rows.append((new.tolist(), way.loss(new), way.effective(new)))
+            history.append(Round(problem.parameters.values(new), *rows[-1][1:]))
             errors = way.errors(new)
-            work(_record(number + 1, history[-1]), f"loss {history[-1].loss:.4g}")
             step, u = np.abs(new - u), new
-            if not way.limited and np.all(step <= np.fmax(tolerance, 2 * errors)):
-                converged = True
-                break
-            if work.stopped:
+            converged = bool(not way.limited and np.all(step <= np.fmax(tolerance, 2 * errors)))
+            work(_record(number + 1, history[-1]), f"loss {history[-1].loss:.4g}")
+            work.sync()
+            saved.write({"rounds": [{"u": u, "loss": x, "effective": float(e)} for u, x, e in rows],
+                         "converged": converged}, {"errors": errors, **way.state()})
+            if converged or work.stopped:
                 break
     return _result(problem, u, errors, way.reached(u), history, converged, work.stopped)
 
@@ -183,10 +203,10 @@ def _record(number, this):
     return record
 
 
-def _least_squares(problem, report, progress):
+def _least_squares(problem, saved, report, progress):
     from scipy.optimize import least_squares
 
-    history = []
+    history, done = [], 0 if saved.value is None else int(saved.value["steps"])
 
     def residuals(u):
         return np.concatenate([g.residuals(u) for g in problem.given])
@@ -196,14 +216,16 @@ def _least_squares(problem, report, progress):
         j = np.concatenate([p[1] for p in parts])
         problem.check_slopes(np.empty((0, j.shape[1])))
         history.append(Round(problem.parameters.values(u), 0.5 * float(sum(np.sum(p[0] ** 2) for p in parts)), np.nan))
-        if not work.stopped:
+        if not work.stopped and len(history) > done:
             work(_record(len(history), history[-1]), f"loss {history[-1].loss:.4g}")
+            work.sync()
+            saved.write({"steps": len(history)})
         if work.stopped:
             raise _Stop(u, j)
         return j
 
     u = np.zeros(problem.parameters.size)
-    with Work("fit", report, progress, unit="step") as work:
+    with Work("fit", report, progress, unit="step", done=done) as work:
         try:
             found = least_squares(residuals, u, jacobian, method="trf", x_scale="jac")
             u, slopes, converged = found.x, found.jac, bool(found.success)

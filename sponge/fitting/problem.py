@@ -124,6 +124,11 @@ class Given:
         self._centered = want_e and target.offset
         self.jacobian: np.ndarray | None = None
 
+    @property
+    def total(self):
+        """Sum of energies and forces, by which data can be told apart."""
+        return float(np.sum(self._reference))
+
     def _weighted(self, rows):
         """In units of the errors, energies relative to their mean; rows [frames, values, ...]."""
         rows = rows.copy()

@@ -12,7 +12,7 @@ from triskele.core.extend import check
 from ..differentiate.reweight import Ensemble
 from ..differentiate.trajectory import trajectory
 from .problem import Problem
-from .sampling import Reweighting, Trajectories, sample
+from .sampling import Reweighting, Samples, Trajectories, sample
 
 __all__ = ["Differentiated", "Reweighted"]
 
@@ -34,6 +34,7 @@ class Reweighted:
     def __init__(self, problem: Problem, by: Reweighting):
         self.problem, self.by, self.limited = problem, by, False
         self.energy, self.ensemble, self.last = problem.energy(), None, None
+        self._added: list[tuple[np.ndarray, Samples]] = []  # to the ensemble
 
     def sample(self, u, number):
         by, system = self.by, self.problem.at(u)
@@ -41,10 +42,25 @@ class Reweighted:
             system.positions, system.velocities = self.last.positions[-1], self.last.velocities[-1]
             if self.last.boxes is not None:
                 system.box = self.last.boxes[-1]
-        self.last = sample(system, by.integrator, by.steps, by.every, by.equilibrate, by.barostat, by.seed + number)
+        found = sample(system, by.integrator, by.steps, by.every, by.equilibrate, by.barostat, by.seed + number)
         if self.ensemble is None or self.effective(u) < by.least * len(self.ensemble):
-            self.ensemble = Ensemble(self.energy, self.problem.temperature, least=0.0)
-        self.ensemble.add(u, self.last.positions, self.last.boxes)
+            self.ensemble, self._added = Ensemble(self.energy, self.problem.temperature, least=0.0), []
+        self._add(u, found)
+
+    def _add(self, u, samples):
+        self.ensemble.add(u, samples.positions, samples.boxes)
+        self._added.append((u, samples))
+        self.last = samples
+
+    def state(self):
+        """Arrays from which `restore` continues: what the ensemble is made of."""
+        return {f"{k}/{name}": x for k, (u, samples) in enumerate(self._added)
+                for name, x in {"u": u, **samples._asdict()}.items() if x is not None}
+
+    def restore(self, arrays, _number):
+        self.ensemble = Ensemble(self.energy, self.problem.temperature, least=0.0)
+        while (k := len(self._added)) < sum(name.endswith("/u") for name in arrays):
+            self._add(arrays[f"{k}/u"], _samples(arrays, f"{k}/"))
 
     def effective(self, u):
         return self.ensemble.effective_samples(u)
@@ -159,9 +175,21 @@ class Differentiated:
         by, system = self.by, self.problem.at(u)
         if self.last is not None:
             system.positions, system.velocities = self.last.positions[-1], self.last.velocities[-1]
-        self.last = sample(system, by.integrator, by.replicas * by.equilibrate, by.equilibrate, seed=by.seed + number)
+        self._begin(sample(system, by.integrator, by.replicas * by.equilibrate, by.equilibrate, seed=by.seed + number),
+                    number)
+
+    def _begin(self, samples, number):
+        by, self.last = self.by, samples
         self._seeds = by.seed + by.replicas * number + np.arange(by.replicas)
         self._known: dict[bytes, Any] = {}
+
+    def state(self):
+        """Arrays from which `restore` continues."""
+        return {name: x for name, x in {"curvature": self._curvature, **self.last._asdict()}.items() if x is not None}
+
+    def restore(self, arrays, number):
+        self._curvature = arrays["curvature"]
+        self._begin(_samples(arrays), number)
 
     def _evaluate(self, u):
         """Loss, gradient, and the targets' quantities, from all replicas together and from each."""
@@ -228,3 +256,7 @@ class Differentiated:
 
     def reached(self, u):
         return self.problem.named(np.asarray(self._evaluate(u)[2]))
+
+
+def _samples(arrays, start=""):
+    return Samples(arrays[f"{start}positions"], arrays[f"{start}velocities"], arrays.get(f"{start}boxes"))

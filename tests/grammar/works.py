@@ -223,6 +223,6 @@ WORKS = [
     Work("sponge.Replicas.run", _replicas, 100, checkpoint=True),
     Work("sponge.UmbrellaSampling.run", _umbrella, 100, checkpoint=True),
     Work("sponge.ReplicaExchange.run", _exchange, 100, checkpoint=True),
-    Work("sponge.fit", _fit, seeded=False),
+    Work("sponge.fit", _fit, checkpoint=True, seeded=False),
     Work("sponge.learn.train", _learn, checkpoint=True),
 ]

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from tests.reporting import stop_at
 from tests.sponge.reference import load_reference
 from triskele import sponge
 from triskele.sponge import differentiate, fitting, targets
+from triskele.sponge.errors import CheckpointError
 from triskele.sponge.load.openmm_xml import load_openmm
 
 T = 300.0
@@ -112,6 +114,29 @@ def test_spring_from_its_fluctuations(by):
     assert abs(k - 100) < 4 * error + 0.2
     assert found.reached["<lambda>"] == pytest.approx(RT / 100, rel=0.02)
     assert len(found.history) <= 4 and found.history[-1].loss < found.history[0].loss + 1e-9
+
+
+@pytest.mark.parametrize("by", [fitting.Reweighting(BATH, steps=1000, every=50, least=0.9),
+                                fitting.Trajectories(BATH, steps=40, every=10, relax=20, replicas=2, equilibrate=40)],
+                         ids=["reweighting", "trajectories"])
+def test_a_fit_to_averages_resumes_bit_for_bit(by, tmp_path):
+    system, spread = springs(k=200.0)
+
+    def run(**options):
+        given = targets.observable(spread, RT / 100, error=1e-5 * RT / 100)
+        return sponge.fit(system, [given], ["springs/k"], by=by, rounds=3, tolerance=1e-9, **options)
+
+    whole = run()
+    part = run(checkpoint=tmp_path / "a.chk", report=stop_at(1))
+    assert len(part.history) == 1 < len(whole.history)
+    for _ in range(2):  # resumed, and finished
+        again = run(checkpoint=tmp_path / "a.chk")
+        assert again.parameters == whole.parameters and again.errors == whole.errors
+        assert [r.loss for r in again.history] == [r.loss for r in whole.history]
+        np.testing.assert_array_equal(again.reached["<lambda>"], whole.reached["<lambda>"])
+    with pytest.raises(CheckpointError, match=r"a\.chk.*these differ: parameters"):
+        sponge.fit(springs(k=210.0)[0], [targets.observable(spread, RT / 100, error=1e-5 * RT / 100)], ["springs/k"],
+                   by=by, tolerance=1e-9, checkpoint=tmp_path / "a.chk")
 
 
 def test_averages_and_energies_together():

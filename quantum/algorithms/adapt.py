@@ -117,6 +117,8 @@ class AdaptVQE:
         See `quantum.minimize`.
     simulator : str
         "statevector", or "subspace" for pools that keep the number of particles (`quantum.fermionic_pool`).
+    seed : int
+        Seed of optimizers that draw random numbers, such as ``"spsa"``.
 
     Raises
     ------
@@ -140,7 +142,7 @@ class AdaptVQE:
 
     def __init__(self, hamiltonian: PauliSum | str, pool: Sequence[Circuit], reference: Circuit, *,
                  tolerance: float = 1e-3, max_elements: int = 100,
-                 optimizer: Any = "bfgs", simulator: str = "statevector"):
+                 optimizer: Any = "bfgs", simulator: str = "statevector", seed: int = 0):
         self.hamiltonian, self.reference = check_hamiltonian("AdaptVQE", hamiltonian), check_ansatz(
             "AdaptVQE", reference, "the reference"
         ).copy()
@@ -166,7 +168,7 @@ class AdaptVQE:
                 f"AdaptVQE: tolerance must be positive and max_elements at least 1, got {tolerance} and {max_elements}"
             )
         self.tolerance, self.max_elements = tolerance, max_elements
-        self.optimizer = find(optimizer)
+        self.optimizer, self.seed = find(optimizer, seed=seed), seed
         self.simulator = simulator
         self._energy(reference)  # does it fit? it says so now
         self._all = Circuit(reference.num_qubits)
@@ -210,7 +212,8 @@ class AdaptVQE:
         largest: list[float] = []
         journal = Journal("AdaptVQE.run", checkpoint, {
             **describe(self._energy(self.reference + self._all)), "tolerance": self.tolerance,
-            "max_elements": self.max_elements, "optimizer": repr(self.optimizer)})
+            "max_elements": self.max_elements, "optimizer": repr(self.optimizer),
+            "seed": self.seed})
         with Steps("AdaptVQE.run", report, progress, journal, unit="element") as steps:
             while True:
                 energy = self._energy(ansatz + self._all)

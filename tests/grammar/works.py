@@ -102,11 +102,12 @@ def _qaoa(seed=0, **options):
     return [found.theta, found.history], found.message
 
 
-def _adapt(**options):
+def _adapt(seed=0, **options):
     from triskele import quantum
 
     pool = [quantum.Circuit(2).rxy("t", 0, 1), quantum.Circuit(2).ry("t", 0), quantum.Circuit(2).ry("t", 1)]
-    found = quantum.AdaptVQE("Z0 + Z1 + 0.5 X0 X1 + 0.2 X0", pool, quantum.Circuit(2).x(0).x(1)).run(**options)
+    found = quantum.AdaptVQE("Z0 + Z1 + 0.5 X0 X1 + 0.2 X0", pool, quantum.Circuit(2).x(0).x(1),
+                             optimizer="spsa", max_elements=4, seed=seed).run(**options)
     return [found.theta, found.history], found.message
 
 
@@ -215,7 +216,7 @@ WORKS = [
     Work("quantum.VQE.run", _vqe, checkpoint=True),
     Work("quantum.VQD.run", _vqd, checkpoint=True),
     Work("quantum.QAOA.run", _qaoa, checkpoint=True),
-    Work("quantum.AdaptVQE.run", _adapt, checkpoint=True, seeded=False),
+    Work("quantum.AdaptVQE.run", _adapt, checkpoint=True),
     Work("quantum.RecursiveQAOA.run", _recursive_qaoa, checkpoint=True, seeded=False),
     Work("quantum.Classifier.fit", _classifier, checkpoint=True),
     Work("sponge.Simulation.run", _simulation, 100, checkpoint=True),

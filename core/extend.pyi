@@ -23,6 +23,7 @@ from .foreign import dataframe as dataframe
 from .graph.graph import Const as Const
 from .graph.trace import make_graph as make_graph
 from .graph.trace import traceable as traceable
+from .interrupt import interruption as interruption
 from .interrupt import patient_interrupts as patient_interrupts
 from .kernels import fft as fft
 from .kernels import native as native

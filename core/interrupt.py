@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 
-__all__ = ["patient_interrupts"]
+__all__ = ["interruption", "patient_interrupts"]
 
 
 @contextlib.contextmanager
@@ -49,3 +49,23 @@ def patient_interrupts(terminate: bool = False) -> Iterator[list[int]]:
     finally:
         for s in ours:
             signal.signal(s, usual[s])
+
+
+def interruption(number: int, where: str) -> BaseException:
+    """Return what a loop raises that a signal has ended: KeyboardInterrupt, or SystemExit with the signal's status.
+
+    Parameters
+    ----------
+    number : int
+        Signal that came.
+    where : str
+        Message of the KeyboardInterrupt.
+
+    Examples
+    --------
+    >>> import signal
+    >>> from triskele.core.extend import interruption
+    >>> interruption(signal.SIGTERM, "train: stopped after step 3")
+    SystemExit(143)
+    """
+    return KeyboardInterrupt(where) if number == signal.SIGINT else SystemExit(128 + number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import time
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from .. import tree
 from ..compile.jit import jit
-from ..interrupt import patient_interrupts
+from ..interrupt import interruption, patient_interrupts
 from ..report import Work
 from ..transforms.control import fori_loop
 from .callbacks.callback import Callback, monitored_names
@@ -142,8 +141,7 @@ class Run:
                 self.model.state = self.state
                 self.history.stopped = self.stopped
         if interrupted:
-            where = f"Model.fit: stopped in epoch {self.epoch + 1} after step {self.step}"
-            raise KeyboardInterrupt(where) if interrupted[0] == signal.SIGINT else SystemExit(128 + interrupted[0])
+            raise interruption(interrupted[0], f"Model.fit: stopped in epoch {self.epoch + 1} after step {self.step}")
         return self.history
 
     def _one_epoch(self, work, interrupted):

@@ -15,6 +15,7 @@ import builtins
 import contextlib
 import hashlib
 import json
+import signal
 import socket
 import time
 import traceback
@@ -223,7 +224,7 @@ class _Learner(_End):
             found.append((rank - 1, version, experience))
             self.heard[rank - 1] = time.monotonic()
             if stop and not self.interrupted:
-                self.interrupted.append(0)
+                self.interrupted.append(signal.SIGINT)
         if self.synchronous:
             found.sort(key=lambda x: x[0])
         self.owed = Counter(k for k, *_ in found)
@@ -300,7 +301,7 @@ class _Acting(_End):
             raise _error(*told)
         self.agent.state = state
         if interrupted and not self.interrupted:
-            self.interrupted.append(0)
+            self.interrupted.append(signal.SIGINT)
 
     def _act(self):
         _, state, hosts = self._next()

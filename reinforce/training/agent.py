@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from triskele.core.extend import Reports, TriskeleError, Work, check, patient_interrupts
+from triskele.core.extend import Reports, TriskeleError, Work, check, interruption, patient_interrupts
 
 from .. import storage
 from ..errors import CheckpointError, EnvError
@@ -153,9 +153,9 @@ class Agent:
     ) -> Self:
         """Train for a number of steps.
 
-        Ctrl-C ends the training after the current iteration, once the checkpoint has been written; a second Ctrl-C ends
-        it immediately. `AlphaZero`, whose iterations are long, abandons the current one after the next move and keeps
-        the state from before that iteration.
+        Ctrl-C ends the training after the current iteration, once the checkpoint has been written, and so does SIGTERM
+        except under `MPI`; a second one ends it immediately. `AlphaZero`, whose iterations are long, abandons the
+        current one after the next move and keeps the state from before that iteration.
 
         Parameters
         ----------
@@ -217,13 +217,12 @@ class Agent:
                 self._run(iterate, work, checkpoint, every, interrupted)
             self.stopped = work.stopped
 
-        with patient_interrupts() as interrupted:
-            self.interrupted = interrupted if distribution is None or isinstance(
-                distribution, (OneProcess, Threads)
-            ) else []
+        here = distribution is None or isinstance(distribution, (OneProcess, Threads))
+        with patient_interrupts(terminate=here) as interrupted:
+            self.interrupted = interrupted if here else []
             (distribution or OneProcess()).run(self, loop, interrupted)
         if interrupted:
-            raise KeyboardInterrupt
+            raise interruption(interrupted[0], f"{self.name}.train: stopped after step {self.steps}")
         return self
 
     def _run(self, iterate, work, checkpoint, every, interrupted):

@@ -41,7 +41,8 @@ class Saved:
     """
 
     def __init__(self, path: str | os.PathLike | None, problem: Problem, **options: Any):
-        self.path, self.value, self.arrays = path, None, {}
+        self.path, self.value = path, None
+        self.arrays: dict[str, np.ndarray] = {}
         self._identity = json.loads(json.dumps({
             "parameters": {name: np.ravel(x).tolist() for name, x in problem.parameters.start.items()},
             "targets": [*((t.name, float(np.sum(t.value))) for t in problem.sampled),

@@ -164,10 +164,11 @@ class TestCheckpoints:
         assert path.read_bytes() == before
         assert os.listdir(tmp_path) == ["run.chk"]
 
-    def test_control_c_waits_for_the_iteration_and_saves(self, agent, tmp_path):
+    @pytest.mark.parametrize("number, error", [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+    def test_signals_wait_for_the_iteration_and_save(self, agent, tmp_path, number, error):
         path = tmp_path / "run.chk"
-        with pytest.raises(KeyboardInterrupt):
-            agent.train(1000, checkpoint=path, report=lambda x: os.kill(os.getpid(), signal.SIGINT) if x["step"] == 50
+        with pytest.raises(error):
+            agent.train(1000, checkpoint=path, report=lambda x: os.kill(os.getpid(), number) if x["step"] == 50
                         else None, progress=False)
         assert agent.steps == 50
         assert Counter.load(path).steps == 50

@@ -21,6 +21,7 @@ SHORTER = {  # arguments of examples that take as long as they are asked to
     "metadynamics.py": "--ns 1",
     "network_sits.py": "--steps 100000 --epochs 5",
     "replica_exchange.py": "--time 0.2ns",
+    "shakespeare.py": "--steps 200",
     "sits_peptide.py": "--ns 0.002 --learn 0.0102 --seed 2 --equilibrate 2 --folder run",
     "sits_torsion.py": "--steps 1000000",
     "solvated_peptide.py": "--time 4ps",

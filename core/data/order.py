@@ -18,6 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from .. import random
+from ..compile.jit import jit
 from ..kernels import philox
 
 __all__ = ["permuted"]
@@ -45,39 +46,55 @@ def _chunk(n, seed, epoch, k):
 
 
 def _round_keys(seed, epoch):
-    key = random.fold_in(random.fold_in(random.key(seed), random.Fold.DATA_ORDER), epoch)
-    return philox.bits(key, 0, 4 * _ROUNDS).astype(np.uint64).view(np.uint64).reshape(-1, 2) @ np.array(
-        [1, 1 << 32], np.uint64)
+    words = philox.bits(random.fold_in(_order_key(seed), epoch), 0, 4 * _ROUNDS).astype(np.uint64)
+    return words.reshape(-1, 2) @ np.array([1, 1 << 32], np.uint64)
+
+
+@lru_cache(maxsize=32)
+def _order_key(seed):
+    return random.fold_in(random.key(seed), random.Fold.DATA_ORDER)
 
 
 def _walk(positions, n, keys):
     a = math.isqrt(n - 1) + 1
     b = -(-n // a)
-    out = _rounds(positions.astype(np.uint64), np.uint64(a), np.uint64(b), keys)
+    rounds = _rounds if positions.size < _CHUNK else _rounds_by_chunk
+    out = rounds(positions.astype(np.uint64), np.uint64(a), np.uint64(b), keys)
     while (outside := np.flatnonzero(out >= n)).size:
-        out[outside] = _rounds(out[outside], np.uint64(a), np.uint64(b), keys)
+        out[outside] = rounds(out[outside], np.uint64(a), np.uint64(b), keys)
     return out.astype(np.int64)
 
 
 def _rounds(m, a, b, keys):
-    left = m // b
+    left = (m / b).astype(np.uint64)  # exact below 2**52
     right = m - left * b
-    for one, two in zip(keys[::2], keys[1::2], strict=True):
-        _add(left, _hash(right, one), a)
-        _add(right, _hash(left, two), b)
+    for k in range(0, 2 * _ROUNDS, 2):
+        left = _added(left, _hash(right, keys[k]), a)
+        right = _added(right, _hash(left, keys[k + 1]), b)
     return left * b + right
 
 
-def _add(x, hashed, limit):
+_compiled_rounds = jit(_rounds)
+
+
+def _rounds_by_chunk(m, a, b, keys):
+    """`_rounds` by one compiled program for arrays of all lengths."""
+    padded = np.zeros((-(-m.size // _CHUNK), _CHUNK), np.uint64)
+    out = padded.reshape(-1)[: m.size]
+    out[:] = m
+    for row in padded:
+        row[:] = _compiled_rounds(row, a, b, keys)
+    return out
+
+
+def _added(x, hashed, limit):
     """Add a hash to x, modulo `limit`; its upper half times the limit takes the place of a division (a, b < 2**32)."""
-    x += (hashed >> _HALF) * limit >> _HALF
-    x -= (x >= limit) * limit
+    x = x + ((hashed >> _HALF) * limit >> _HALF)
+    return x - (x >= limit) * limit
 
 
 def _hash(x, key):
     x = x ^ key
     for multiplier in _MULTIPLIERS:
-        x ^= x >> _LOW
-        x *= multiplier
-    x ^= x >> _LOW
-    return x
+        x = (x ^ x >> _LOW) * multiplier
+    return x ^ x >> _LOW

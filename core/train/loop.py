@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import tree
-from ..compile.jit import jit
 from ..interrupt import interruption, patient_interrupts
 from ..report import Work
-from ..transforms.control import fori_loop
 from .callbacks.callback import Callback, monitored_names
 from .callbacks.checkpoint import Checkpoint
 from .callbacks.state_file import StateFile
@@ -78,7 +76,8 @@ class Run:
         memory = getattr(source, "arrays_in_memory", lambda: None)()
         compiled = memory is not None and not (self._hooks["step_begin"] or self._hooks["step_end"] or self.outside)
         self._memory: Any = memory if compiled else None
-        self._run_steps, self._run_rest = jit(self._steps), jit(self._one_step)
+        self._loops: Any = model.loops_over(source, memory) if compiled else None
+        self._chunk = 1  # steps of a compiled loop, which takes a glance's time
 
     @property
     def step(self) -> int:
@@ -218,39 +217,27 @@ class Run:
 
     # -- epochs in compiled code ---------------------------------------------------------------------------------------
 
-    def _one_step(self, state, inside, arrays, indices, epoch):
-        state, inside, _ = self.model.advance(state, inside, self._memory.make(arrays, indices, epoch))
-        return state, inside
-
-    def _steps(self, state, inside, arrays, order, epoch, start, stop):
-        size = self._memory.size
-
-        def body(k, carry):
-            state, inside = carry
-            return self._one_step(state, inside, arrays, order[k * size + np.arange(size)], epoch)
-
-        return fori_loop(start, stop, body, (state, inside))
-
     def _in_memory(self, work, interrupted):
         """Steps over arrays in memory: compiled loops of some steps each."""
         memory = self._memory
         order = np.asarray(memory.order(self.epoch), np.int64)
         whole, rest = divmod(len(order), memory.size)
-        epoch, chunk = np.int64(self.epoch), 1
+        epoch = np.int64(self.epoch)
         while self.batches < whole:
             began = time.perf_counter()
-            stop = min(self.batches + chunk, whole)
-            self.state, self.inside = self._run_steps(self.state, self.inside, memory.arrays, order, epoch,
-                                                      np.int64(self.batches), np.int64(stop))
+            stop = min(self.batches + self._chunk, whole)
+            self.state, self.inside = self._loops.steps(self.state, self.inside, memory.arrays, order, epoch,
+                                                        np.int64(self.batches), np.int64(stop))
             made, self.batches = stop - self.batches, stop
             seconds = max(time.perf_counter() - began, 1e-6)
-            chunk = max(1, min(_GROWTH * chunk, int(made / seconds * _GLANCE)))  # the first one may compile
+            if made == self._chunk:  # the first one may compile
+                self._chunk = max(1, min(_GROWTH * made, int(made / seconds * _GLANCE)))
             work.move(self.step)
             if interrupted or self.stopped:
                 return False
         if rest and not memory.drop_remainder and self.batches == whole:
-            self.state, self.inside = self._run_rest(self.state, self.inside, memory.arrays,
-                                                     order[whole * memory.size :], epoch)
+            self.state, self.inside = self._loops.step(self.state, self.inside, memory.arrays,
+                                                       order[whole * memory.size :], epoch)
             self.batches += 1
         return True
 

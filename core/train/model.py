@@ -11,10 +11,12 @@ import numpy as np
 
 from .. import check, optim, random, tree
 from ..compile.jit import Jitted, jit
+from ..data.pipeline import InMemory, Source
 from ..progress import progress_bar
 from ..report import Reports
 from ..transforms.vmap import vmap
 from .callbacks.callback import Callback
+from .epochs import Epochs
 from .history import History
 from .loop import Run, length_of
 from .metrics import get as get_metric
@@ -79,6 +81,7 @@ class Model:
                          clip=clip, average=average, checkpoint=checkpoint)
         self.state: State = self.step.init(net)
         self.compiled, self.in_place = jit(self.advance), jit(self.advance, donate=0)
+        self._epochs: Epochs | None = None
         self._judge = jit(self._measure)
         self._apply = jit(applied)
 
@@ -145,6 +148,12 @@ class Model:
         """Loss of a batch in evaluation mode, in plain NumPy."""
         inputs, targets, weights = _parts(batch)
         return self._value(applied(net, inputs), targets, _normalized(weights))
+
+    def loops_over(self, source: Source, memory: InMemory) -> Epochs:
+        """The compiled loops over a source in memory, those of the last call if it was about the same source."""
+        if self._epochs is None or self._epochs.source() is not source:
+            self._epochs = Epochs(self.advance, source, memory)
+        return self._epochs
 
     def _measure(self, net, totals, batch):
         inputs, targets, weights = _parts(batch)

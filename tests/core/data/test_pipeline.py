@@ -80,6 +80,16 @@ def test_a_shuffle_is_a_permutation(n):
     assert n < 5 or orders[0] != orders[1]
 
 
+@pytest.mark.parametrize("n", [4096, 5000, 12289])
+def test_long_orders_are_those_of_single_positions(n):
+    from triskele.core.data.order import permuted
+
+    order = permuted(np.arange(n), n, 3, 1)
+    assert np.array_equal(np.sort(order), np.arange(n))
+    for k in (0, n // 2, n - 1):
+        assert permuted(np.array([k]), n, 3, 1) == order[k]
+
+
 def test_shuffles_are_uniform():
     """All 120 orders of five elements are equally likely; so is each place of the first element of a thousand."""
     from scipy.stats import chisquare

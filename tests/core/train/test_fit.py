@@ -1,9 +1,11 @@
 """The training loop: it learns, resumes bit for bit, and says what is wrong with what it gets."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -281,6 +283,21 @@ def test_nan_is_traced_to_its_operation():
     assert "log" in str(error.value) and "test_fit.py" in str(error.value)
     assert "in epoch 1, step 2" in error.value.__notes__[0]
     assert m.state.count == 1
+
+
+def test_a_second_fit_over_a_source_traces_nothing():
+    trained, source = model(), batches()
+    trained.fit(source, epochs=1)
+    before = trained._epochs
+    trained.fit(source, epochs=2)
+    assert trained._epochs is before and len(before.steps._history) == 1
+    other = data.arrays(X[:60], Y[:60]).batch(30)
+    trained.fit(other, epochs=1)
+    assert trained._epochs is not before
+    kept = weakref.ref(other)
+    del other
+    gc.collect()
+    assert kept() is None
 
 
 @pytest.mark.parametrize("as_stream", [False, True])

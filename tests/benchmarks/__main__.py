@@ -15,7 +15,7 @@ from tests.benchmarks.tools import TOOLS
 
 
 def main():
-    if sys.argv[1:2] in (["sponge"], ["quantum"], ["reinforce"]):
+    if sys.argv[1:2] in (["sponge"], ["quantum"], ["reinforce"], ["train"]):
         return importlib.import_module(f"tests.benchmarks.{sys.argv[1]}.__main__").main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("field", choices=["core"])

@@ -15,7 +15,7 @@ from tests.faults.fault import Fault
 from tests.reporting import stop_at
 from triskele import core, sponge
 from triskele import reinforce as rl
-from triskele.core import store
+from triskele.core import data, nn, optim, store, train
 
 __all__ = ["FAULTS"]
 
@@ -92,6 +92,37 @@ def training(rng, folder):
     return None
 
 
+def learner(streamed, folder, epochs):
+    """A small network that has trained with augmentation, shuffling, and callbacks that count epochs."""
+    draw = np.random.default_rng(3)
+    images, labels = draw.normal(size=(120, 6, 6, 1)).astype(np.float32), draw.integers(0, 3, 120)
+    source = data.arrays(images, labels).shuffle(seed=1).map(data.image.crop(6, pad=1)).batch(32)
+    net = nn.Sequential([nn.Conv2d(core.random.key(0), 1, 4, 3), nn.BatchNorm.init(4), nn.relu, nn.Dropout(0.2),
+                         lambda x: x.reshape(len(x), -1), nn.Linear.init(core.random.key(1), 144, 3)])
+    model = train.Model(net, nn.cross_entropy, optim.Adam(1e-3), metrics=["accuracy"], average=0.9)
+    callbacks = [train.EarlyStopping("accuracy", patience=10**6), train.ReduceLROnPlateau("loss", patience=2)]
+    if folder is not None:
+        callbacks.append(train.Checkpoint(folder, every=3 if streamed else "epoch", best="loss", keep=2))
+    if streamed:
+        callbacks.append(train.Lambda(step_end=lambda run: None))
+    history = model.fit(source, epochs, callbacks=callbacks, progress=False)
+    return model, history
+
+
+def network_training(rng, folder):
+    streamed = bool(rng.integers(2))
+    program = f"from tests.faults.killed import learner\nlearner({streamed}, 'run', 10**6)"
+    killed(program, folder, "run/last.safetensors", rng.uniform(0, 0.5))
+    start, _ = learner(streamed, folder / "run", 1)  # all epochs are done: the state is only read
+    epochs = int(start.state.count) // 4 + 2
+    resumed, history = learner(streamed, folder / "run", epochs)
+    whole, records = learner(streamed, None, epochs)
+    leaves = [core.tree.leaves(model.state) for model in (resumed, whole)]
+    if not all(np.array_equal(a, b) for a, b in zip(*leaves, strict=True)):
+        return f"resumed after {int(start.state.count)} steps, the state differs"
+    return None if history.records == records.records else "the history differs"
+
+
 def cache_writer(rng, folder):
     program = (
         "import os\nfrom pathlib import Path\nos.environ['TRISKELE_CACHE_DIR'] = str(Path.cwd() / 'kernels')\n"
@@ -114,5 +145,7 @@ def cache_writer(rng, folder):
 FAULTS = [
     Fault("kill -9 during a simulation", "it resumes bit for bit, trajectory and log included", simulation, 100),
     Fault("kill -9 while PPO trains", "it resumes bit for bit", training, 50),
+    Fault("kill -9 while a network trains", "it resumes bit for bit, history and callbacks included", network_training,
+          100),
     Fault("kill -9 while kernels are written to the cache", "no entry is broken", cache_writer, 50),
 ]

@@ -7,6 +7,7 @@ from .convolution import Conv2d as Conv2d
 from .convolution import Conv3d as Conv3d
 from .convolution import ConvTranspose as ConvTranspose
 from .convolution import conv_transpose as conv_transpose
+from .functional import binary_cross_entropy as binary_cross_entropy
 from .functional import cross_entropy as cross_entropy
 from .functional import gelu as gelu
 from .functional import gelu_tanh as gelu_tanh

@@ -13,8 +13,8 @@ from .. import check
 from ..ops.likelihood import likelihood
 from ..transforms.checkpoint import stop_gradient
 
-__all__ = ["cross_entropy", "gelu", "gelu_tanh", "log_softmax", "mean_squared_error", "relu", "sigmoid", "silu",
-           "softmax", "softplus"]
+__all__ = ["binary_cross_entropy", "cross_entropy", "gelu", "gelu_tanh", "log_softmax", "mean_squared_error", "relu",
+           "sigmoid", "silu", "softmax", "softplus"]
 
 
 def relu(x: Any) -> NDArray[Any]:
@@ -176,6 +176,37 @@ def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0) -> Any:
     if smoothing:
         losses = (1 - smoothing) * losses - smoothing * np.mean(log, axis=-1, keepdims=True)
     return np.mean(likelihood(losses, logits, "categorical"))
+
+
+def binary_cross_entropy(logits: Any, targets: Any) -> Any:
+    """Mean cross entropy of yes-or-no variables, whose probabilities are the sigmoids of `logits`.
+
+    Parameters
+    ----------
+    logits : array
+    targets : array of the same shape
+        Zeros and ones, or probabilities between them.
+
+    Returns
+    -------
+    scalar
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.core import nn
+    >>> float(nn.binary_cross_entropy(np.zeros(3), np.array([0, 1, 1])).round(6))  # log 2
+    0.693147
+    """
+    if np.shape(logits) != np.shape(targets):
+        raise ValueError(f"binary_cross_entropy: logits and targets must have one shape, got {np.shape(logits)} and "
+                         f"{np.shape(targets)}")
+    return np.mean(likelihood(softplus(logits) - targets * logits, logits, "bernoulli"))
 
 
 def mean_squared_error(prediction: Any, target: Any) -> Any:

@@ -140,6 +140,16 @@ def test_compiled_slopes_of_weighted_cross_entropy_are_finite():
         np.testing.assert_allclose(compiled(*args).weight, core.grad(loss)(*args).weight, rtol=1e-10, atol=1e-14)
 
 
+def test_binary_cross_entropy():
+    z, t = np.array([-800.0, -1.0, 0.5, 800.0]), np.array([0.0, 1.0, 0.3, 1.0])
+    p = 1 / (1 + np.exp(-z[1:3]))
+    expected = -np.sum(t[1:3] * np.log(p) + (1 - t[1:3]) * np.log(1 - p)) / 4  # the outer two are certain and right
+    np.testing.assert_allclose(nn.binary_cross_entropy(z, t), expected, rtol=1e-14)
+    core.check_grads(lambda z: nn.binary_cross_entropy(z, t[1:3]), (z[1:3],), order=2)
+    with pytest.raises(ValueError, match="one shape, got"):
+        nn.binary_cross_entropy(z, t[:, None])
+
+
 def test_activations_and_cross_entropy():
     x = REFERENCE["x"]
     assert_same(nn.gelu(x), "gelu_y")

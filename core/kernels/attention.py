@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 
 from .attention_backward import Backward
-from .attention_blocks import BACKWARD, COLUMNS, FORWARD, PITCH, ROWS, SLACK, Sizes, scratch_sizes
+from .attention_blocks import BACKWARD, COLUMNS, FORWARD, PITCH, ROWS, SLACK, Sizes, scratch_sizes, stack_bytes
 from .gemm import Tile, kernel, pack, transpose_pack
 from .vector_code import VectorCode
 
-__all__ = ["BACKWARD", "FORWARD", "Sizes", "attention", "scratch_sizes"]
+__all__ = ["BACKWARD", "FORWARD", "Sizes", "attention", "scratch_sizes", "stack_bytes"]
 
 
 class _Attention(Backward):

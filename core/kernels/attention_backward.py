@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .attention_blocks import BACKWARD, COLUMNS, GRAIN, PITCH, ROWS, SLACK, Blocks
+from .attention_blocks import BACKWARD, COLUMNS, PITCH, ROWS, SLACK, Blocks
 from .vector_code import VectorCode
 
 __all__ = ["Backward"]
@@ -114,7 +114,10 @@ class Backward(Blocks):
         """Scores to weights and their cotangents to those of the scores; zeros from `limit` to whole tiles."""
         lanes = self.tile.lanes
         whole = code.int("sub", limit, code.int("urem", limit, lanes))
-        end = code.int("mul", code.int("udiv", code.int("add", columns, GRAIN - 1), GRAIN), GRAIN)
+        end = columns
+        heights = {self.rows(v) for _, v in self.depth_panels + self.width_panels}
+        for step in (*sorted(heights - {n for n in heights if lanes % n == 0}), lanes):
+            end = code.int("mul", code.int("udiv", code.int("add", end, step - 1), step), step)
         for start, stop in (("0", whole), (whole, end)):
             with code.loop(start, stop, str(lanes)) as i:
                 p = code.exp2(code.binary("fsub", code.load(line, i), log))

@@ -8,13 +8,12 @@ from typing import NamedTuple
 from .gemm import Tile
 from .vector_code import VectorCode
 
-__all__ = ["BACKWARD", "COLUMNS", "FORWARD", "GRAIN", "PARTS", "PITCH", "ROWS", "SIZES", "SLACK", "Blocks", "Sizes",
-           "scratch_sizes"]
+__all__ = ["BACKWARD", "COLUMNS", "FORWARD", "PARTS", "PITCH", "ROWS", "SIZES", "SLACK", "Blocks", "Sizes",
+           "scratch_sizes", "stack_bytes"]
 
 ROWS, COLUMNS = 48, 192  # queries and keys of a block; scores of a block take 36 kB of float32
 PARTS = 8  # sums of gradients of queries are cut into so many, at most
 PITCH = COLUMNS + 16  # of the scores: columns do not fall on the same cache sets
-GRAIN = 48  # columns are computed in multiples of this: whole vectors, and whole tiles when transposed
 SLACK = 8  # rows behind a block that its last tile may touch
 
 FORWARD = ("sizes", "q", "k", "v", "mask", "out", "lse", "keys_packed", "values_packed")
@@ -52,6 +51,11 @@ def scratch_sizes(s: Sizes, lanes: int) -> dict[str, int]:
     return {"keys_packed": keys * s.depth, "values_packed": keys * max(width, s.width), "key_rows": keys * depth,
             "query_rows": queries * depth, "ct_rows": queries * width, "offsets": 2 * queries,
             "dq_parts": queries * depth * s.parts}
+
+
+def stack_bytes(s: Sizes, itemsize: int) -> int:
+    """Bytes that a chunk of the backward pass, which needs the most, has on the stack of its thread."""
+    return itemsize * (2 * (ROWS + SLACK) * PITCH + (COLUMNS + SLACK) * (s.depth + s.width + 32))
 
 
 def _split(n_vectors: int, most: int) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from .products import NAMES
 
 __all__: list[str] = []
 
-_LARGEST = 512  # of a head: queries, keys and sums of a block are on the stack
+_STACK = 1 << 21 if sys.platform == "linux" else 400 << 10  # bytes of a chunk: threads elsewhere have 512 KiB
 
 
 class _Buffer(NamedTuple):
@@ -40,7 +41,8 @@ class _Attention:
 
     def accepts(self, eqn: Equation) -> bool:
         s, dtype = self.sizes(eqn), eqn.outputs[0].spec.dtype
-        return f"{dtype.kind}{dtype.itemsize}" in ("f4", "f8") and min(s) > 0 and max(s.depth, s.width) <= _LARGEST
+        return (f"{dtype.kind}{dtype.itemsize}" in ("f4", "f8") and min(s) > 0
+                and attention.stack_bytes(s, dtype.itemsize) <= _STACK)
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         counts = attention.scratch_sizes(self.sizes(eqn), blas.convolution_tile(self.name(eqn))[1])

@@ -78,6 +78,17 @@ def depends(step, others) -> bool:
     return False
 
 
+def _ancestors(steps) -> set[Any]:
+    """All that one of `steps` depends on."""
+    seen, stack = set(), [d for s in steps for d in s.deps]
+    while stack:
+        n = stack.pop()
+        if n not in seen:
+            seen.add(n)
+            stack += n.deps
+    return seen
+
+
 class Fusion:
     """Decisions about one graph.
 
@@ -100,6 +111,8 @@ class Fusion:
         self.b = Builder()
         self._spaces: dict[tuple[int, ...], list[Value]] = {}
         self._expansions: dict[Any, list] = {}
+        self._bases: dict[Var, Var] = {}
+        self._reads: dict[Var, frozenset[Var]] = {}  # by stored value of a nest: the stored values it is made from
         self._costs = self._formula_costs()
         self._choose_stored()
         self.steps = self._group()
@@ -330,13 +343,17 @@ class Fusion:
             return False
         own = index_key(self._loops(root.space))
         return (group.reads[old] == {own} and all(r.space == root.space for r in group.roots)
-                and all((old in self._formula(r)[0]) == (r is root) for r in group.roots))
+                and all((old in self._reads[r.var]) == (r is root) for r in group.roots))
 
     def base(self, var: Var) -> Var:
         """The array whose memory `var` is."""
-        while (view := self.is_view(var)) is not None:
-            var = view
-        return var
+        found = self._bases.get(var)
+        if found is None:
+            found = var
+            while (view := self.is_view(found)) is not None:
+                found = view
+            self._bases[var] = found
+        return found
 
     def _group(self):
         node_of: dict[Var, Any] = {}
@@ -358,17 +375,19 @@ class Fusion:
             reads, formulas = self._formula(root)
             deps = {node_of[v] for r in reads if (v := self.base(r)) in node_of}
             key = self.space_key(root.space)
-            group = None
+            group, earlier = None, None
             for g in by_key.get(key, [])[: -NEAREST - 1 : -1]:
-                if self._may_join(root, reads, formulas, g,
-                                  node_of) and not any(d is not g and depends(d, (g,)) for d in deps):
-                    group = g
-                    break
+                if self._may_join(root, reads, formulas, g, node_of):
+                    earlier = _ancestors(deps) if earlier is None else earlier
+                    if g not in earlier:
+                        group = g
+                        break
             if group is None:
                 group = Group(key)
                 nodes.append(group)
                 by_key.setdefault(key, []).append(group)
             group.roots.append(root)
+            self._reads[root.var] = frozenset(reads)
             group.deps |= deps - {group}
             group.cost += sum(cost_of(e) for e in formulas if e not in group.formulas) + cost_of(eqn)
             group.formulas.update(formulas)
@@ -400,12 +419,13 @@ class Fusion:
     @staticmethod
     def _sorted(nodes):
         out, done = [], set()
+        order = {n: k for k, n in enumerate(nodes)}
 
         def visit(n):
             if n in done:
                 return
             done.add(n)
-            for d in [m for m in nodes if m in n.deps] if len(n.deps) > 1 else n.deps:
+            for d in sorted(n.deps, key=order.__getitem__):
                 visit(d)
             out.append(n)
 

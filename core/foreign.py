@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import optional, tree
+from .dtypes import kind_of
 from .tensor import VALUES
 
 __all__ = ["as_plain", "dataframe", "flatten"]
@@ -59,7 +60,7 @@ def as_plain(x: Any, where: str) -> Any:
         array = None if "bfloat16" in str(getattr(x, "dtype", "")) else np.asarray(x)
     except Exception as error:  # whatever the other library raises
         raise TypeError(f"{where}: a {name} cannot become a NumPy array: {error}") from error
-    if array is None or array.dtype.kind not in "biufc":
+    if array is None or kind_of(array.dtype) not in "biufc":
         raise TypeError(f"{where}: expected an array of numbers that NumPy has a type for, got a {name} of dtype "
                         f"{getattr(x, 'dtype', None)} (convert it to float32 or float64)")
     return array

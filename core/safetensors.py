@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from . import optional
+from .dtypes import is_bfloat16
 from .errors import FileFormatError
 from .files import atomic
 
@@ -26,6 +28,7 @@ _LONGEST_HEADER = 100_000_000  # bytes, as the format has it
 _BLANK = "0" * 64
 _CODES = {"BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "F16": "<f2", "U32": "<u4", "I32": "<i4",
           "F32": "<f4", "U64": "<u8", "I64": "<i8", "F64": "<f8", "C64": "<c8"}
+_BFLOAT16 = "BF16"
 _NAMES = {np.dtype(code): name for name, code in _CODES.items()}
 
 
@@ -43,13 +46,13 @@ def write(path: str | os.PathLike, arrays: dict[str, np.ndarray], metadata: dict
     parts, end = [], 0
     for name in sorted(arrays, key=lambda n: (-arrays[n].itemsize, n)):  # so that all are aligned
         array = arrays[name]
-        little = array.dtype.newbyteorder("<") if array.dtype.kind != "b" else array.dtype
-        if little not in _NAMES or name == _METADATA:
-            raise TypeError(
-                f"save: the array {name!r} must have one of the types {', '.join(map(str, _NAMES))}, got {array.dtype}"
-            )
+        little = array.dtype if array.dtype.kind in "bV" else array.dtype.newbyteorder("<")
+        code = _BFLOAT16 if is_bfloat16(little) else _NAMES.get(little)
+        if code is None or name == _METADATA:
+            raise TypeError(f"save: the array {name!r} must have one of the types {', '.join(map(str, _NAMES))}, "
+                            f"bfloat16, got {array.dtype}")
         parts.append(np.ascontiguousarray(array, little).reshape(-1).view(np.uint8))
-        header[name] = {"dtype": _NAMES[little], "shape": array.shape, "data_offsets": [end, end := end + array.nbytes]}
+        header[name] = {"dtype": code, "shape": array.shape, "data_offsets": [end, end := end + array.nbytes]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     state = hashlib.sha256(text)
@@ -131,7 +134,9 @@ def _entry(entry):
     if not all(type(n) is int and 0 <= n < 2**63
                for n in numbers) or len(entry["data_offsets"]) != 2 or len(entry["shape"]) > 64:
         raise ValueError(f"shape and place must be natural numbers, got {numbers}")
-    return np.dtype(_CODES[entry["dtype"]]), tuple(entry["shape"]), tuple(entry["data_offsets"])
+    code = entry["dtype"]
+    dtype = optional.need("ml_dtypes", "load", "precision").bfloat16 if code == _BFLOAT16 else _CODES[code]
+    return np.dtype(dtype), tuple(entry["shape"]), tuple(entry["data_offsets"])
 
 
 def _error(path, reason):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import tree
+from .dtypes import kind_of
 
 __all__ = ["brief", "short_repr"]
 
@@ -52,7 +53,8 @@ def brief(value: Any) -> str:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         if value.shape == ():
             return str(value)
-        if isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= _SHOWN and value.dtype.kind in "biuf":
+        short = isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= _SHOWN
+        if short and kind_of(value.dtype) in "biuf":
             return np.array2string(value, precision=4, separator=", ")
         return f"{'str' if value.dtype.kind == 'U' else value.dtype}{list(value.shape)}"
     if callable(value) and hasattr(value, "__name__"):

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from . import safetensors, tree
+from .dtypes import kind_of
 from .errors import FileFormatError, TreeError
 
 __all__ = ["load", "save"]
@@ -63,7 +64,7 @@ def _walk(value, path, arrays):
         if isinstance(value, (bool, int, float)):
             return {"number": value}
         array = np.asarray(value)
-        if array.dtype.kind not in "fiubc":
+        if kind_of(array.dtype) not in "fiubc":
             raise TypeError(f"save: leaf {path or 'root'} must be an array or a number, got {type(value).__name__}")
         name = path or "root"
         while name in arrays or name == "__metadata__":  # two paths can read the same: "a.b", and "b" in "a"

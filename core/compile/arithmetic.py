@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import is_narrow
 from .scalars import BOOL, NotEmittable, Value, llvm_type, real_of, supported
 
 __all__ = ["Arithmetic"]
@@ -369,12 +370,13 @@ class Arithmetic:
 
     def cast(self, x: Value, dtype: Any) -> Value:
         """C's conversion, as ``astype``."""
-        dtype = np.dtype(dtype)
-        have = x.dtype
+        dtype, have = np.dtype(dtype), x.dtype
         if have == dtype:
             return x
         if not supported(dtype):
             raise NotEmittable(str(dtype))
+        if is_narrow(dtype) and x.const is None:
+            return self.narrowed(x, dtype)
         if x.const is not None and have.kind != "c":
             with np.errstate(all="ignore"):
                 return self.const(np.asarray(x.const).astype(have).astype(dtype)[()].item(), dtype)
@@ -404,6 +406,10 @@ class Arithmetic:
         else:
             op = "sext" if have.kind == "i" else "zext"
         return Value(self.ins(f"{op} {a} {name} to {b}", x.level), dtype, x.level)
+
+    def _bitcast(self, x, dtype):
+        text = f"bitcast {llvm_type(x.dtype)} {self.name(x)} to {llvm_type(dtype)}"
+        return Value(self.ins(text, x.level), dtype, x.level)
 
     def real(self, x: Value) -> Value:
         return x.parts[0] if x.parts else x

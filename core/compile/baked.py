@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..errors import BakedValueWarning
 from ..graph.graph import Const, Graph
 from ..transforms.autograph_pure import codes
@@ -120,6 +121,6 @@ def closed_over(f: Callable[..., Any], graph: Graph, before: ClosedOver | None) 
     arrays = {} if before is None else before._arrays
     for v in _outside(f).values() if constants else ():
         for x in v if type(v) in (list, tuple) else v.values() if type(v) is dict else [v]:
-            if type(x) is np.ndarray and x.dtype.kind in "biufc" and (known := _fingerprint(x)) in constants:
+            if type(x) is np.ndarray and kind_of(x.dtype) in "biufc" and (known := _fingerprint(x)) in constants:
                 arrays[id(x)] = weakref.ref(x), known
     return ClosedOver(arrays) if arrays else None

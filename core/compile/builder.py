@@ -3,6 +3,8 @@
 Instructions go to the outermost loop in which all their operands exist, and equal ones are emitted once: hoisting and
 common subexpressions come with construction. Index arithmetic is kept as affine forms with known ranges, so that
 reshapes and paddings fold to constants where they can.
+
+Values of float16 and bfloat16 are float32 in registers (`narrow`).
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import FLOAT32, is_narrow
 from .arithmetic import Arithmetic
 from .functions import Functions
+from .narrow import Narrow
 from .scalars import I64, Value, literal, llvm_type, real_of
 
 __all__ = ["Builder", "CALLING_LOOP", "LONG_LOOP", "number_loops"]
@@ -63,7 +67,7 @@ class Loop:
         self.guarded = False  # it may run zero times
 
 
-class Builder(Arithmetic, Functions):
+class Builder(Arithmetic, Functions, Narrow):
     """Builds the body of one function."""
 
     def __init__(self):
@@ -74,6 +78,7 @@ class Builder(Arithmetic, Functions):
         self.cse: dict[str, str] = {}
         self.atoms: dict[str, tuple[int | None, int | None, int]] = {}  # ranges (inclusive) and levels of index atoms
         self.count = 0
+        self.known = {}
         self.breaks: dict[str, set[int]] = {}  # loop variable -> places where a comparison changes its result
         self.sizes: dict[str, int] = {}  # bytes behind a pointer: its accesses are checked
         self.check: Callable[[Value], None] | None = None  # notes a condition that must hold
@@ -183,6 +188,9 @@ class Builder(Arithmetic, Functions):
 
     def const(self, value: Any, dtype: Any) -> Value:
         dtype = np.dtype(dtype)
+        if is_narrow(dtype):
+            with np.errstate(over="ignore"):
+                value, dtype = float(dtype.type(value)), FLOAT32
         if dtype.kind == "c":
             r = real_of(dtype)
             z = complex(value)
@@ -230,7 +238,7 @@ class Builder(Arithmetic, Functions):
         if dtype.kind == "c":
             offset = self.mul(offset, self.index(2))
             dtype = real_of(dtype)
-        t = "i8" if dtype.kind == "b" else llvm_type(dtype)
+        t = "i8" if dtype.kind == "b" else "i16" if is_narrow(dtype) else llvm_type(dtype)
         level = offset.level
         if pointer in self.sizes:
             self.declares.add(_CHECK_INSIDE)
@@ -249,15 +257,22 @@ class Builder(Arithmetic, Functions):
             re, im = self.load(pointer, r, at, movable), self.load(pointer, r, self.add(at, self.index(1)), movable)
             return Value(None, dtype, max(re.level, im.level), (re, im))
         p, level = self.address(pointer, dtype, offset)
-        t = "i8" if dtype.kind == "b" else llvm_type(dtype)
+        t = "i8" if dtype.kind == "b" else "i16" if is_narrow(dtype) else llvm_type(dtype)
         text = f"load {t}, ptr {p}, align {dtype.itemsize}"
         level = level if movable else len(self.scopes) - 1
         name = self.ins(text, level) if movable else self.here(text)
         if dtype.kind == "b":
             name = self.ins(f"icmp ne i8 {name}, 0", level)
+        if is_narrow(dtype):
+            return self.from_narrow_bits(Value(name, np.dtype(np.uint16), level), dtype)
         return Value(name, dtype, level)
 
-    def store(self, pointer: str, offset: Value, v: Value) -> None:
+    def store(self, pointer: str, offset: Value, v: Value, dtype: np.dtype | None = None) -> None:
+        """Write an element; `dtype` is that of the buffer where it may be narrower than the value's (float16)."""
+        if dtype is not None and is_narrow(dtype) and v.dtype == FLOAT32:
+            p, _ = self.address(pointer, dtype, offset)
+            self.line(f"store i16 {self.narrow_bits(v, dtype).name}, ptr {p}, align 2")
+            return
         dtype = v.dtype
         if dtype.kind == "c":
             at = self.mul(offset, self.index(2))

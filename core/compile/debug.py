@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..graph.graph import Const, Graph, Var
 from ..graph.trace import bind, describe
 
@@ -45,6 +46,6 @@ def run_checked(graph: Graph, args: Sequence[Any], name: str) -> list[Any]:
 def _not_finite(x):
     """Index of the first element that is not finite, or None."""
     x = np.asarray(x)
-    if x.dtype.kind not in "fc" or np.isfinite(x).all():
+    if kind_of(x.dtype) not in "fc" or np.isfinite(x).all():
         return None
     return tuple(int(i[0]) for i in np.nonzero(~np.isfinite(np.atleast_1d(x))))

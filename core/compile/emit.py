@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..dtypes import widened
 from ..graph.graph import Const, Equation, Graph, Var
 from ..kernels import vecmath
 from . import math_calls
@@ -508,13 +509,13 @@ def combine_body(op: str, dtype: np.dtype, size: int, chunks: int, module: Modul
     b = Builder()
     combine: Callable = getattr(b, REDUCERS[op])
     i = b.open(0, size, 0, size - 1)
-    b.store("%out", i, b.const(identity_of(op, dtype), dtype))
+    b.store("%out", i, b.const(identity_of(op, widened(dtype)), dtype), dtype)
     b.close()
     c = b.open(0, chunks, 0, chunks - 1)
     i = b.open(0, size, 0, size - 1)
     x = b.load("%out", dtype, i, movable=False)
     y = b.load("%partials", dtype, b.add(b.mul(c, b.index(size)), i))
-    b.store("%out", i, combine(x, y))
+    b.store("%out", i, combine(x, y), dtype)
     b.close()
     b.close()
     module.declares |= b.declares

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import is_narrow, widened
 from ..graph.graph import Equation
 from ..graph.primitive import Primitive
 from .builder import Builder
@@ -16,6 +17,7 @@ __all__ = ["REDUCERS", "align", "cost_of", "emit_formula", "has_native_form", "i
            "reshape_index"]
 
 REDUCERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or_", "all": "and_"}
+_CHOOSES = frozenset(["absolute", "maximum", "minimum", "negative", "select"])  # one of the operands, or its opposite
 _COSTS = {"divide": 4.0, "sqrt": 5.0, "power": 40.0, "remainder": 20.0, "floor_divide": 20.0, "reciprocal": 4.0}
 
 
@@ -90,7 +92,7 @@ def has_native_form(eqn) -> bool:
         else:
             index = [b.atom(f"%t{k}", 0, 0, max(n - 1, 0)) for k, n in enumerate(eqn.outputs[0].spec.shape)]
             out = pull_element(b, eqn, index, lambda k, i: _dummy(b, eqn.inputs[k].spec.dtype, k))
-            if out.dtype != eqn.outputs[0].spec.dtype:
+            if out.dtype != widened(eqn.outputs[0].spec.dtype):
                 raise NotEmittable(p.name)
         ok = True
     except (NotEmittable, NotImplementedError):
@@ -103,7 +105,7 @@ def _dummy(b, dtype, k) -> Value:
     if dtype.kind == "c":
         r = real_of(dtype)
         return Value(None, dtype, 0, (Value(f"%x{k}", r), Value(f"%y{k}", r)))
-    return Value(f"%x{k}", dtype)
+    return Value(f"%x{k}", widened(dtype))
 
 
 def emit_formula(b: Builder, eqn: Equation, values: list[Value]) -> Value:
@@ -115,7 +117,8 @@ def emit_formula(b: Builder, eqn: Equation, values: list[Value]) -> Value:
     values = [b.cast(v, d) for v, d in zip(values, dtypes, strict=False)]
     emit = getattr(b, p.emit) if isinstance(p.emit, str) else None
     out = emit(*values) if emit is not None else p.emit(b, *values, **eqn.params)
-    return b.cast(out, eqn.outputs[0].spec.dtype)
+    dtype = eqn.outputs[0].spec.dtype
+    return b.keep(out, dtype) if is_narrow(dtype) and p.name in _CHOOSES and out.const is None else b.cast(out, dtype)
 
 
 def pull_element(b: Builder, eqn: Equation, index: list[Value], load) -> Value:

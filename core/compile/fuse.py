@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from ..dtypes import widened
 from ..graph.graph import Equation, Graph, Var
 from .builder import Builder
 from .formulas import REDUCERS, align, cost_of, has_native_form, index_key, pull_element
@@ -227,7 +228,7 @@ class Fusion:
                     if a.spec.dtype.kind == "c":
                         r = real_of(a.spec.dtype)
                         return Value(None, a.spec.dtype, level, (Value(name, r, level), Value(name, r, level)))
-                    return Value(name, a.spec.dtype, level)
+                    return Value(name, widened(a.spec.dtype), level)
 
                 depth = max([i.level for i in index], default=0)
                 while len(self.b.scopes) <= depth + 1:

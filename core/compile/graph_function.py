@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..graph.graph import Graph, Spec, Var
 from ..graph.primitive import Primitive
 from ..graph.trace import GraphTrace, dead_code, evaluate, make_graph
@@ -108,13 +109,13 @@ class GraphFunction:
                           moving)([*values, *[a.tangent for a, m in zip(args, moving, strict=True) if m]])
         n = len(self.graph.outputs)
         tangents = iter(outs[n:])
-        return [DualTensor(trace, o, next(tangents)) if s.dtype.kind in "fc" else o for o,
+        return [DualTensor(trace, o, next(tangents)) if kind_of(s.dtype) in "fc" else o for o,
                 s in zip(outs[:n], self.graph.out_specs, strict=True)]
 
     def _tangents(self, moving):
         specs = self.graph.in_specs
         places = [k for k, m in enumerate(moving) if m]
-        live = [k for k, s in enumerate(self.graph.out_specs) if s.dtype.kind in "fc"]
+        live = [k for k, s in enumerate(self.graph.out_specs) if kind_of(s.dtype) in "fc"]
 
         def both(*xs):
             values, tangents = xs[:len(specs)], xs[len(specs):]
@@ -148,13 +149,13 @@ class GraphFunction:
 
         def pull(cts):
             live = [np.zeros(s.shape, s.dtype) if ct is None else ct for ct,
-                    s in zip(cts, specs, strict=True) if s.dtype.kind in "fc"]
+                    s in zip(cts, specs, strict=True) if kind_of(s.dtype) in "fc"]
             return pull_back([*live, *residuals])
 
         parents = [(k, a.node, a.slot) for k, a in enumerate(args) if mine[k]]
         node = Node(_compiled, values, {"pull": pull}, tuple(outs), parents, len(trace.nodes))
         trace.nodes.append(node)
-        return [TapeTensor(trace, o, node, k) if s.dtype.kind in "fc" else o for k,
+        return [TapeTensor(trace, o, node, k) if kind_of(s.dtype) in "fc" else o for k,
                 (o, s) in enumerate(zip(outs, specs, strict=True))]
 
     def _reverse(self, needed):
@@ -172,7 +173,8 @@ class GraphFunction:
             ends = [o if isinstance(o, TapeTensor) and o._trace is tape else None for o in outs]
             values = [o if e is None else e.value for o, e in zip(outs, ends, strict=True)]
             with b:
-                cts = [b.input(s._replace(weak=False)) if s.dtype.kind in "fc" else None for s in self.graph.out_specs]
+                cts = [b.input(s._replace(weak=False)) if kind_of(s.dtype) in "fc" else None
+                       for s in self.graph.out_specs]
                 seeds = [(e.node, e.slot, ct) for e,
                          ct in zip(ends, cts, strict=True) if e is not None and ct is not None]
                 grads = backward(tape.nodes, seeds, [x.node for x, n in zip(leaves, needed, strict=True) if n])

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, 
 import numpy as np
 
 from .. import foreign, tree
+from ..dtypes import kind_of
 from ..errors import EscapedTensorError
 from ..graph.graph import Spec, spec_of
 from ..graph.trace import make_graph
@@ -290,7 +291,7 @@ class Jitted(Generic[P, R]):
     def _leaf_key(self, x, structure, k):
         t = type(x)
         if t is np.ndarray:
-            if x.dtype.kind not in "biufc":
+            if kind_of(x.dtype) not in "biufc":
                 raise TypeError(
                     f"jit of {self._name}: expected arrays of numbers, got dtype {x.dtype} {_where(structure, k)}"
                 )
@@ -303,9 +304,9 @@ class Jitted(Generic[P, R]):
             return t
         if isinstance(x, Tensor):
             return x.spec
-        if isinstance(x, np.generic) and x.dtype.kind in "biufc":
+        if isinstance(x, np.generic) and kind_of(x.dtype) in "biufc":
             return ((), x.dtype)
-        if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
+        if isinstance(x, np.ndarray) and kind_of(x.dtype) in "biufc":
             check_plain(x, f"jit of {self._name}")
             return (x.shape, x.dtype.newbyteorder("="))
         raise TypeError(f"jit of {self._name}: arguments must be trees of arrays and numbers, got {t.__name__} "

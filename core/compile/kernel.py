@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..dtypes import widened
 from ..graph.graph import Const, Equation, Var
 from ..kernels.native import checked
 from .builder import CALLING_LOOP, LONG_LOOP, Builder
@@ -267,7 +268,7 @@ class Nest:
         if self.chunks > 1 and 0 in axes:
             target = Partial(root, root.var.spec.size)
             self.partials.append(target)
-        dtype = root.var.spec.dtype
+        dtype = widened(root.var.spec.dtype)
         return {
             "root": root,
             "target": self.pointer(target),
@@ -299,7 +300,8 @@ class Nest:
         size = plan["root"].var.spec.size // (1 if row is None else self.loops[0])
         value = b.const(identity_of(plan["name"], plan["dtype"]), plan["dtype"])
         i = b.open(0, size, 0, size - 1)
-        b.store(plan["target"], i if row is None else b.add(b.mul(row, b.index(size)), i), value)
+        b.store(plan["target"], i if row is None else b.add(b.mul(row, b.index(size)), i), value,
+                plan["root"].var.spec.dtype)
         b.close()
 
     # -- loops
@@ -421,8 +423,8 @@ class Nest:
                 at.append(b.index(k))
             offset = self._offset(plan, at)
             if plan["in memory"]:
-                total = self._combine(plan, b.load(plan["target"], plan["dtype"], offset, movable=False), total)
-            b.store(plan["target"], offset, total)
+                total = self._combine(plan, b.load(plan["target"], root.var.spec.dtype, offset, movable=False), total)
+            b.store(plan["target"], offset, total, root.var.spec.dtype)
 
     def _offset(self, plan, at):
         kept = [n for a, n in enumerate(self.space_of(plan["root"])) if a not in plan["axes"]]
@@ -451,7 +453,7 @@ class Nest:
                 at = [*index, b.index(k)] if short else index
                 if root.axes is None:
                     v = self.value(root.var, at, compute=True)
-                    b.store(plan["target"], linear(self.b, at, self.shape(root.var)), v)
+                    b.store(plan["target"], linear(self.b, at, self.shape(root.var)), v, root.var.spec.dtype)
                     continue
                 x = b.cast(self.value(root.eqn.inputs[0], at), plan["dtype"])
                 key = (root.var, k if k in self._places(plan) else 0)
@@ -481,6 +483,7 @@ class Nest:
                 v = self.value(eqn.inputs[0], self._aligned(index, self.shape(atom), eqn.inputs[0]))
             else:
                 v = pull_element(b, eqn, index, lambda k, at: self.value(eqn.inputs[k], at))
+                v = b.cast(v, atom.spec.dtype)
             b.check = outer
         self.memo[key] = v
         return v

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ..dtypes import FLOAT32, is_narrow, widened
 from ..graph.graph import Const, Equation, Graph, Spec, Var
 from ..graph.simplify import Rewriter
 from ..graph.trace import dead_code
@@ -38,7 +39,7 @@ def lower(graph: Graph, overwritable: Iterable[int] = ()) -> Graph:
     r = _Lowering()
     outputs = r.run(graph, {v: v for v in graph.inputs})
     lowered = dead_code(Graph(graph.inputs, r.equations, outputs, graph.name))
-    return with_tails(_transposing(_accumulating(lowered, set(overwritable))))
+    return with_tails(_transposing(_widened_anew(_widening(_accumulating(lowered, set(overwritable))))))
 
 
 def _accumulating(graph: Graph, overwritable: set[int]) -> Graph:
@@ -62,11 +63,46 @@ def _accumulating(graph: Graph, overwritable: set[int]) -> Graph:
                     and uses[y] == 1 == uses.get(x)
                     and x not in fixed
                     and x.spec == y.spec == e.outputs[0].spec
+                    and not is_narrow(made.inputs[0].spec.dtype)
                 ):
                     e = Equation(product_add, [*made.inputs, x], made.params, e.outputs, e.source)
                     break
         equations.append(e)
     return dead_code(Graph(graph.inputs, equations, graph.outputs, graph.name))
+
+
+def _widening(graph: Graph) -> Graph:
+    """Products of bfloat16 that are used only as float32, such as gradients of parameters, are not rounded."""
+    uses = Counter(a for e in graph.equations for a in e.inputs if isinstance(a, Var))
+    uses.update(o for o in graph.outputs if isinstance(o, Var))
+    made = {e.outputs[0]: e for e in graph.equations if e.primitive is product and is_narrow(e.outputs[0].spec.dtype)}
+    wide = {}
+    for e in graph.equations:
+        own = made.get(e.inputs[0]) if e.primitive.name == "convert" and isinstance(e.inputs[0], Var) else None
+        if own is not None and uses[e.inputs[0]] == 1 and e.outputs[0].spec.dtype == FLOAT32:
+            wide[own] = Equation(product, own.inputs, {**own.params, "dtype": FLOAT32}, e.outputs, own.source)
+            wide[e] = None
+    equations = [wide.get(e, e) for e in graph.equations]
+    return Graph(graph.inputs, [e for e in equations if e is not None], graph.outputs, graph.name)
+
+
+def _widened_anew(graph: Graph) -> Graph:
+    """A float32 copy of a float16 or bfloat16 array is made again for each reader, so that it need not be kept."""
+    made = {e.outputs[0]: e for e in graph.equations if e.primitive.name == "convert" and len(e.outputs[0].spec.shape)
+            and is_narrow(e.inputs[0].spec.dtype) and isinstance(e.inputs[0], Var)}
+    seen: set[Var] = set()
+    equations = []
+    for e in graph.equations:
+        inputs = list(e.inputs)
+        for k, a in enumerate(inputs):
+            if a in made and e.primitive.kind != "elementwise":
+                if a in seen:
+                    inputs[k] = Var(a.spec)
+                    c = made[a]
+                    equations.append(Equation(c.primitive, c.inputs, c.params, [inputs[k]], c.source))
+                seen.add(a)
+        equations.append(Equation(e.primitive, inputs, e.params, e.outputs, e.source))
+    return Graph(graph.inputs, equations, graph.outputs, graph.name)
 
 
 def _transposing(graph: Graph) -> Graph:
@@ -108,8 +144,13 @@ def _transposed_product(made, transpose):
     return Equation(product, inputs, params, transpose.outputs, made.source)
 
 
+_IN_FLOAT32 = frozenset(["reduce", "contract", "conv", "scan"])  # kinds of primitives that add up many elements
+
+
 class _Lowering(Rewriter):
     def equation(self, primitive, inputs, params, specs, source):
+        if primitive.kind in _IN_FLOAT32 and any(is_narrow(a.spec.dtype) for a in (*inputs, *[Var(s) for s in specs])):
+            return self._in_float32(primitive, inputs, params, specs, source)
         if primitive.name == "dot_general" and specs[0].size and all(a.spec.size
                                                                      for a in inputs) and supported(specs[0].dtype):
             out = self._product(inputs, params, specs[0], source)
@@ -123,6 +164,18 @@ class _Lowering(Rewriter):
                 params["window"]) > LONGEST:
             return [self._by_axis(primitive.name, inputs[0], params, specs[0].dtype, source)]
         return super().equation(primitive, inputs, params, specs, source)
+
+    def _in_float32(self, primitive, inputs, params, specs, source):
+        """An operation on float16 or bfloat16, whose sums are float32."""
+        if primitive.name == "dot_general" and has_product(specs[0].dtype) and not params["batch"][0] and specs[0].size:
+            out = self._with_views(inputs, params, specs[0], source)
+            if out is not None:
+                return [out]
+        wide = [self.apply("convert", a, source=source, dtype=widened(a.spec.dtype)) for a in inputs]
+        if "dtype" in params:
+            params = {**params, "dtype": widened(np.dtype(params["dtype"]))}
+        found = self.equation(primitive, wide, params, [s._replace(dtype=widened(s.dtype)) for s in specs], source)
+        return [self.apply("convert", y, source=source, dtype=s.dtype) for y, s in zip(found, specs, strict=True)]
 
     def _by_axis(self, name, x, params, dtype, source):
         """Pooling over a long window: over its last axis, then over the others."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import store
+from ..dtypes import kind_of, spelled
 from ..graph.graph import Const, Graph, Source, Spec, Var
 from ..graph.primitive import PRIMITIVES, Primitive
 from ..kernels import native
@@ -99,10 +100,10 @@ class GraphKey:
     def _spec(self, spec: Spec) -> int:
         found = self._specs.get(spec)
         if found is None:
-            if spec.dtype.kind not in "biufc":
+            if kind_of(spec.dtype) not in "biufc":
                 raise NotStorable(f"dtype {spec.dtype}")
             found = self._specs[spec] = len(self._specs)
-            self._new_specs.append((spec.shape, spec.dtype.str, spec.weak))
+            self._new_specs.append((spec.shape, spelled(spec.dtype), spec.weak))
         return found
 
     def _const(self, atom: Const) -> Any:
@@ -121,12 +122,12 @@ class GraphKey:
     def _array(self, x: np.ndarray) -> Any:
         found = self._array_codes.get(id(x))
         if found is None:
-            if x.dtype.kind not in "biufc":
+            if kind_of(x.dtype) not in "biufc":
                 raise NotStorable(f"dtype {x.dtype}")
             stretched = tuple([s == 0 for s in x.strides])
             held = x[tuple([slice(0, 1) if s else slice(None) for s in stretched])] if any(stretched) else x
             digest = hashlib.blake2b(np.ascontiguousarray(held).reshape(-1).view(np.uint8), digest_size=20).hexdigest()
-            found = self._array_codes[id(x)] = ("a", len(self.arrays), x.shape, x.dtype.str, stretched, digest)
+            found = self._array_codes[id(x)] = ("a", len(self.arrays), x.shape, spelled(x.dtype), stretched, digest)
             self.arrays.append(x)
         return found
 
@@ -143,13 +144,13 @@ class GraphKey:
         if t is np.ndarray:
             return self._array(x)
         if isinstance(x, np.generic):
-            if x.dtype.kind not in "biufc":
+            if kind_of(x.dtype) not in "biufc":
                 raise NotStorable(f"dtype {x.dtype}")
-            return ("g", x.dtype.str, x.tobytes())
+            return ("g", spelled(x.dtype), x.tobytes())
         if isinstance(x, np.dtype):
-            if x.kind not in "biufc":
+            if kind_of(x) not in "biufc":
                 raise NotStorable(f"dtype {x}")
-            return ("d", x.str)
+            return ("d", spelled(x))
         if t is slice:
             return ("slice", self._value((x.start, x.stop, x.step)))
         if t is Graph:
@@ -157,7 +158,7 @@ class GraphKey:
         if isinstance(x, tuple) and t.__module__.startswith("triskele.core."):
             return (t.__module__, t.__qualname__, [self._value(v) for v in x])
         if isinstance(x, type) and issubclass(x, np.generic):
-            return ("t", np.dtype(x).str)
+            return ("t", spelled(np.dtype(x)))
         raise NotStorable(f"parameter of type {t.__name__}")
 
 

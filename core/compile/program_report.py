@@ -53,8 +53,8 @@ class ProgramReport:
         lines = [f"arena {self._program.scratch} bytes"]
         for unit in self._units:
             for what, place in unit.plan.places.items():
-                spec = getattr(what, "spec",
-                               None) or (f"{what.size} x chunks" if hasattr(what, "size") else f"{what.nbytes} bytes")
+                spec = getattr(what, "spec", None) or (
+                    f"{what.size} x chunks" if hasattr(what, "size") else f"scratch, {unit.plan.sizes[what]} bytes")
                 lines.append(f"  {unit.name:12s} {place.kind:6s} {place.at:>10d}  {spec}")
         return "\n".join(lines)
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import is_bfloat16, is_narrow
+from ..kernels.native import has_feature
+
 __all__ = ["BOOL", "I64", "NotEmittable", "Value", "literal", "llvm_type", "real_of", "supported"]
 
 BOOL, I64 = np.dtype(bool), np.dtype(np.int64)
@@ -20,6 +23,8 @@ class NotEmittable(Exception):
 
 def supported(dtype: np.dtype) -> bool:
     """Return True if values of `dtype` can live in native code."""
+    if is_narrow(dtype):  # LLVM calls functions of a C library where the processor does not convert float16
+        return is_bfloat16(dtype) or has_feature("f16c") or has_feature("neon")
     return dtype.kind in "biu" or (dtype.kind == "f"
                                    and dtype.itemsize in (4, 8)) or (dtype.kind == "c" and dtype.itemsize in (8, 16))
 

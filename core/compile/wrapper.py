@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ..dtypes import kind_of
 from . import engine
 from .call_ir import CALL
 
@@ -132,7 +133,7 @@ def _checked_input(spec: InputSpec) -> InputSpec:
         raise ValueError(
             f"make_caller: a Python scalar must be float64, int64, bool or complex128 of shape (), got {spec}"
         )
-    if spec.kind == "numpy scalar" and (spec.shape or spec.dtype.kind not in "biufc" or spec.dtype.itemsize > 16):
+    if spec.kind == "numpy scalar" and (spec.shape or kind_of(spec.dtype) not in "biufc" or spec.dtype.itemsize > 16):
         raise ValueError(f"make_caller: a NumPy scalar must be a number of at most 16 bytes and shape (), got {spec}")
     if spec.donated and spec.kind != "ndarray":
         raise ValueError(f"make_caller: only an ndarray can be donated, got {spec}")

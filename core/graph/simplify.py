@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import kind_of, spelled
 from .graph import Const, Equation, Graph, Var
 from .primitive import PRIMITIVES
 from .trace import dead_code
@@ -54,7 +55,7 @@ def rule(*names: str):
 def param_key(value: Any) -> Any:
     """A hashable stand-in for a parameter: equal for equal values, by identity where nothing better is known."""
     if isinstance(value, np.ndarray):
-        return ("array", value.shape, value.dtype.str, value.tobytes())
+        return ("array", value.shape, spelled(value.dtype), value.tobytes())
     if isinstance(value, (tuple, list)):
         return tuple(map(param_key, value))
     if isinstance(value, dict):
@@ -218,7 +219,7 @@ def _(r, eqn):
 def _(r, eqn):
     x, y = eqn.inputs
     zero = number(y)
-    if zero == 0 and x.spec.dtype.kind in "iuf" and not np.signbit(zero):
+    if zero == 0 and kind_of(x.spec.dtype) in "iuf" and not np.signbit(zero):
         return same(eqn, x)
     return None
 
@@ -231,7 +232,7 @@ def _(r, eqn):
             return found
         if (
             one == -1
-            and x.spec.dtype.kind in "if"
+            and kind_of(x.spec.dtype) in "if"
             and x.spec.dtype == eqn.outputs[0].spec.dtype
             and x.spec.shape == eqn.outputs[0].spec.shape
         ):
@@ -245,7 +246,7 @@ def _(r, eqn):
     d = number(y)
     if d == 1:
         return same(eqn, x)
-    if type(d) is float and d and np.isfinite(d) and eqn.outputs[0].spec.dtype.kind == "f":
+    if type(d) is float and d and np.isfinite(d) and kind_of(eqn.outputs[0].spec.dtype) == "f":
         mantissa, exponent = np.frexp(d)
         if abs(mantissa) == 0.5 and abs(int(exponent)) < 100:  # a power of two: its reciprocal is exact
             return r.equation(PRIMITIVES["multiply"], [x, Const(1 / d, y.spec) if y.spec.shape == () else y], {},
@@ -266,14 +267,14 @@ def _(r, eqn):
     if (
         x.spec.dtype != out.dtype
         or x.spec.shape != out.shape
-        or out.dtype.kind not in "fc"
+        or kind_of(out.dtype) not in "fc"
         or isinstance(n, complex)
         or n is None
     ):
         return None
     if n == 1:
         return same(eqn, x)
-    if n == 0.5 and out.dtype.kind == "f":
+    if n == 0.5 and kind_of(out.dtype) == "f":
         return r.apply("sqrt", x, source=eqn.source)
     if n == int(n) and -8 <= n <= 8 and n:
         return r.equation(PRIMITIVES["integer_power"], [x], {"exponent": int(n)}, [out], eqn.source)[0]
@@ -304,7 +305,7 @@ def _(r, eqn):
         origin = made.inputs[0]
         if (
             not origin.spec.weak
-            and origin.spec.dtype.kind == x.spec.dtype.kind == np.dtype(dtype).kind
+            and kind_of(origin.spec.dtype) == kind_of(x.spec.dtype) == kind_of(np.dtype(dtype))
             and np.can_cast(origin.spec.dtype, x.spec.dtype)
         ):
             return r.apply("convert", origin, source=eqn.source, dtype=dtype)

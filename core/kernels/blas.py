@@ -14,12 +14,13 @@ from functools import cache
 
 import numpy as np
 
-from . import attention, blocks, conv, gemm, native, threads
+from . import attention, blocks, conv, gemm, gemm_bfloat16, native, threads
 
-__all__ = ["PREFIXES", "address", "convolution_definitions", "convolution_tile", "definitions", "packed",
+__all__ = ["BFLOAT16", "PREFIXES", "address", "convolution_definitions", "convolution_tile", "definitions", "packed",
            "set_blas_threads", "signature"]
 
-PREFIXES = ("blas.", "lapack.", "tsk.gemm.", "tsk.pack.", "tsk.conv.", "tsk.attention.")
+PREFIXES = ("blas.", "lapack.", "tsk.gemm.", "tsk.pack.", "tsk.conv.", "tsk.attention.", "tsk.bfloat16.")
+BFLOAT16 = "tsk.bfloat16.product"  # on processors with AVX512-BF16; see `gemm_bfloat16.product`
 _TYPES = {"f32": ("float", "s", 1), "f64": ("double", "d", 1), "c64": ("float", "c", 2), "c128": ("double", "z", 2)}
 _OWN = {"f32": 4, "f64": 8}  # products of our own, and the bytes of an element
 _LEAST_WORK, _LEAST_WORK_TRANSPOSED = 1 << 18, 1 << 12  # multiply-adds from which ours are faster
@@ -50,6 +51,7 @@ def definitions() -> str:
     results do not depend on the number of threads.
     """
     lines = [f"declare void @tsk.gemm.{name}({_PARAMETERS})" for name in _TYPES]
+    lines.append(f"declare void @{BFLOAT16}({_PARAMETERS}, ptr)")
     return "\n".join(lines + [f"declare void @tsk.pack.{name}(i64, i64, ptr, i64, i1, ptr)" for name in _OWN])
 
 
@@ -84,6 +86,8 @@ def address(name: str) -> int:
     family, _, routine = name.partition(".")
     if routine.startswith("conv.") and routine.rpartition(".")[2] in _OWN:
         return _convolutions(routine.rpartition(".")[2]).address(name)
+    if name == BFLOAT16:
+        return _bfloat16().address(name)
     if routine.startswith("attention."):
         return _attention(*routine.split(".")[2:]).address(name)
     if family == "tsk":
@@ -176,6 +180,11 @@ def _library(name: str) -> native.LoadedObject:
         parts += [_INTRINSICS, blocks.product(name, f"{{{scalar}, {scalar}}}", _BLOCK_COMPLEX), _only_blas(name)]
     imports = {f"blas_{letter}gemm": _gemm_address(letter), "tsk_parallel_for": threads.address()}
     return native.load("\n".join(parts), imports, opt=2, passes=False)
+
+
+@cache
+def _bfloat16() -> native.LoadedObject:
+    return native.load(gemm_bfloat16.product(), {"tsk_parallel_for": threads.address()}, passes=False)
 
 
 @cache

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from ..graph.trace import bind
 from ..ops.convolve_nd import conv_general, conv_input_p, pad_widths, spread
 from ..ops.define import as_value
+from ..precision import in_dtype_of
 from ..short_repr import short_repr
 from .init import Initializer, he_normal
 from .layers import static
@@ -68,6 +69,7 @@ class Conv:
                    padding, spread(where, "dilation", dilation, rank), groups)
 
     def __call__(self, x: Any) -> NDArray[Any]:
+        x = in_dtype_of(x, self.weight)
         y = conv_general(x, self.weight, stride=self.stride, padding=self.padding, dilation=self.dilation,
                          groups=self.groups)
         return y if self.bias is None else y + self.bias
@@ -251,6 +253,7 @@ class ConvTranspose:
                    spread("ConvTranspose", "dilation", dilation, rank), groups)
 
     def __call__(self, x: Any) -> NDArray[Any]:
+        x = in_dtype_of(x, self.weight)
         y = conv_transpose(x, self.weight, stride=self.stride, padding=self.padding, dilation=self.dilation,
                            groups=self.groups)
         return y if self.bias is None else y + self.bias

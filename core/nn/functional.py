@@ -11,6 +11,7 @@ from scipy import special
 
 from .. import check
 from ..ops.likelihood import likelihood
+from ..precision import at_least_float32, in_dtype_of
 from ..transforms.checkpoint import stop_gradient
 
 __all__ = ["binary_cross_entropy", "cross_entropy", "gelu", "gelu_tanh", "log_softmax", "mean_squared_error", "relu",
@@ -105,8 +106,8 @@ def softmax(x: Any, axis: int = -1) -> NDArray[Any]:
     >>> nn.softmax(np.array([0.0, np.log(3.0)])).round(12)
     array([0.25, 0.75])
     """
-    e = np.exp(_below_max(x, axis))
-    return e / np.sum(e, axis=axis, keepdims=True)
+    e = np.exp(_below_max(at_least_float32(x), axis))
+    return in_dtype_of(e / np.sum(e, axis=axis, keepdims=True), x)
 
 
 def _below_max(x, axis):
@@ -124,8 +125,8 @@ def log_softmax(x: Any, axis: int = -1) -> NDArray[Any]:
     >>> nn.log_softmax(np.array([0.0, 1000.0]))
     array([-1000.,     0.])
     """
-    y = _below_max(x, axis)
-    return y - np.log(np.sum(np.exp(y), axis=axis, keepdims=True))
+    y = _below_max(at_least_float32(x), axis)
+    return in_dtype_of(y - np.log(np.sum(np.exp(y), axis=axis, keepdims=True)), x)
 
 
 def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0) -> Any:
@@ -167,6 +168,7 @@ def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0) -> Any:
             "labels must have the shape of logits without its last axis")
         raise ValueError(f"cross_entropy: {of}, {shape if kind == 'f' else shape[:-1]}, got {np.shape(labels)}")
     check.number(smoothing, "cross_entropy: smoothing", 0, 1)
+    logits = at_least_float32(logits)
     log = log_softmax(logits)
     if kind == "f":
         losses = -np.sum(labels * log, axis=-1, keepdims=True)
@@ -222,4 +224,5 @@ def mean_squared_error(prediction: Any, target: Any) -> Any:
     if np.shape(prediction) != np.shape(target):
         raise ValueError(f"mean_squared_error: prediction and target must have one shape, got {np.shape(prediction)} "
                          f"and {np.shape(target)}")
+    prediction, target = at_least_float32(prediction), at_least_float32(target)
     return np.mean(likelihood((prediction - target) ** 2, prediction, "normal"))

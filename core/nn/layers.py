@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .. import random
 from ..ops.index import getitem
+from ..precision import in_dtype_of
 from ..short_repr import short_repr
 from .init import Initializer, lecun_normal
 
@@ -86,7 +87,7 @@ class Linear:
 
     def __call__(self, x: Any) -> NDArray[Any]:
         check_last_axis("Linear", x, np.shape(self.weight)[0])
-        y = x @ self.weight
+        y = in_dtype_of(x, self.weight) @ self.weight
         return y if self.bias is None else y + self.bias
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import random
+from ..dtypes import kind_of
 from ..graph.trace import bind
 from ..ops.attention import attention_p, plain_attention
 from ..ops.define import as_value
@@ -82,9 +83,9 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, mask: Any = None,
     given = np.result_type(q, k, v)
     if given.kind == "c":
         raise TypeError(f"attention: q, k and v must be real, got {given}")
-    dtype = np.result_type(given, np.float32) if given.kind in "fV" else np.dtype(float)
+    dtype = np.result_type(given, np.float32) if kind_of(given) == "f" else np.dtype(float)
     batch = math.prod(lead)
-    arrays = [np.reshape(np.astype(x, dtype), (batch, *s[-3:])) for x, s in zip((q, k, v), shapes, strict=True)]
+    arrays = [np.astype(np.reshape(x, (batch, *s[-3:])), dtype) for x, s in zip((q, k, v), shapes, strict=True)]
     if mask is not None:
         arrays.append(_mask(mask, tuple(lead), (heads, queries, keys), dtype))
     if keys == 0 or queries == 0 or batch == 0:
@@ -94,14 +95,14 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, mask: Any = None,
     else:
         y, _ = bind(attention_p, *arrays, causal=bool(causal), scale=scale)
     y = np.reshape(y, (*lead, *np.shape(y)[1:]))
-    return np.astype(y, given) if given.kind in "fV" and given != dtype else y
+    return np.astype(y, given) if kind_of(given) == "f" and given != dtype else y
 
 
 def _mask(mask, lead, shape, dtype):
     """The mask as numbers (batch or 1, heads or 1, queries or 1, keys)."""
     mask = as_value(mask)
-    kind = np.result_type(mask).kind
-    if kind not in "bfV":
+    kind = kind_of(np.result_type(mask))
+    if kind not in "bf":
         raise TypeError(f"attention: mask must be bool or floating-point, got {np.result_type(mask)}")
     given = np.shape(mask)
     try:

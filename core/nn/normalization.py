@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ..precision import at_least_float32, in_dtype_of
 from ..short_repr import short_repr
 from ..transforms.checkpoint import stop_gradient
 from .layers import Cell, check_last_axis, static
@@ -45,9 +46,10 @@ class LayerNorm:
 
     def __call__(self, x: Any) -> NDArray[Any]:
         check_last_axis("LayerNorm", x, np.shape(self.scale)[0])
-        centered = x - np.mean(x, axis=-1, keepdims=True)
+        y = at_least_float32(x)
+        centered = y - np.mean(y, axis=-1, keepdims=True)
         variance = np.mean(centered**2, axis=-1, keepdims=True)
-        return centered / np.sqrt(variance + self.epsilon) * self.scale + self.bias
+        return in_dtype_of(centered / np.sqrt(variance + self.epsilon) * self.scale + self.bias, x)
 
 
 @short_repr
@@ -100,7 +102,8 @@ class BatchNorm:
         return cls(np.ones(n, dtype), np.zeros(n, dtype), np.zeros(n, dtype), np.ones(n, dtype), momentum, epsilon)
 
     def _apply(self, x, mean, variance):
-        return (x - mean) / np.sqrt(variance + self.epsilon) * self.scale + self.bias
+        y = (at_least_float32(x) - mean) / np.sqrt(variance + self.epsilon) * self.scale + self.bias
+        return in_dtype_of(y, x)
 
     def __call__(self, x: Any) -> NDArray[Any]:
         if self.seen is not None:
@@ -121,8 +124,9 @@ class BatchNorm:
         """Normalize by the batch. Returns ``(y, updated layer)``."""
         check_last_axis("BatchNorm", x, np.shape(self.scale)[0])
         axes = tuple(range(np.ndim(x) - 1))
-        mean = np.mean(x, axis=axes)
-        variance = np.mean((x - mean) ** 2, axis=axes)
+        y = at_least_float32(x)
+        mean = np.mean(y, axis=axes)
+        variance = np.mean((y - mean) ** 2, axis=axes)
         n = x.size // np.shape(x)[-1]
         unbiased = variance * (n / max(n - 1, 1))
 
@@ -162,7 +166,8 @@ class RMSNorm:
 
     def __call__(self, x: Any) -> NDArray[Any]:
         check_last_axis("RMSNorm", x, np.shape(self.scale)[0])
-        return x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + self.epsilon) * self.scale
+        y = at_least_float32(x)
+        return in_dtype_of(y / np.sqrt(np.mean(y**2, axis=-1, keepdims=True) + self.epsilon) * self.scale, x)
 
 
 @short_repr
@@ -209,7 +214,8 @@ class GroupNorm:
         shape = np.shape(x)
         if len(shape) < 2:
             raise ValueError(f"GroupNorm: x must be (n, *axes, channels), got shape {shape}")
-        parts = np.reshape(x, (shape[0], math.prod(shape[1:-1]), self.groups, shape[-1] // self.groups))
+        groups = shape[0], math.prod(shape[1:-1]), self.groups, shape[-1] // self.groups
+        parts = np.reshape(at_least_float32(x), groups)
         centered = parts - np.mean(parts, axis=(1, 3), keepdims=True)
         variance = np.mean(centered**2, axis=(1, 3), keepdims=True)
-        return np.reshape(centered / np.sqrt(variance + self.epsilon), shape) * self.scale + self.bias
+        return in_dtype_of(np.reshape(centered / np.sqrt(variance + self.epsilon), shape) * self.scale + self.bias, x)

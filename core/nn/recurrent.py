@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
 from .. import random
+from ..precision import in_dtype_of
 from ..short_repr import short_repr
 from ..transforms.control import scan
 from .init import glorot_uniform, orthogonal
@@ -80,6 +81,7 @@ class LSTM:
         state : (h, c)
         """
         check_last_axis("LSTM", xs, np.shape(self.w_input)[0])
+        xs = in_dtype_of(xs, self.w_input)
         n = np.shape(self.w_hidden)[0]
         h, c = state if state is not None else (_zeros(xs, n), _zeros(xs, n))
 
@@ -131,6 +133,7 @@ class GRU:
     def __call__(self, xs: Any, state: Any = None) -> tuple[NDArray[Any], Any]:
         """Run over the sequence ``[T, ..., n_in]``; returns ``(ys, h)``, ys ``[T, ..., n_hidden]``."""
         check_last_axis("GRU", xs, np.shape(self.w_input)[0])
+        xs = in_dtype_of(xs, self.w_input)
         n = np.shape(self.w_hidden)[0]
 
         def step(h, x):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import random, tree
+from ..dtypes import kind_of
 from ..short_repr import short_repr
 from .layers import Cell, static
 
@@ -195,7 +196,7 @@ def split(net: T) -> tuple[T, T]:
     [2, 2]
     """
     leaves, structure = tree.flatten(net)
-    trainable = [np.result_type(x).kind in "fc" and not fixed
+    trainable = [kind_of(np.result_type(x)) in "fc" and not fixed
                  for x, fixed in zip(leaves, _are_statistics(net, False), strict=True)]
     parts = [tree.unflatten(structure, [x if t is wanted else None for x, t in zip(leaves, trainable, strict=True)])
              for wanted in (True, False)]

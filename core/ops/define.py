@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import FLOAT32, is_bfloat16
 from ..foreign import as_plain
 from ..graph.graph import Spec
 from ..graph.primitive import Primitive
@@ -15,7 +16,8 @@ from ..graph.trace import bind
 from ..tensor import VALUES, Tensor, implements
 
 __all__ = ["MINUS_ONE", "ONE", "as_value", "batch_elementwise", "batch_first", "broadcast_shapes", "elementwise",
-           "has_tensor", "move_batch_axis", "named", "refuse_out", "scalar_or_array", "ufunc_loop"]
+           "bfloat16_among", "has_tensor", "move_batch_axis", "named", "promoted", "refuse_out", "scalar_or_array",
+           "ufunc_loop"]
 
 _PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
 ONE, MINUS_ONE = "one", "minus one"
@@ -71,9 +73,28 @@ def ufunc_loop(ufunc: np.ufunc) -> Callable[..., tuple[np.dtype, ...]]:
         for s in specs:
             # ufuncs without a bool loop refuse the Python type bool but take the dtype
             keys.append(s.dtype.kind if s.weak and s.dtype.kind != "b" else s.dtype.str)
-        return _resolve(ufunc, tuple(keys))
+        narrow = bfloat16_among(specs)
+        if narrow is None:
+            return _resolve(ufunc, tuple(keys))
+        found = _resolve(ufunc, tuple(["<f4" if is_bfloat16(s.dtype) else k for s, k in zip(specs, keys, strict=True)]))
+        own = all(s.weak or is_bfloat16(s.dtype) for s in specs)
+        return tuple([narrow if own and d == FLOAT32 else d for d in found])
 
     return loop
+
+
+def bfloat16_among(specs: Sequence[Spec]) -> np.dtype | None:
+    """The dtype bfloat16 if one of `specs` has it. Python numbers next to it are bfloat16, too."""
+    return next((s.dtype for s in specs if is_bfloat16(s.dtype)), None)
+
+
+def promoted(*specs: Spec) -> np.dtype:
+    """``np.result_type`` of `specs`, in which weak ones are Python numbers."""
+    narrow = bfloat16_among(specs)
+    return np.result_type(*[
+        (narrow if narrow is not None and s.dtype.kind in "if" else s.dtype.type(0).item()) if s.weak else s.dtype
+        for s in specs
+    ])
 
 
 def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import operator
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..graph.graph import Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, is_spread
@@ -18,6 +19,7 @@ from .define import (
     batch_elementwise,
     broadcast_shapes,
     elementwise,
+    promoted,
     ufunc_loop,
 )
 
@@ -96,7 +98,7 @@ def power_operator(x, y):
     """``x ** y``; a fixed integer exponent is repeated multiplication."""
     if type(y) is int and spec_of(x).dtype.kind == "b":  # NumPy takes the integers for it, and a square of its own
         return np.square(x) if y == 2 and not is_scalar(x) else _power(x, y)
-    if type(y) is int and -64 <= y <= 64 and (y >= 0 or spec_of(x).dtype.kind in "fc"):
+    if type(y) is int and -64 <= y <= 64 and (y >= 0 or kind_of(spec_of(x).dtype) in "fc"):
         return bind(integer_power, as_value(x), exponent=y) if y != 1 else +x
     return _power(x, y)
 
@@ -161,8 +163,7 @@ invert.primitive.samples = lambda rng: [((rng.integers(-9, 9, (2, 3)),), {}), ((
 # ------------------------------------------------------------------------------------------------
 
 def _select_loop(c, x, y):
-    keys = [s.dtype.type(0).item() if s.weak else s.dtype for s in (x, y)]
-    dtype = np.result_type(*keys)
+    dtype = promoted(x, y)
     return np.dtype(bool), dtype, dtype
 
 
@@ -260,7 +261,7 @@ def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True, device=
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}")
     if x.dtype == dtype and not x.spec.weak:
         return x._handle() if copy else x
-    if x.dtype.kind == "c" and dtype.kind in "fiu":
+    if x.dtype.kind == "c" and kind_of(dtype) in "fiu":
         x = np.real(x)
     return converted(x, dtype, order)
 

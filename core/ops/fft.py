@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 
+from ..dtypes import is_bfloat16
 from ..graph.graph import Spec
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
@@ -159,6 +160,9 @@ def _prepare(where, x, axes, norm, real=False):
     dtype = np.result_type(x)
     if real and dtype.kind == "c":
         raise TypeError(f"{where}: expected real input, got {dtype}")
+    if is_bfloat16(dtype):
+        raise TypeError(f"{where}: expected float16, float32, float64 or complex numbers, got {dtype} (convert with "
+                        "astype(np.float32))")
     if dtype.kind in "iub" or dtype == np.float16:
         x = np.astype(x, np.float32 if dtype == np.float16 else float)
     norm = norm or "backward"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph.graph import spec_of
+from ..graph.graph import Spec, spec_of
 from ..tensor import Tensor, implements
+from .define import promoted
 
 __all__: list[str] = []
 
@@ -27,13 +28,9 @@ def size(a, axis=None):
 
 @implements(np.result_type)
 def result_type(*arrays_and_dtypes):
-    def plain(x):
-        if isinstance(x, Tensor):
-            spec = x.spec
-            return spec.dtype.type(0).item() if spec.weak else spec.dtype
-        return x
-
-    return np.result_type(*[plain(x) for x in arrays_and_dtypes])
+    known = [x.spec if isinstance(x, Tensor) else Spec((), x) if isinstance(x, np.dtype)
+             else Spec((), np.dtype(x)) if isinstance(x, (type, str)) else spec_of(x) for x in arrays_and_dtypes]
+    return promoted(*known)
 
 
 @implements(np.can_cast)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..errors import TracerError
 from ..tensor import Tensor, implements, separate
 from ..views import connect
@@ -16,7 +17,7 @@ __all__: list[str] = []
 
 def _number(x, what):
     """The value of an integer or boolean; floats would lose their derivative."""
-    if x.dtype.kind in "fc":
+    if kind_of(x.dtype) in "fc":
         raise TracerError(
             f"{what}: {x!r} is traced, a Python number would lose its derivative or has no value yet "
             "(keep the array; core.stop_gradient drops the derivative)"

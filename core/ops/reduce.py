@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import is_narrow, kind_of
 from ..graph.graph import Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
@@ -298,14 +299,14 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     if dtype is None and own.kind in "iub":
         dtype = np.dtype(float)
     n = count(np.shape(a), axis, where)
-    if dtype is None and own == np.float16:  # its sum may overflow
+    if dtype is None and is_narrow(own):  # its sum may overflow, and has few digits
         return np.mean(a, axis, np.float32, out, keepdims, where=where).astype(own)
     return _divided(np.sum(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims, where=where), n)
 
 
 def _divided(total, n):
     """``total / n`` in the dtype of `total`, as NumPy's means."""
-    if isinstance(n, (int, float)) and np.result_type(total).kind in "fc":
+    if isinstance(n, (int, float)) and kind_of(np.result_type(total)) in "fc":
         return total / n
     return (total / (n if isinstance(n,
                                      (int, float)) else np.reshape(n, np.shape(total)))).astype(np.result_type(total))
@@ -319,6 +320,9 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Tru
         ddof = correction
     if dtype is None and np.result_type(a).kind in "iub":
         dtype = np.dtype(float)
+    own = np.result_type(a)
+    if dtype is None and is_narrow(own):
+        return var(np.astype(a, np.float32), axis, None, out, ddof, keepdims, where=where, mean=mean).astype(own)
     middle = np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where) if mean is None else mean
     away = a - middle
     squares = np.real(away) ** 2 + np.imag(away) ** 2 if np.result_type(away).kind == "c" else away * away
@@ -409,7 +413,7 @@ nanargmin = _without_nan("nanargmin", argmin, np.inf)
 def _nan_extreme(name, f, fill):
     def function(a, axis=None, out=None, keepdims=False, initial=None, where=True):
         a = as_value(a)
-        if np.result_type(a).kind != "f":
+        if kind_of(np.result_type(a)) != "f":
             return f(a, axis, out, keepdims, initial, where)
         missing = np.isnan(a)
         found = f(np.where(missing, np.result_type(a).type(fill), a), axis, out, keepdims, initial, where)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..tensor import Tensor, implements
 from .complex import join_parts
 from .define import ONE, as_value, elementwise, refuse_out, ufunc_loop
@@ -148,7 +149,7 @@ def frexp(x):
 def modf(x):
     """``numpy.modf``: fractional and whole part, both with the sign of `x`."""
     x = as_value(x)
-    if np.result_type(x).kind != "f":
+    if kind_of(np.result_type(x)) != "f":
         x = x.astype(np.modf(np.empty(0, np.result_type(x)))[0].dtype)
     whole = np.trunc(x)
     return np.copysign(np.where(np.isinf(x), 0, x - np.where(np.isinf(x), 0, whole)), x), whole

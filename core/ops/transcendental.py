@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..tensor import implements
 from .define import as_value, elementwise, scalar_or_array
 
@@ -95,7 +96,7 @@ arctanh = elementwise("arctanh", np.arctanh, d=(lambda out, x: np.divide(1, 1 - 
 def sinc(x):
     """``numpy.sinc``, sin(pi x) / (pi x): near 0 by its series, so that derivatives of every order are right."""
     u = math.pi * as_value(x)
-    if np.result_type(u).kind not in "fc":
+    if kind_of(np.result_type(u)) not in "fc":
         u = u.astype(float)
     near = np.less(np.abs(u), 0.5)
     v = np.where(near, u * u, 0)
@@ -114,7 +115,7 @@ def i0(x):
     x = as_value(x)
     if np.result_type(x).kind == "c":
         raise TypeError("i0 not supported for complex values")
-    dtype = np.result_type(x) if np.result_type(x).kind == "f" else np.dtype(float)
+    dtype = np.result_type(x) if kind_of(np.result_type(x)) == "f" else np.dtype(float)
     return scipy.special.i0(x.astype(dtype)).astype(dtype)
 
 

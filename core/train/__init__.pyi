@@ -1,3 +1,7 @@
+from ..precision import DynamicScale as DynamicScale
+from ..precision import Policy as Policy
+from ..precision import ScaleState as ScaleState
+from ..precision import StaticScale as StaticScale
 from . import metrics as metrics
 from .callbacks.callback import Callback as Callback
 from .callbacks.callback import Lambda as Lambda

@@ -38,7 +38,7 @@ class Model:
         Defaults to ``optim.Adam()``.
     metrics : sequence of str or Metric, or dict of str to Metric
         Metrics of training and evaluation; see `train.metrics`.
-    accumulate, clip, average, checkpoint
+    accumulate, clip, average, checkpoint, precision
         Options of the step; see `train.step`. With `average`, evaluation and prediction use the averaged parameters.
 
     Attributes
@@ -69,7 +69,7 @@ class Model:
 
     def __init__(self, net: Any, loss: Callable[[Any, Any], Any], optimizer: Any = None, *,
                  metrics: Sequence[Any] | Mapping[str, Any] = (), accumulate: int = 1, clip: float | None = None,
-                 average: float | None = None, checkpoint: bool = False):
+                 average: float | None = None, checkpoint: bool = False, precision: Any = None):
         if not callable(net):
             raise TypeError(f"train.Model: the network must be callable, got {type(net).__name__}")
         if not callable(loss):
@@ -78,12 +78,12 @@ class Model:
         self.metrics = _named(metrics)
         self._outside = any(not m.compiled for m in self.metrics.values())
         self.step = step(self._objective, optim.Adam() if optimizer is None else optimizer, accumulate=accumulate,
-                         clip=clip, average=average, checkpoint=checkpoint)
+                         clip=clip, average=average, checkpoint=checkpoint, precision=precision)
         self.state: State = self.step.init(net)
         self.compiled, self.in_place = jit(self.advance), jit(self.advance, donate=0)
         self._epochs: Epochs | None = None
         self._judge = jit(self._measure)
-        self._apply = jit(applied)
+        self._apply = jit(self._output)
 
     def __repr__(self) -> str:
         names = "".join(f", {name}" for name in self.metrics)
@@ -98,8 +98,12 @@ class Model:
 
     def _objective(self, net, batch):
         inputs, targets, weights = batch
-        prediction = applied(net, inputs)
+        prediction = self.step.result(applied(net, inputs))
         return self._value(prediction, targets, weights), prediction
+
+    def _output(self, net, inputs):
+        """The prediction of a network with its stored parameters."""
+        return self.step.result(applied(self.step.computed(net), inputs))
 
     def _value(self, prediction, targets, weights):
         """The loss; `weights` have the mean 1."""
@@ -147,7 +151,7 @@ class Model:
     def loss_of(self, net: Any, batch: Any) -> Any:
         """Loss of a batch in evaluation mode, in plain NumPy."""
         inputs, targets, weights = _parts(batch)
-        return self._value(applied(net, inputs), targets, _normalized(weights))
+        return self._value(self._output(net, inputs), targets, _normalized(weights))
 
     def loops_over(self, source: Source, memory: InMemory) -> Epochs:
         """The compiled loops over a source in memory, those of the last call if it was about the same source."""
@@ -157,7 +161,7 @@ class Model:
 
     def _measure(self, net, totals, batch):
         inputs, targets, weights = _parts(batch)
-        prediction = applied(net, inputs)
+        prediction = self._output(net, inputs)
         value = self._value(prediction, targets, _normalized(weights))
         return self._counted(totals, value, prediction, targets, weights), prediction if self._outside else None
 

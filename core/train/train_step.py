@@ -11,6 +11,7 @@ import numpy as np
 from .. import check, nn, random, tree
 from ..compile.jit import jit
 from ..optim import clip_by_global_norm, scaled
+from ..precision import Policy, policy_of
 from ..tensor import Tensor
 from ..transforms.checkpoint import checkpoint as rematerialized
 from ..transforms.control import scan
@@ -38,6 +39,8 @@ class State(NamedTuple):
         Source of random masks.
     count : () int64
         Steps done.
+    loss_scale : ScaleState or None
+        State of a `DynamicScale`.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class State(NamedTuple):
     rate_scale: Any
     key: Any
     count: Any
+    loss_scale: Any = None
 
     @property
     def net(self) -> Any:
@@ -77,6 +81,7 @@ class Step:
     accumulate : int
     clip, average : float or None
     checkpoint, donate : bool
+    precision : Policy or None
 
     Examples
     --------
@@ -90,9 +95,9 @@ class Step:
     """
 
     def __init__(self, loss: Callable[..., Any], optimizer: Any, accumulate: int, clip: float | None,
-                 average: float | None, checkpoint: bool, donate: bool):
+                 average: float | None, checkpoint: bool, donate: bool, precision: Policy | None):
         self.loss, self.optimizer, self.accumulate = loss, optimizer, accumulate
-        self.clip, self.average, self.checkpoint = clip, average, checkpoint
+        self.clip, self.average, self.checkpoint, self.precision = clip, average, checkpoint, precision
         self._compiled = jit(self.apply, donate=0 if donate else ())
 
     def __repr__(self) -> str:
@@ -111,10 +116,28 @@ class Step:
         params, rest = nn.split(net)
         if not tree.leaves(params):
             raise ValueError("train.step: the network must have floating-point parameters, got none")
+        if self.precision is not None:
+            params = self.precision.stored(params)
         average = tree.map(np.array, params) if self.average is not None else None
         optimizer = self.optimizer.init(params)
-        state = State(params, rest, optimizer, average, np.float64(1.0), random.key(seed), np.int64(0))
+        loss_scale = None if self._scale is None else self._scale.init()
+        state = State(params, rest, optimizer, average, np.float64(1.0), random.key(seed), np.int64(0), loss_scale)
         return tree.map(lambda x: np.asarray(x)[()], state)  # numbers of the kind that the step returns
+
+    @property
+    def _scale(self):
+        return None if self.precision is None else self.precision.scale
+
+    def computed(self, net: Any) -> Any:
+        """Return the network as the step computes it: parameters in the dtype of computation."""
+        if self.precision is None:
+            return net
+        params, rest = nn.split(net)
+        return nn.merge(self.precision.computed(params), rest)
+
+    def result(self, values: Any) -> Any:
+        """Return outputs of the network in the dtype of outputs."""
+        return values if self.precision is None else self.precision.result(values)
 
     def __call__(self, state: State, batch: Any) -> tuple[State, Any]:
         """Return the state after the step, and the loss (with `aux` if the loss function returns one)."""
@@ -123,6 +146,8 @@ class Step:
     def apply(self, state: State, batch: Any) -> tuple[State, Any]:
         """The step in plain NumPy, for use inside other compiled functions."""
         value, aux, rest, grads = self.gradient(state, batch)
+        scale = state.loss_scale
+        finite = scale is None or np.all(np.stack([np.all(np.isfinite(g)) for g in tree.leaves(grads)]))
         if self.clip is not None:
             grads = clip_by_global_norm(grads, self.clip)
         optimizer = scaled(self.optimizer, state.rate_scale)
@@ -130,34 +155,44 @@ class Step:
         average, decay = state.average, self.average
         if decay is not None:
             average = tree.map(lambda a, p: a + (p - a) * np.asarray(1 - decay, np.result_type(p)), average, params)
-        new = State(params, rest, inner, average, state.rate_scale, state.key, state.count + 1)
+        changed = params, rest, inner, average
+        if scale is not None:
+            changed = tree.map(lambda new, old: np.where(finite, new, old), changed, tuple(state[:4]))
+            scale = self._scale.update(scale, finite)
+        new = State(*changed, state.rate_scale, state.key, state.count + 1, scale)
         return new, (value if aux is None else (value, aux))
 
     def gradient(self, state: State, batch: Any) -> tuple[Any, Any, Any, Any]:
         """Loss, `aux`, the new statistics and the gradient before clipping, in plain NumPy."""
         key = random.fold_in(state.key, state.count)
         compute = self._gradient if self.accumulate == 1 else self._accumulated
-        return compute(state.params, state.rest, key, batch)
+        return compute(state.params, state.rest, key, batch, state.loss_scale)
 
-    def _gradient(self, params, rest, key, batch):
+    def _gradient(self, params, rest, key, batch, loss_scale):
         """(value, aux, statistics, gradient) of one (micro-)batch."""
+        factor = None if self._scale is None else self._scale.factor_of(loss_scale)
+
         def loss(params, batch):
-            net = nn.merge(params, rest)
+            net = nn.merge(params if self.precision is None else self.precision.computed(params), rest)
             twin = nn.training(net, key)
             out = self.loss(twin, batch)
             value, aux = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
             if np.shape(value) != ():
                 raise ValueError(f"train.step: the loss must be a scalar, got shape {np.shape(value)} (take its mean)")
-            return value, (aux, nn.split(nn.trained(net, twin))[1])
+            value = self.result(value)
+            scaled_value = value if factor is None else value * np.astype(factor, np.result_type(value))
+            return scaled_value, (value, aux, nn.split(nn.trained(net, twin))[1])
 
         f = rematerialized(loss) if self.checkpoint else loss
-        (value, (aux, rest)), grads = value_and_grad(f, has_aux=True)(params, batch)
+        (_, (value, aux, rest)), grads = value_and_grad(f, has_aux=True)(params, batch)
+        if factor is not None:
+            grads = tree.map(lambda g: g / np.astype(factor, np.result_type(g)), grads)
         if not any(isinstance(g, Tensor) for g in tree.leaves(grads)) and isinstance(value, Tensor):
             raise ValueError("train.step: the loss must depend on the parameters of the network, got one that depends "
                              "on none of them")
         return value, aux, rest, grads
 
-    def _accumulated(self, params, rest, key, batch):
+    def _accumulated(self, params, rest, key, batch, loss_scale):
         """The same as the mean over equal parts of the batch, one after the other."""
         k = self.accumulate
         for leaf in tree.leaves(batch):
@@ -169,7 +204,7 @@ class Step:
         def part(carry, xs):
             total, sums, rest = carry
             index, batch = xs
-            value, aux, rest, grads = self._gradient(params, rest, random.fold_in(key, index), batch)
+            value, aux, rest, grads = self._gradient(params, rest, random.fold_in(key, index), batch, loss_scale)
             return (total + value, tree.map(np.add, sums, grads), rest), aux
 
         zeros = tree.map(lambda p: np.zeros(np.shape(p), np.result_type(p)), params)
@@ -178,7 +213,7 @@ class Step:
 
 
 def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip: float | None = None,
-         average: float | None = None, checkpoint: bool = False, donate: bool = False) -> Step:
+         average: float | None = None, checkpoint: bool = False, donate: bool = False, precision: Any = None) -> Step:
     """Return a training step: forward pass, gradient, clipping, optimizer and averages in one compiled function.
 
     Parameters
@@ -201,6 +236,9 @@ def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip:
         Overwrite the arrays of the state that a call is given with those of the state that it returns, which saves
         their memory and the time to allocate it. Copy what must outlive the step, the network given to `Step.init`
         included: ``step.init(tree.map(np.array, net))``. See `jit`.
+    precision : {"float32", "bfloat16", "float16"} or Policy, optional
+        Dtype of forward and backward pass; parameters and optimizer stay float32. "float16" scales the loss with a
+        `DynamicScale`. See `Policy`.
 
     Returns
     -------
@@ -242,4 +280,5 @@ def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip:
         check.positive(clip, "train.step: clip")
     if average is not None:
         check.number(average, "train.step: average", 0.0, 1.0)
-    return Step(loss, optimizer, int(accumulate), clip, average, checkpoint, bool(donate))
+    policy = policy_of(precision, "train.step: precision")
+    return Step(loss, optimizer, int(accumulate), clip, average, checkpoint, bool(donate), policy)

@@ -8,6 +8,7 @@ import operator
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..graph.graph import Spec, spec_of
 from ..graph.trace import user_source
 from ..tensor import Tensor
@@ -40,7 +41,8 @@ def _extreme(plain, function, reduce):
 
 def _convert(plain, dtype):
     def number(x=0, *args):
-        if not isinstance(x, Tensor) or (plain is not float and concrete(x) is not None and x.dtype.kind not in "fc"):
+        if not isinstance(x, Tensor) or (
+                plain is not float and concrete(x) is not None and kind_of(x.dtype) not in "fc"):
             return plain(x, *args)
         return cast(np.reshape(x, ()) if x.shape else x, Spec((), np.dtype(dtype)))
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import tree
+from ..dtypes import kind_of
 from ..errors import TracerError, TreeError
 from ..graph import trace as tracing
 from ..graph.graph import Const, Graph, Spec, Var, spec_of
@@ -135,7 +136,7 @@ def promote(specs: Sequence[Spec]) -> Spec | None:
     strong = {s.dtype for s in specs if not s.weak}
     if len(strong) > 1:
         return None
-    dtype = np.result_type(*[_KINDS[s.dtype.kind] if s.weak else s.dtype for s in specs])
+    dtype = np.result_type(*[_KINDS[kind_of(s.dtype)] if s.weak else s.dtype for s in specs])
     if strong and dtype not in strong:
         return None
     return Spec(first.shape, np.dtype(dtype), not strong)

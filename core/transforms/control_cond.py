@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import tree
+from ..dtypes import kind_of
 from ..graph.graph import Graph, Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, evaluate, make_graph, user_source
@@ -259,7 +260,7 @@ def hides_zeros(graph: Graph) -> bool:
 
 def guarded(chosen: Any, x: Any) -> Any:
     """`x` itself, with derivatives for the `chosen` examples only."""
-    return pick(chosen, x, stop_gradient(x)) if spec_of(x).dtype.kind in "fc" else x
+    return pick(chosen, x, stop_gradient(x)) if kind_of(spec_of(x).dtype) in "fc" else x
 
 
 def pick(chosen: Any, new: Any, old: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..graph.graph import Graph, spec_of
 from ..graph.trace import bind, evaluate, make_graph
 from ..ops.constant import zeros_of
@@ -68,7 +69,7 @@ def backward_loop(step: Graph, steps: Any, consts: Sequence[Any], init: Sequence
     specs = [tangent_spec(s) for s in step.in_specs]
     one = make_graph(lambda *a: [cast(o, s) for o, s in zip(evaluate(step, *a), specs[n:], strict=True)], specs,
                      step.name)[0]
-    inexact = [s.dtype.kind in "fc" for s in specs]
+    inexact = [kind_of(s.dtype) in "fc" for s in specs]
     needed_consts = [a and b for a, b in zip(needed_consts, inexact, strict=False)]
     moving = moving_carry(one, needed_consts, [a and b for a, b in zip(needed_init, inexact[n:], strict=True)], [])
     back, halves = vjp_graph(one, [*needed_consts, *moving], moving, summed=[True] * n + [False] * n_carry)

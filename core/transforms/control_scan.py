@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import tree
+from ..dtypes import kind_of
 from ..graph.graph import Graph, Spec, spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, evaluate, make_graph, traceable, user_source
@@ -316,7 +317,7 @@ def interleave(values: list[Any], tangents: list[Any], *cuts: int) -> list[Any]:
 @scan_p.deftaped
 def _(args, needed, *, body, n_consts, n_carry, length, reverse):
     n, n_out = n_consts + n_carry, len(body.outputs)
-    needed = [x and v.spec.dtype.kind in "fc" for x, v in zip(needed, body.inputs, strict=True)]
+    needed = [x and kind_of(v.spec.dtype) in "fc" for x, v in zip(needed, body.inputs, strict=True)]
     carry = moving_carry(body, needed[:n_consts], needed[n_consts:n], needed[n:])
     constant = [True] * n_consts + [False] * (len(args) - n_consts)
     halves = forward_backward(body, [*needed[:n_consts], *carry, *needed[n:]], summed=constant,

@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from .. import tree
+from ..dtypes import kind_of
 from ..errors import EscapedTensorError, MissingRuleError, TreeError
 from ..foreign import flatten
 from ..graph.graph import spec_of
@@ -54,7 +55,7 @@ class DualTensor(Tensor):
         return f"Tensor({self.value!r}, with tangent)"
 
     def _concrete(self, what):
-        if what == "int()" and self.dtype.kind in "fc":
+        if what == "int()" and kind_of(self.dtype) in "fc":
             raise TypeError(
                 f"int(): {self!r} is being differentiated (np.floor(x) or core.stop_gradient(x) give its value)"
             )

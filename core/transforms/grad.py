@@ -15,6 +15,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from .. import tree
+from ..dtypes import kind_of
 from ..foreign import flatten
 from ..graph.graph import spec_of
 from ..graph.trace import traceable
@@ -63,7 +64,7 @@ def check_arrays(leaves: Sequence[Any], must: str, hint: str = "nothing else can
     for x in leaves:
         if isinstance(x, np.ndarray):
             check_plain(x, must.split(":")[0])
-        if not isinstance(x, VALUES) or (isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "biufc"):
+        if not isinstance(x, VALUES) or (isinstance(x, (np.ndarray, np.generic)) and kind_of(x.dtype) not in "biufc"):
             got = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"{type(x).__name__} {x!r:.60}"
             raise TypeError(f"{must} arrays and numbers, or trees of them, got {got} ({hint})")
 
@@ -247,7 +248,7 @@ def value_and_grad(f: Callable[P, R], argnums: int | Sequence[int] = 0,
                     f"{where}: the function must return one real scalar, got {got} (use jacrev for arrays, "
                     "has_aux=True for more results)"
                 )
-            kind = np.result_type(out).kind
+            kind = kind_of(np.result_type(out))
             if kind != "f":
                 hint = "it has no derivative; return the float it was made from"
                 if kind == "c":

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..graph.graph import Const, Equation, Graph, Spec, Var, spec_of
 from ..graph.trace import GraphTrace, bind, dead_code, evaluate, make_graph
 from ..ops.constant import zeros_of
@@ -31,7 +32,7 @@ def tangent_spec(spec: Spec) -> Spec:
 
 def depends(graph: Graph, marked: Sequence[bool]) -> list[bool]:
     """Return which outputs may carry a derivative with respect to the `marked` inputs."""
-    reached = {v for v, m in zip(graph.inputs, marked, strict=True) if m and v.spec.dtype.kind in "fc"}
+    reached = {v for v, m in zip(graph.inputs, marked, strict=True) if m and kind_of(v.spec.dtype) in "fc"}
     for eqn in graph.equations:
         if not eqn.primitive.differentiable:
             continue
@@ -39,7 +40,7 @@ def depends(graph: Graph, marked: Sequence[bool]) -> list[bool]:
         if any(hits):
             rule = eqn.primitive.depends
             outs = rule(hits, **eqn.params) if rule else [True] * len(eqn.outputs)
-            reached.update(o for o, hit in zip(eqn.outputs, outs, strict=True) if hit and o.spec.dtype.kind in "fc")
+            reached.update(o for o, hit in zip(eqn.outputs, outs, strict=True) if hit and kind_of(o.spec.dtype) in "fc")
     return [o in reached for o in graph.outputs]
 
 
@@ -150,7 +151,7 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
         inputs = [first.input(s) for s in graph.in_specs]
         tape = TapeTrace()
         with tape:
-            taped = [tape.input(x) if n and x.spec.dtype.kind in "fc" else x
+            taped = [tape.input(x) if n and kind_of(x.spec.dtype) in "fc" else x
                      for x, n in zip(inputs, needed, strict=True)]
             outs = evaluate(graph, *taped)
         ours = [type(o) is TapeTensor and o._trace is tape for o in outs]
@@ -335,7 +336,7 @@ def tape_of(f: Callable[..., Sequence[Any]], args: Sequence[Any],
     """
     tape = TapeTrace()
     with tape:
-        inputs = [tape.input(x) if n and spec_of(x).dtype.kind in "fc" else x
+        inputs = [tape.input(x) if n and kind_of(spec_of(x).dtype) in "fc" else x
                   for x, n in zip(args, needed, strict=True)]
         outs = f(*inputs)
     ours = [type(o) is TapeTensor and o._trace is tape for o in outs]

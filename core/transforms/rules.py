@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..errors import MissingRuleError
 from ..graph.graph import Var, spec_of
 from ..graph.primitive import Primitive
@@ -149,7 +150,7 @@ def _fit(g, x, where, what, of):
     want, have = np.result_type(x), np.result_type(g)
     if want == have:
         return g
-    if have.kind not in "fc" or (have.kind == "c" and want.kind != "c"):
+    if kind_of(have) not in "fc" or (kind_of(have) == "c" and want.kind != "c"):
         raise TypeError(f"{where}: the {what} of {of} must have its dtype {want}, got {have}")
     return bind(convert, g, dtype=want)
 
@@ -364,7 +365,8 @@ def _record_rules(rules, args, graph, captured):
         return traced, where
 
     def floating(all_specs):
-        return [s._replace(weak=False, dtype=s.dtype if s.dtype.kind in "fc" else np.dtype(float)) for s in all_specs]
+        return [s._replace(weak=False, dtype=s.dtype if kind_of(s.dtype) in "fc" else np.dtype(float))
+                for s in all_specs]
 
     new = Rules(rules.where, rules.count, lambda *xs: evaluate(graph, *xs), missing=rules.missing, owner=rules.owner)
     m = len(graph.outputs)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import kind_of
 from ..errors import EscapedTensorError, MissingRuleError
 from ..graph.graph import Spec, spec_of
 from ..graph.trace import Trace, asked_by, bind, describe, user_source
@@ -77,7 +78,7 @@ class TapeTensor(Tensor):
         return f"Tensor({self.value!r}, differentiated)"
 
     def _concrete(self, what):
-        if what == "int()" and self.dtype.kind in "fc":
+        if what == "int()" and kind_of(self.dtype) in "fc":
             raise TypeError(
                 f"int(): {self!r} is being differentiated (np.floor(x) or core.stop_gradient(x) give its value)"
             )
@@ -90,7 +91,7 @@ def inexact(x: Any) -> bool:
     if t is float or t is complex:
         return True
     dtype = getattr(x, "dtype", None)
-    return dtype is not None and dtype.kind in "fc"
+    return dtype is not None and kind_of(dtype) in "fc"
 
 
 class TapeTrace(Trace):

@@ -140,7 +140,7 @@ def tree_of(description):
     file_of({"x": {"dtype": "F64", "shape": [-1],
                    "data_offsets": [0,
                                     -8]}}), file_of({"x": {"dtype": "F64", "shape": [0] * 65, "data_offsets": [0, 0]}}),
-    file_of({"x": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]}},
+    file_of({"x": {"dtype": "F8_E5M2", "shape": [1], "data_offsets": [0, 2]}},
             b"12"), file_of({"x": {"dtype": "BOOL", "shape": [1], "data_offsets": [0, 1]}}, b"\7"),
     file_of({"x": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}}, b"12"), file_of({"__metadata__": {"a": 3}}),
     # an array twice: a bomb, in large

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ...dtypes import kind_of
 from ...graph.graph import Equation, Graph
 from ...graph.simplify import simplify
 from ...kernels import blas
@@ -82,7 +83,7 @@ class _Bodies:
     """Shared by all control flow: each body becomes a function, with an arena for its own values."""
 
     def accepts(self, eqn: Equation) -> bool:
-        return all(a.spec.dtype.kind in "biufc" for a in (*eqn.inputs, *eqn.outputs))
+        return all(kind_of(a.spec.dtype) in "biufc" for a in (*eqn.inputs, *eqn.outputs))
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         graphs = [self.prepared(unit, eqn, lower(simplify(g),

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...dtypes import is_bfloat16
 from ...graph.graph import Equation, Spec
 from ...graph.primitive import Primitive
-from ...kernels import blas
+from ...kernels import blas, gemm_bfloat16, native
 from ..emit import NATIVE, Unit, as_array
 
 __all__ = ["Matrices", "NAMES", "has_product", "product", "product_add"]
@@ -38,30 +39,31 @@ class Matrices(NamedTuple):
         return np.lib.stride_tricks.as_strided(flat, (*batch, rows, columns), [s * x.itemsize for s in strides])
 
 
-def _product(l, r, *added, batch, sizes, left, right, result, shape):
+def _product(l, r, *added, batch, sizes, left, right, result, shape, dtype=None):
     m, n, k = sizes
-    out = np.array(added[0]) if added else np.zeros(shape, l.dtype)
+    out = np.array(added[0]) if added else np.zeros(shape, dtype or l.dtype)
     view = result.of(out, batch, m, n)
-    view += np.matmul(left.of(l, batch, m, k), right.of(r, batch, k, n))
+    view += np.matmul(left.of(l, batch, m, k), right.of(r, batch, k, n)).astype(view.dtype)
     return out
 
 
-def _spec(l, r, *added, shape, **params):
-    return Spec(shape, l.dtype)
+def _spec(l, r, *added, shape, dtype=None, **params):
+    return Spec(shape, dtype or l.dtype)
 
 
 product = Primitive("product", _product, _spec, kind="contract", differentiable=False)
 """C = A B for stacks of matrices that lie anywhere in their arrays (`Matrices`), for the types in `has_product`.
 
-C is not stored transposed, and fills its array of `shape`. `lower` makes these products."""
+C is not stored transposed, and fills its array of `shape`. `lower` makes these products. Those of bfloat16 may have
+the `dtype` float32."""
 
 product_add = Primitive("product_add", _product, _spec, kind="contract", differentiable=False)
 """The same, added to a third operand that lies in memory as the result does."""
 
 
 def has_product(dtype: np.dtype) -> bool:
-    """Return True if there are products of this type."""
-    return f"{dtype.kind}{dtype.itemsize}" in NAMES
+    """Return True if there are products of this type. Other products of float16 and bfloat16 are made in float32."""
+    return native.has_feature("avx512bf16") if is_bfloat16(dtype) else f"{dtype.kind}{dtype.itemsize}" in NAMES
 
 
 class Product:
@@ -74,25 +76,31 @@ class Product:
         return True
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
-        return {}
+        if not is_bfloat16(eqn.inputs[0].spec.dtype):
+            return {}
+        return {(eqn, "panels"): gemm_bfloat16.scratch_bytes(*eqn.params["sizes"])}
 
     def emit(self, unit: Unit, eqn: Equation) -> None:
         l, r, *added = (as_array(a) for a in eqn.inputs)
         out = eqn.outputs[0]
         if added and unit.pointer(added[0]) != unit.pointer(out):
             unit.copy(unit.pointer(out), unit.pointer(added[0]), out.spec.nbytes)
-        dtype, p = out.spec.dtype, eqn.params
+        dtype, p = l.spec.dtype, eqn.params
         batch, (m, n, k) = p["batch"], p["sizes"]
         matrices = [p["left"], p["right"], p["result"]]
         unit.module.declares.update(blas.definitions().splitlines())
         unit.module.flops += (8 if dtype.kind == "c" else 2) * m * n * k * math.prod(batch)
-        pointers = [unit.offset(unit.pointer(a), q.offset * dtype.itemsize) for a,
+        pointers = [unit.offset(unit.pointer(a), q.offset * a.spec.dtype.itemsize) for a,
                     q in zip((l, r, out), matrices, strict=True)]
         axes, steps = _merge(batch, [q.steps for q in matrices])
 
         def call(a, b, c):
             a, b = ((f"ptr {x}, i64 {q.ld}, i1 {'true' if q.transposed else 'false'}") for x,
                     q in ((a, p["left"]), (b, p["right"])))
+            if is_bfloat16(dtype):
+                wide = "false" if is_bfloat16(out.spec.dtype) else "true"
+                return (f"call void @{blas.BFLOAT16}(i64 {m}, i64 {n}, i64 {k}, {a}, {b}, ptr {c}, i64 "
+                        f"{p['result'].ld}, i1 {wide}, ptr {unit.pointer((eqn, 'panels'))})")
             return (f"call void @tsk.gemm.{NAMES[f'{dtype.kind}{dtype.itemsize}']}(i64 {m}, i64 {n}, i64 {k}, {a}, "
                     f"{b}, ptr {c}, "
                     f"i64 {p['result'].ld}, i1 {'true' if added else 'false'})")

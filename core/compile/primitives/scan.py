@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...dtypes import is_narrow
 from ...graph.graph import Equation
 from ..emit import NATIVE, Unit
 from ..row_function import RowFunction, sides
@@ -23,7 +24,7 @@ BLOCK = 512  # elements behind the axis that are carried along together
 class _Scan:
     def accepts(self, eqn: Equation) -> bool:
         spec = eqn.outputs[0].spec
-        return spec.size > 0 and supported(spec.dtype) and all(
+        return spec.size > 0 and supported(spec.dtype) and not is_narrow(spec.dtype) and all(
             a.spec.shape == spec.shape and a.spec.dtype == spec.dtype for a in eqn.inputs
         )
 

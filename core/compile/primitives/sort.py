@@ -6,6 +6,7 @@ doubling length are merged, a pair of equal length from both ends at once, witho
 
 from __future__ import annotations
 
+from ...dtypes import is_narrow
 from ...graph.graph import Equation
 from ..emit import NATIVE, Unit
 from ..row_function import RowFunction
@@ -20,7 +21,7 @@ class _Sort:
     def accepts(self, eqn: Equation) -> bool:
         shape = eqn.inputs[0].spec.shape
         return len(shape) > 0 and all(a.spec.shape == shape and a.spec.size > 0 and supported(a.spec.dtype)
-                                      and a.spec.dtype.kind != "c" for a in eqn.inputs)
+                                      and not is_narrow(a.spec.dtype) and a.spec.dtype.kind != "c" for a in eqn.inputs)
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         """The other buffer of runs, next to the result."""

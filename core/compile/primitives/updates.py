@@ -73,7 +73,7 @@ class _Update:
             mode = eqn.params["mode"]
             if mode != "set":
                 u = getattr(b, _COMBINE[mode])(b.load("%out", out.spec.dtype, at, movable=False), u)
-            b.store("%out", at, u)
+            b.store("%out", at, u, out.spec.dtype)
             for _ in shape:
                 b.close()
         unit.module.declares |= b.declares

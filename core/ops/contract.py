@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import is_narrow
 from ..graph.graph import Spec
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
@@ -47,6 +48,9 @@ def _plan(l_rank, r_rank, contract, batch):
 
 
 def _dot_general(l, r, *, contract, batch):
+    if is_narrow(l.dtype):
+        wide = _dot_general(np.astype(l, np.float32), np.astype(r, np.float32), contract=contract, batch=batch)
+        return np.astype(np.asarray(wide), l.dtype)[()]
     plan = _plan(l.ndim, r.ndim, contract, batch)
     if plan[0] == "dot":
         return np.dot(l.T if plan[1] else l, r.T if plan[2] else r)

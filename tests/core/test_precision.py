@@ -214,3 +214,11 @@ def test_repr_names_the_dtype():
     layer = nn.Linear(np.ones((3, 2), BFLOAT16))
     assert "bfloat16[3, 2]" in repr(layer)
     assert str(core.Spec((2,), BFLOAT16)) == "bfloat16[2]"
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+def test_products_outside_of_jit_accumulate_in_float32(dtype):
+    w = np.ones((600, 2), dtype)
+    value, slope = core.value_and_grad(lambda w: np.sum(w.T @ w))(w)
+    assert slope.dtype == dtype and value == 2400
+    np.testing.assert_array_equal(slope, np.full((600, 2), 4, dtype))

@@ -16,8 +16,8 @@ import numpy as np
 
 from . import attention, blocks, conv, gemm, gemm_bfloat16, native, threads
 
-__all__ = ["BFLOAT16", "PREFIXES", "address", "convolution_definitions", "convolution_tile", "definitions", "packed",
-           "set_blas_threads", "signature"]
+__all__ = ["BFLOAT16", "PREFIXES", "address", "bfloat16_definition", "convolution_definitions", "convolution_tile",
+           "definitions", "packed", "set_blas_threads", "signature"]
 
 PREFIXES = ("blas.", "lapack.", "tsk.gemm.", "tsk.pack.", "tsk.conv.", "tsk.attention.", "tsk.bfloat16.")
 BFLOAT16 = "tsk.bfloat16.product"  # on processors with AVX512-BF16; see `gemm_bfloat16.product`
@@ -51,8 +51,12 @@ def definitions() -> str:
     results do not depend on the number of threads.
     """
     lines = [f"declare void @tsk.gemm.{name}({_PARAMETERS})" for name in _TYPES]
-    lines.append(f"declare void @{BFLOAT16}({_PARAMETERS}, ptr)")
     return "\n".join(lines + [f"declare void @tsk.pack.{name}(i64, i64, ptr, i64, i1, ptr)" for name in _OWN])
+
+
+def bfloat16_definition() -> str:
+    """Declaration of `BFLOAT16`, for programs that call it: other processors cannot compile it."""
+    return f"declare void @{BFLOAT16}({_PARAMETERS}, ptr)"
 
 
 def packed(name: str, n: int, k: int) -> tuple[int, int] | None:

@@ -88,7 +88,8 @@ class Product:
         dtype, p = l.spec.dtype, eqn.params
         batch, (m, n, k) = p["batch"], p["sizes"]
         matrices = [p["left"], p["right"], p["result"]]
-        unit.module.declares.update(blas.definitions().splitlines())
+        unit.module.declares.update([blas.bfloat16_definition()] if is_bfloat16(dtype)
+                                    else blas.definitions().splitlines())
         unit.module.flops += (8 if dtype.kind == "c" else 2) * m * n * k * math.prod(batch)
         pointers = [unit.offset(unit.pointer(a), q.offset * a.spec.dtype.itemsize) for a,
                     q in zip((l, r, out), matrices, strict=True)]

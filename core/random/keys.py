@@ -23,6 +23,7 @@ __all__ = ["INLINE", "KEY", "as_shape", "batch_keys", "bits", "checked_key", "ea
 KEY = np.dtype(np.uint32)
 # most numbers per key that compiled programs compute in their loops instead of calling the kernel
 INLINE = 64
+_INLINE_BITS = 1 << 17  # bits need no table and no rejection: as fast in a fused loop as in a kernel of their own
 _VECTOR_WORDS = 512  # most words per key for which NumPy handles a batch of keys at once
 
 
@@ -284,4 +285,4 @@ def bits(key: Any, shape: int | Sequence[int] = (), dtype: Any = np.uint32) -> A
     if dtype.kind != "u":
         raise TypeError(f"random.bits: dtype must be an unsigned integer, got {dtype}")
     shape = as_shape(shape, "bits")
-    return bind(inline_bits_p if math.prod(shape) <= INLINE else bits_p, key, shape=shape, dtype=dtype)
+    return bind(inline_bits_p if math.prod(shape) <= _INLINE_BITS else bits_p, key, shape=shape, dtype=dtype)

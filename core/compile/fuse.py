@@ -153,6 +153,10 @@ class Fusion:
             if self.kinds[eqn] != "reduce":
                 self.in_memory.update(a for a in eqn.inputs if isinstance(a, Var))
         self.in_memory.update(o for o in self.graph.outputs if isinstance(o, Var))
+        # The derivative of a maximum looks for it among the elements. Were they computed twice, rounding might differ.
+        compared = {e.inputs[0] for e in self.graph.equations if e.primitive.name in ("max", "min")}
+        self.in_memory.update(a for e in self.graph.equations if e.primitive.name == "equal"
+                              for a in e.inputs if isinstance(a, Var) and a in compared)
         # A reshaped array is the same memory: what is reshaped is stored in its place.
         for eqn in reversed(self.graph.equations):
             if eqn.primitive.kind == "reshape" and eqn.outputs[0] in self.in_memory and isinstance(eqn.inputs[0], Var):

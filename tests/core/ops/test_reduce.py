@@ -10,6 +10,7 @@ from triskele.core.graph.trace import evaluate, make_graph
 from triskele.core.testing import check_grads
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import grad, vjp
+from triskele.core.transforms.vmap import vmap
 
 REDUCTIONS = [np.sum, np.prod, np.max, np.min, np.mean, np.var, np.std, np.ptp, np.any, np.all, np.argmax, np.argmin,
               np.count_nonzero, np.average,
@@ -133,6 +134,25 @@ def test_ties_share_the_derivative():
     assert grad(lambda x: np.sum(np.max(x, axis=1)))(x).tolist() == [[0, 0.5, 0.5], [1 / 3] * 3]
     assert grad(np.min)(x).tolist() == [[1, 0, 0], [0, 0, 0]]
     assert jvp(lambda x: np.max(x, axis=1), (x,), (np.array([[9.0, 1, 2], [1, 2, 3]]),))[1].tolist() == [1.5, 2]
+
+
+def test_compiled_slopes_of_extremes_that_rounding_could_hide():
+    """The elements are products and sums, which two loops may round differently."""
+    def rows(w, b, x):
+        return np.sum(vmap(lambda z: np.max(z[None], axis=-1)[0])(x @ w + b))
+
+    def both(w, b, x):
+        z = x[:, :1] * w[0] + b * x[:, 1:]
+        return np.max(z) - np.min(z)
+
+    for f in (rows, both):
+        slopes = grad(f, argnums=(0, 1))
+        compiled = jit(slopes)
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            args = rng.normal(size=(2, 3)), rng.normal(size=3), rng.normal(size=(30, 2))
+            for found, expected in zip(compiled(*args), slopes(*args), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_nan_leaves_no_trace_where_it_is_left_out():

@@ -275,7 +275,7 @@ def _operations(slots, laps):
 
 
 def _operation(unit, step):
-    """What a step is, before its time is known."""
+    """A step of the program whose time has not been measured yet."""
     if isinstance(step, Plan):
         size = sum(o.spec.nbytes for _, o in step.copies)
         return Operation("copies of results", "copy", f"{len(step.copies)} results", "", 0, 0, 0.0, 0.0, 2.0 * size,

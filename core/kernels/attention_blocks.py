@@ -1,4 +1,4 @@
-"""What both passes of attention have in common: the arrays, packed blocks, scores and products with them."""
+"""Code that both passes of attention share: array layouts, packed blocks, scores and products."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZES = ("batch", "queries", "heads", "keys", "key_heads", "masked", "mask_batch
 
 
 class Sizes(NamedTuple):
-    """Of the arrays: q [batch, queries, heads, depth], k and v [batch, keys, key heads, depth or width]."""
+    """Sizes of the arrays q [batch, queries, heads, depth], k and v [batch, keys, key heads, depth or width]."""
 
     batch: int
     queries: int

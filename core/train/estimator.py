@@ -127,7 +127,7 @@ class Estimator:
         Raises
         ------
         ValueError
-            If there is no parameter of a name.
+            If there is no parameter of that name.
         """
         for name in params:
             if name not in self._names():

@@ -81,7 +81,7 @@ class StateFile(Callback):
         save(self.path, {"text": np.frombuffer(json.dumps(text).encode(), np.uint8), **snapshot, **arrays})
 
     def _identity(self, run):
-        """What has to agree, as JSON gives it back."""
+        """Return what two runs must have in common, converted by JSON as the file is."""
         callbacks = [f"{k}:{type(c).__name__}" for k, c in enumerate(run.callbacks)]
         return json.loads(json.dumps({"callbacks": callbacks, "seed": run.seed, **self.identity}))
 

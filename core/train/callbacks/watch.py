@@ -33,7 +33,7 @@ class TrainingWarning(UserWarning):
 
 
 class Finding(NamedTuple):
-    """What `Watch` found.
+    """A finding of `Watch`.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ class Watch(Callback):
 
 
 def _watched(net, inputs):
-    """What to look at inside the network: kinds and places, and a compiled function that returns a number of each."""
+    """Return the kinds and places of watched values, and a compiled function that returns a number for each."""
     graph, paths = forward_graph(net, inputs)
     chosen = [(kind, e) for e in graph.equations if (kind := _kind(e))]
     outputs = Graph(graph.inputs, graph.equations, [e.outputs[0] for _, e in chosen], graph.name)

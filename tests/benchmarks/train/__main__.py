@@ -20,7 +20,6 @@ from tests.benchmarks.train import rows as folder
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ("triskele", "torch", "jax", "torchvision", "pillow")
-SHOWN = ("triskele", "torch", "jax", "torchvision", "pillow")
 
 
 def rows():
@@ -72,7 +71,7 @@ def lines(row, module, found):
             cells[tool] = (min(values) if timed else fmean(values)), spread
         mine, peers = cells.get("triskele"), [v for t, (v, _) in cells.items() if t != "triskele"]
         ratio = f"{min(peers) / mine[0]:.2f}x" if mine and peers and name.endswith((" s", " ms", " us")) else ""
-        shown = [f"{cells[t][0]:.4g}{cells[t][1]}" if t in cells else "" for t in SHOWN]
+        shown = [f"{cells[t][0]:.4g}{cells[t][1]}" if t in cells else "" for t in TOOLS]
         yield f"| {row} | {name} | {' | '.join(shown)} | {ratio} | {module.GOALS.get(name, '')} |"
 
 
@@ -89,7 +88,7 @@ def main(arguments):
     if options.worker:
         return work(options.worker[0], options.worker[1], int(options.worker[2]), options)
     print(f"{options.threads} threads, {options.turns} turns; ratios: time of the fastest peer over triskele's\n")
-    print(f"| row | figure | {' | '.join(SHOWN)} | ratio | goal |\n|{' --- |' * (len(SHOWN) + 4)}", flush=True)
+    print(f"| row | figure | {' | '.join(TOOLS)} | ratio | goal |\n|{' --- |' * (len(TOOLS) + 4)}", flush=True)
     for row in options.row:
         module, found = rows()[row], {}
         if getattr(module, "NEEDS_CIFAR", False) and options.cifar is None:

@@ -1,8 +1,8 @@
 """A UNet (16 channels, 2 halvings) that segments drawn cells: 64 x 64 pixels, 256 images, 12 epochs; Dice of others."""
 
-import time
-
 import numpy as np
+
+from tests.benchmarks.train.loops import timed_fit, timed_torch
 
 GOALS = {"Dice %": "torch's within 0.3", "training s": "2x"}
 BATCH, EPOCHS, RATE, WIDTH, DEPTH = 16, 12, 2e-3, 16, 2
@@ -39,10 +39,7 @@ def triskele(seed, _options):
     net = models.UNet.init(random.key(seed), 1, 2, width=WIDTH, depth=DEPTH)
     model = train.Model(net, nn.cross_entropy, optim.Adam(RATE))
     source = data.arrays(x, y).shuffle(seed=seed).batch(BATCH)
-    model.fit(source, 1, progress=False)  # compiles
-    began = time.perf_counter()
-    model.fit(source, EPOCHS - 1, progress=False)
-    seconds = time.perf_counter() - began
+    seconds = timed_fit(model, source, EPOCHS)
     return {"Dice %": dice(model.predict(x_test).argmax(-1) == 1, y_test == 1), "training s": seconds}
 
 
@@ -79,21 +76,6 @@ def torch(seed, _options):
             return self.head(x)
 
     net = UNet().to(memory_format=torch.channels_last)
-    optimizer, loss = torch.optim.Adam(net.parameters(), RATE, fused=True), nn.CrossEntropyLoss()
-
-    def epoch():
-        order = torch.randperm(len(x))
-        for k in range(0, len(x), BATCH):
-            chosen = order[k : k + BATCH]
-            optimizer.zero_grad()
-            loss(net(x[chosen]), y[chosen]).backward()
-            optimizer.step()
-
-    epoch()
-    began = time.perf_counter()
-    for _ in range(EPOCHS - 1):
-        epoch()
-    seconds = time.perf_counter() - began
-    net.eval()
+    seconds = timed_torch(net, x, y, BATCH, EPOCHS, RATE)
     with torch.no_grad():
         return {"Dice %": dice(net(x_test).argmax(1).numpy() == 1, y_test.numpy() == 1), "training s": seconds}

@@ -1,8 +1,8 @@
 """A convolutional network on scikit-learn's digits: 20 epochs, accuracy on 360 images held back."""
 
-import time
-
 import numpy as np
+
+from tests.benchmarks.train.loops import timed_fit, timed_torch
 
 GOALS = {"accuracy %": "torch's within 0.3", "training s": "2x"}
 BATCH, EPOCHS, RATE = 64, 20, 3e-3
@@ -31,10 +31,7 @@ def triskele(seed, _options):
     ])
     model = train.Model(net, nn.cross_entropy, optim.Adam(RATE), metrics=["accuracy"])
     source = data.arrays(x, y).shuffle(seed=seed).batch(BATCH, drop_remainder=True)
-    model.fit(source, 1, progress=False)  # compiles
-    began = time.perf_counter()
-    model.fit(source, EPOCHS - 1, progress=False)
-    seconds = time.perf_counter() - began
+    seconds = timed_fit(model, source, EPOCHS)
     return {"accuracy %": 100 * model.evaluate([(x_test, y_test)], progress=False)["accuracy"], "training s": seconds}
 
 
@@ -49,21 +46,6 @@ def torch(seed, _options):
     net = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
                         nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
                         nn.Flatten(), nn.Linear(4 * 4 * 32, 10)).to(memory_format=torch.channels_last)
-    optimizer, loss = torch.optim.Adam(net.parameters(), RATE, fused=True), nn.CrossEntropyLoss()
-
-    def epoch():
-        order = torch.randperm(len(x))
-        for k in range(0, len(x) - BATCH + 1, BATCH):
-            chosen = order[k : k + BATCH]
-            optimizer.zero_grad()
-            loss(net(x[chosen]), y[chosen]).backward()
-            optimizer.step()
-
-    epoch()
-    began = time.perf_counter()
-    for _ in range(EPOCHS - 1):
-        epoch()
-    seconds = time.perf_counter() - began
-    net.eval()
+    seconds = timed_torch(net, x, y, BATCH, EPOCHS, RATE)
     with torch.no_grad():
         return {"accuracy %": 100 * float((net(x_test).argmax(1) == y_test).float().mean()), "training s": seconds}

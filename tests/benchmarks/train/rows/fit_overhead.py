@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-GOALS = {"streamed, above bare us": "10", "epochs in memory, above bare us": "1"}
+GOALS = {"streamed, above bare us": "10"}
 
 
 def triskele(seed, _options):
@@ -43,4 +43,5 @@ def triskele(seed, _options):
     once = best(bare, 500)
     return {"bare step us": once,
             "streamed, above bare us": best(lambda: streamed.fit(batches, 4, progress=False), 2000) - once,
-            "epochs in memory, above bare us": best(lambda: held.fit(source, 20, progress=False), 10_000) - once}
+            # no call from Python in each step, so that the bare one is no limit
+            "epochs in memory, step us": best(lambda: held.fit(source, 20, progress=False), 10_000)}

@@ -1,5 +1,6 @@
 from triskele.core.extend import TensorBoard as TensorBoard
 
+from . import alchemy as alchemy
 from . import analysis as analysis
 from . import box as box
 from . import build as build

@@ -19,7 +19,7 @@ from .program import Phase
 if TYPE_CHECKING:
     from .engine import Engine
 
-__all__ = ["EnergySplit", "REST", "SOLUTE", "WITH_SOLVENT", "enhanced_terms", "solute_mask"]
+__all__ = ["EnergySplit", "EngineView", "REST", "SOLUTE", "WITH_SOLVENT", "enhanced_terms", "solute_mask"]
 
 REST, WITH_SOLVENT, SOLUTE = 0, 1, 2  # classes: U_ww, U_pw, U_pp
 
@@ -181,14 +181,14 @@ class EnergySplit:
         """The engine for tasks of classes 1 and 2: ENERGY is set in its flags, and only the status of the flags is
         used.
         """
-        return _Engine(self.engine, flags=self.flags)
+        return EngineView(self.engine, flags=self.flags)
 
     def _as_solute(self, potential):
         plan = potential.plan(self.always)
         if not plan.stages and plan.call is None:  # it computes energies along with the sum of forces: too late
             engine = self.engine
             forces = np.zeros((engine.n, 3))
-            early = potential.plan(_Engine(engine, flags=self.flags, forces=forces))
+            early = potential.plan(EngineView(engine, flags=self.flags, forces=forces))
             zero = Task(zero_forces, engine.atom_starts, forces, chunks=engine.atom_chunks)
             add = Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)
             plan = Plan(stages=[[zero], early.reduce], reduce=[add], rows=early.rows)
@@ -244,7 +244,7 @@ class JoinedPlan(Plan):
         return np.sum([rows.sum(axis=0) for rows in self._all_rows], axis=0)
 
 
-class _Engine:
+class EngineView:
     """An engine with some of its arrays replaced."""
 
     def __init__(self, engine, **arrays):

@@ -70,6 +70,16 @@ class NonbondedPlan(Plan):
         self.enhanced = [e for p in self._parts for e in getattr(p, "enhanced", ())]
         self.after = [phase for p in self._parts for phase in getattr(p, "after", ())]
 
+    def set_charges(self, charges: np.ndarray) -> None:
+        """Take new charges (e), from the next building of the neighbor list on."""
+        if "charge" in self.form.parameters:
+            self.pairs.values[:, self.form.parameters.index("charge")] = np.sqrt(units.COULOMB / 8) * charges
+        for part in self._parts:
+            if isinstance(part, ExclusionPlan):
+                part.charges[:] = np.sqrt(units.COULOMB) * charges
+        if self.coulomb is not None:
+            self.coulomb.update_charges(charges)
+
     def totals(self) -> np.ndarray:
         """Energy and virial [10] of all parts; `rows` are those of the pairs."""
         return np.sum([p.rows.sum(axis=0) for p in self._parts], axis=0)
@@ -158,9 +168,17 @@ def _excluded(potential, engine, form, roots, pairs):
     task = Task(excluded_pairs, atoms, starts, partners, engine.positions, charges, roots, box, form.alpha,
                 form.lj_alpha,
                 polynomials(), forces, rows, engine.flags, chunks=chunks)
-    return Plan(stages=[[task]] if len(partners) else [], rows=rows,
-                reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces,
-                             chunks=engine.atom_chunks)] if len(partners) else [])
+    add = Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)
+    some = len(partners) > 0
+    return ExclusionPlan(charges, stages=[[task]] * some, rows=rows, reduce=[add] * some)
+
+
+class ExclusionPlan(Plan):
+    """The correction of excluded pairs, and the charges (sqrt(kJ/mol nm)) that it reads."""
+
+    def __init__(self, charges: np.ndarray, **parts: Any):
+        super().__init__(**parts)
+        self.charges = charges
 
 
 def _all_pairs(potential, engine):

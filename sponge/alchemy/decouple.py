@@ -1,0 +1,349 @@
+"""`decouple`: a system in which the interactions of marked atoms depend on lambdas."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..engine.energy_split import solute_mask
+from ..engine.engine import Engine
+from ..potential import Potential
+from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.pair14 import pair14
+from ..system import System
+from ..topology import as_vectors
+from .kernels import STATES
+from .nonbonded import AlchemicalNonbonded
+from .scaled import Scaled
+from .schedule import NAMES, Schedule, check_names
+from .soft_core import Beutler, SoftCore
+
+__all__ = ["Lambdas", "alchemical", "decouple", "derivatives", "energies", "set_lambdas"]
+
+_PAIRWISE = ("electrostatics", "sterics")
+
+
+def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electrostatics",),
+             soft_core: SoftCore | None = None, bonded: Iterable[str] = (),
+             restraints: Iterable[str] = ()) -> System:
+    """Return a copy of `system` in which the interactions of marked atoms depend on lambdas.
+
+    At lambda 1 an interaction is complete, at 0 it is gone. "electrostatics" and "sterics" (Lennard-Jones) act on the
+    pairs of marked atoms with all others, as `AlchemicalNonbonded` says in formulas; "bonded" and "restraints" multiply
+    the energies of the potentials named here. All are 1 at first.
+
+    Parameters
+    ----------
+    system : System
+        It is left as it is. It must have a `Nonbonded`.
+    atoms : iterable of int, or (n,) bool
+        Marked atoms: whole molecules.
+    annihilate : iterable of {"electrostatics", "sterics"}
+        Interactions that vanish between marked atoms too. Those that are left out keep their strength inside of the
+        molecule: they are decoupled. The default is that of openmmtools.
+    soft_core : Beutler or Gapsys, optional
+        Defaults to ``Beutler()``.
+    bonded : iterable of str
+        Names of potentials, such as "torsion", whose terms with a marked atom scale with the lambda "bonded".
+    restraints : iterable of str
+        Names of potentials that scale as a whole with the lambda "restraints".
+
+    Returns
+    -------
+    System
+
+    Raises
+    ------
+    ValueError
+        If a marked atom is bonded, excluded from, constrained or tied as a virtual site to one that is not marked; if a
+        potential of pairs other than `Nonbonded`, such as GB, acts on the system; if Nonbonded uses "ljpme", "ewald" or
+        a table.
+
+    Notes
+    -----
+    At lambdas of 1 the energy is that of the plain system up to rounding: Lennard-Jones of marked atoms is summed in
+    float64, in another order. In mixed precision that is a change of some 1e-6 kJ/mol per pair.
+
+    References
+    ----------
+    Shirts, Mobley, "An introduction to best practices in free energy calculations", Methods Mol. Biol. 924 (2013) 271.
+    doi:10.1007/978-1-62703-017-5_11
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge import alchemy
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9)
+    >>> soft = alchemy.decouple(system, range(22))
+    >>> abs(soft.energy() / system.energy() - 1) < 1e-9
+    True
+    """
+    where = "decouple"
+    if not isinstance(system, System):
+        raise TypeError(f"{where}: system must be a System, got {type(system).__name__}")
+    system.check()
+    marked = solute_mask(system, atoms, f"{where}: atoms")
+    annihilate, bonded, restraints = tuple(annihilate), tuple(bonded), tuple(restraints)
+    for name in annihilate:
+        if name not in _PAIRWISE:
+            raise ValueError(f"{where}: annihilate must name some of {', '.join(_PAIRWISE)}, got {name!r}")
+    _check_cut(system, marked)
+    new = system.copy()
+    new.potentials = []
+    plain = [p for p in system.potentials if isinstance(p, Nonbonded)]
+    if len(plain) != 1:
+        raise ValueError(f"{where}: the system must have one Nonbonded, got {len(plain)}")
+    for name in (*bonded, *restraints):
+        if isinstance(system[name], Nonbonded):
+            raise ValueError(f"{where}: {name!r} cannot be scaled as a whole (its lambdas are electrostatics and "
+                             f"sterics)")
+    pairs: list[Any] = []
+    for p in system.potentials:
+        if isinstance(p, Nonbonded):
+            new.potentials.append(p)  # its place; made below
+        elif p.pair_scope is not None:
+            raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on all pairs of atoms, and has no lambdas")
+        else:
+            new.potentials += _parts(copy.deepcopy(p), marked, bonded, restraints, pairs if annihilate else None)
+    own = _nonbonded(plain[0], system, marked, soft_core or Beutler(), annihilate, pairs)
+    new.potentials = [own if p is plain[0] else p for p in new.potentials]
+    new.check()
+    return new
+
+
+def _parts(potential: Potential, marked, bonded, restraints, pairs) -> list[Potential]:
+    """What becomes of a potential; 1-4 pairs of marked atoms go to `pairs`."""
+    if potential.name in restraints:
+        return [Scaled(potential, "restraints")]
+    if pairs is not None and isinstance(potential, pair14):
+        inside = marked[potential.atoms].all(axis=1)
+        if inside.any():
+            pairs.append(potential.subset(inside))
+        return [potential.subset(~inside)] if inside.any() and not inside.all() else [] if inside.any() else [potential]
+    if potential.name not in bonded:
+        return [potential]
+    if not hasattr(potential, "subset"):
+        raise ValueError(f"decouple: bonded: {potential.name!r} has no terms that can be told apart")
+    inside = marked[potential.atoms].any(axis=1)  # type: ignore[attr-defined]
+    if not inside.any():
+        return [potential]
+    scaled, rest = potential.subset(inside), potential.subset(~inside)
+    scaled.name = f"{potential.name} of marked atoms"
+    return [Scaled(scaled, "bonded"), *([rest] if len(rest.atoms) else [])]
+
+
+def _nonbonded(plain, system, marked, soft_core, annihilate, pairs):
+    new = copy.deepcopy(plain)
+    if system.box is not None:
+        new.fix_mesh(system.box)  # all states have the same
+    if "sigmas" in new.params:
+        sigmas, depths = new.params["sigmas"], new.params["epsilons"]
+        if np.any(bad := (sigmas <= 0) & (depths != 0)):
+            raise ValueError(f"decouple: sigmas must be positive, got {sigmas[bad][0]:g} for "
+                             f"{system.topology.describe(int(np.argmax(bad)))}")
+        sigmas[sigmas <= 0] = 0.1  # of atoms without Lennard-Jones; a length is needed to soften their charges
+
+    def join(values, shape):
+        return np.concatenate([np.zeros(shape), *values])
+
+    if len({p.images for p in pairs}) > 1:
+        raise ValueError("decouple: all 1-4 pairs must use nearest images, or none")
+    joined = {key: join([p.params[key] for p in pairs], 0) for key in ("charge_product", "sigma", "epsilon")}
+    sigma = np.where(joined["sigma"] > 0, joined["sigma"], 0.1)
+    return AlchemicalNonbonded(new, np.flatnonzero(marked), soft_core, annihilate,
+                               join([p.atoms for p in pairs], (0, 2)).astype(np.int64), joined["charge_product"], sigma,
+                               joined["epsilon"], pairs[0].images if pairs else True)
+
+
+def _check_cut(system, marked):
+    """Raise if something ties a marked atom to one that is not."""
+    ties = [("bonded", system.topology.bonds), ("constrained", system.constraints.pairs),
+            ("excluded from interacting", system.exclusions)]
+    ties += [("tied as a virtual site", np.stack([site.sites, column], axis=1))
+             for site in system.virtual_sites for column in np.asarray(site.parents).T]
+    for how, pairs in ties:
+        pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
+        cut = marked[pairs[:, 0]] != marked[pairs[:, 1]]
+        if cut.any():
+            a, b = (system.topology.describe(int(i)) for i in pairs[np.argmax(cut)])
+            inside, outside = (a, b) if marked[pairs[np.argmax(cut), 0]] else (b, a)
+            raise ValueError(f"decouple: atoms must be whole molecules, but the marked {inside} is {how} to {outside}, "
+                             f"which is not marked ({np.count_nonzero(cut)} such pairs)")
+
+
+# --------------------------------------------------------------------------------------------------------------- states
+def alchemical(system: System, where: str) -> AlchemicalNonbonded:
+    """Return the system's `AlchemicalNonbonded`.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    for p in system.potentials:
+        if isinstance(p, AlchemicalNonbonded):
+            return p
+    raise ValueError(f"{where}: the system must have marked atoms (make it with decouple)")
+
+
+def _check_schedule(system, names, where):
+    check_names(names, where)
+    scaled = {p.key for p in system.potentials if isinstance(p, Scaled)}
+    for name in names:
+        if name not in _PAIRWISE and name not in scaled:
+            raise ValueError(f"{where}: no potential of the system scales with the lambda {name!r} (name it in "
+                             f"decouple(..., {name}=[...]))")
+
+
+def set_lambdas(system: System, **lambdas: float) -> None:
+    """Set lambdas of a system with marked atoms.
+
+    Parameters
+    ----------
+    system : System
+        Made by `decouple`.
+    **lambdas : float
+        By their names: electrostatics, sterics, bonded, restraints.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge import alchemy
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"))
+    >>> soft = alchemy.decouple(system, range(22), annihilate=["electrostatics", "sterics"])
+    >>> alchemy.set_lambdas(soft, electrostatics=0.0, sterics=0.0)
+    >>> soft["nonbonded"].params["sterics"]
+    array(0.)
+    """
+    own = alchemical(system, "set_lambdas")
+    _check_schedule(system, lambdas, "set_lambdas")
+    for name, value in lambdas.items():
+        if not 0 <= value <= 1:
+            raise ValueError(f"set_lambdas: {name} must lie between 0 and 1, got {value}")
+        holders: list[Any] = [own] if name in _PAIRWISE else [p for p in system.potentials
+                                                             if isinstance(p, Scaled) and p.key == name]
+        for p in holders:
+            p.params[name] = np.array(float(value))
+
+
+class Lambdas:
+    """The lambdas of an engine: goes from state to state of a schedule, and finds energies in all of them.
+
+    Parameters
+    ----------
+    engine : Engine
+        Of a system made by `decouple`.
+    schedule : Schedule
+    """
+
+    def __init__(self, engine: Engine, schedule: Schedule):
+        self.engine, self.schedule = engine, schedule
+        self._key = alchemical(engine.system, "alchemy").name
+        self._scaled = [(p.name, p.key) for p in engine.potentials if isinstance(p, Scaled)]
+        self._plan: Any = engine.plans[self._key]
+        self._plan.set_states(schedule.column("electrostatics"), schedule.column("sterics"))
+
+    def set(self, k: int) -> None:
+        """Go to state `k`."""
+        state = {name: float(self.schedule.column(name)[k]) for name in NAMES}
+        self._plan.set_lambdas(state["electrostatics"], state["sterics"])
+        for name, key in self._scaled:
+            plan: Any = self.engine.plans[name]
+            plan.scale[0] = state[key]
+
+    def in_states(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return energies of all states less that of the present one, and derivatives by the schedule's lambdas.
+
+        They are those of the last evaluation with the flag `STATES`.
+
+        Returns
+        -------
+        energies : (k,) float64, kJ/mol
+        derivatives : dict of str to (k,) float64, kJ/mol
+        """
+        energies, by_charge, by_steric = self._plan.in_states()
+        slopes = {"electrostatics": by_charge, "sterics": by_steric}
+        for name, key in self._scaled:
+            plan: Any = self.engine.plans[name]
+            lambdas = self.schedule.column(key)
+            energies = energies + (lambdas - plan.scale[0]) * plan.unscaled
+            slopes[key] = slopes.get(key, 0.0) + np.full(len(lambdas), plan.unscaled)
+        return energies, {name: slopes[name] for name in self.schedule.names}
+
+
+def _evaluate(system, schedule, positions, box, precision, where):
+    if not isinstance(schedule, Schedule):
+        raise TypeError(f"{where}: schedule must be a Schedule, got {type(schedule).__name__}")
+    alchemical(system, where)
+    _check_schedule(system, schedule.names, where)
+    positions = system.positions if positions is None else positions
+    if positions is None:
+        raise ValueError(f"{where}: positions are needed; give them, or set system.positions")
+    positions = as_vectors(positions, system.topology, f"{where}: positions")
+    engine = Engine(system, precision)
+    lambdas = Lambdas(engine, schedule)
+    engine.flags[STATES] = 1
+    engine.compute(positions, system.box if box is None else box)
+    here = sum(engine.energies().values())
+    difference, slopes = lambdas.in_states()
+    return here + difference, slopes
+
+
+def energies(system: System, schedule: Schedule, positions: Any = None, box: Any = None, *,
+             precision: str = "double") -> np.ndarray:
+    """Potential energy in every state of a schedule, from one evaluation.
+
+    Parameters
+    ----------
+    system : System
+        Made by `decouple`; lambdas that the schedule leaves out are 1.
+    schedule : Schedule
+    positions : (n, 3) array, nm, optional
+        Defaults to the system's own.
+    box : array, optional
+    precision : {"double", "mixed"}
+
+    Returns
+    -------
+    (k,) float64
+        In kJ/mol.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge import alchemy
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide-water"), method="pme", cutoff=0.9)
+    >>> soft = alchemy.decouple(system, range(22))
+    >>> alchemy.energies(soft, alchemy.Schedule(electrostatics=[1, 0.5, 0])).shape
+    (3,)
+    """
+    return _evaluate(system, schedule, positions, box, precision, "alchemy.energies")[0]
+
+
+def derivatives(system: System, schedule: Schedule, positions: Any = None, box: Any = None, *,
+                precision: str = "double") -> dict[str, np.ndarray]:
+    """Derivatives of the potential energy by the lambdas in every state of a schedule.
+
+    Parameters
+    ----------
+    system, schedule, positions, box, precision
+        As of `energies`.
+
+    Returns
+    -------
+    dict of str to (k,) float64
+        dU/dlambda in kJ/mol, by the names that the schedule has.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> from triskele.sponge import alchemy
+    >>> system = sponge.load(*sponge.example_files("alanine-dipeptide"))
+    >>> soft = alchemy.decouple(system, range(22), annihilate=["sterics"])
+    >>> list(alchemy.derivatives(soft, alchemy.Schedule(sterics=[1, 0.5, 0])))
+    ['sterics']
+    """
+    return _evaluate(system, schedule, positions, box, precision, "alchemy.derivatives")[1]

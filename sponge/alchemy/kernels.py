@@ -1,0 +1,320 @@
+"""Kernels of marked atoms: a short list of the atoms around them, and the pairs of both.
+
+Energies in all states come from the same pass over the pairs. The first `n_states[0]` rows of `table` have the
+coefficients of each state (see `soft_core`). `states` [chunks, ...] gets, of each chunk, the energies of the k states,
+their derivatives by the lambdas of sterics and of electrostatics, and two direct Coulomb sums of unscaled charges: of
+marked atoms with others, and among each other.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from triskele.core.extend import device, kernel
+
+from ..box import minimum_image
+from ..engine.flags import ENERGY
+from ..neighbors.state import OUTER
+from .soft_core import D_SCALE, D_SOFT, DQ_SCALE, DQ_SOFT, Q_LAMBDA, Q_SCALE, Q_SOFT, SCALE, SOFT
+
+__all__ = ["STATES", "add_forces", "around", "environment", "inside"]
+
+STATES = 6  # word of `Engine.flags`: the energies in all states are wanted
+
+# Words of `form`, numbers of all pairs.
+CUTOFF2, SWITCH, WIDTH, ALPHA, K_RF, C_RF, CORE, POWER, Q_POWER, COULOMB, GEOMETRIC = range(11)
+N_FORM = 11
+BEUTLER, GAPSYS = 0.0, 1.0  # of CORE
+PAIRS, EWALD = 0.0, 1.0  # of COULOMB: pairs that are scaled here, or charges that are scaled elsewhere
+
+# Bits of a pair inside of the molecule.
+SOFTENED = 1  # Lennard-Jones with lambda
+PLAIN = 2  # Lennard-Jones without
+WITHIN = 4  # only within the cut-off, with the switch and the reaction field
+SCALED = 8  # Coulomb with lambda
+KEPT = 16  # Coulomb without
+VACUUM = 32  # Coulomb times 1 - lambda^2: what scaled charges take away
+DIRECT = 64  # the direct part of an Ewald sum, for the energies of other states
+EXCLUDED = 128  # the correction of an excluded pair, for the same
+IMAGES = 256  # the nearest image
+
+
+@kernel(nogil=True)
+def around(_chunk, builds, seen, positions, box, periodic, geometry, is_marked, marked, found, n_found):
+    """List the atoms within the radius of the neighbor list of any marked atom, whenever that list has been rebuilt."""
+    if builds[0] == seen[0]:
+        return
+    seen[0] = builds[0]
+    square = geometry[OUTER] ** 2
+    n = 0
+    for j in range(len(positions)):
+        if is_marked[j]:
+            continue
+        for k in range(len(marked)):
+            i = marked[k]
+            x, y, z = (positions[j, 0] - positions[i, 0], positions[j, 1] - positions[i, 1],
+                       positions[j, 2] - positions[i, 2])
+            if periodic:
+                x, y, z = minimum_image(x, y, z, box)
+            if x * x + y * y + z * z < square:
+                found[n] = j
+                n += 1
+                break
+    n_found[0] = n
+
+
+@device
+def _lennard_jones(form, r2, size2, scale, soft):
+    """Energy over 4 epsilon, its derivative by r^2, and its derivatives by scale and soft."""
+    if form[CORE] == BEUTLER:
+        power = form[POWER]
+        if power == 6.0:
+            rest = r2 * r2 / (size2 * size2 * size2)  # (r/sigma)^6 / r^2
+            x = 1.0 / (soft + rest * r2)
+            rise = -3.0 * x * x * rest
+            by_soft = -x * x
+        else:
+            rest = (r2 / size2) ** (0.5 * power - 1.0) / size2
+            inner = soft + rest * r2
+            x = inner ** (-6.0 / power)
+            rise = -3.0 * x / inner * rest
+            by_soft = -6.0 / power * x / inner
+        u, slope = x * (x - 1.0), 2.0 * x - 1.0
+        return scale * u, scale * slope * rise, u, scale * slope * by_soft
+    radius2 = soft * soft * size2
+    if r2 >= radius2:
+        six = size2 / r2
+        six = six * six * six
+        u = six * (six - 1.0)
+        return scale * u, scale * -3.0 * six * (2.0 * six - 1.0) / r2, u, 0.0
+    r, radius = math.sqrt(r2), math.sqrt(radius2)
+    six = size2 / radius2
+    six = six * six * six
+    h = r - radius
+    slope, curvature = -6.0 * six * (2.0 * six - 1.0) / radius, six * (156.0 * six - 42.0) / radius2
+    third = -six * (2184.0 * six - 336.0) / (radius2 * radius)
+    u = six * (six - 1.0) + h * (slope + 0.5 * h * curvature)
+    # toward r = 0 the force has no direction; there it is left out
+    rise = 0.5 * (slope + h * curvature) / r if r > 0.0 else 0.0
+    return scale * u, scale * rise, u, scale * 0.5 * h * h * third * math.sqrt(size2)
+
+
+@device
+def _switch(form, r2):
+    """The factor of Lennard-Jones energies, and its derivative by r^2."""
+    if form[WIDTH] == 0.0:
+        return 1.0, 0.0
+    r = math.sqrt(r2)
+    x = (r - form[SWITCH]) / form[WIDTH]
+    if x <= 0.0:
+        return 1.0, 0.0
+    return 1.0 - x * x * x * (10.0 - x * (15.0 - 6.0 * x)), -15.0 * x * x * (1.0 - x) * (1.0 - x) / (form[WIDTH] * r)
+
+
+@device
+def _coulomb(form, r2, sigma, scale, soft, field):
+    """Energy over the product of the charges, its derivative by r^2, and its derivatives by scale and soft."""
+    power = form[Q_POWER]
+    inner_slope = by_soft = 0.0
+    if power == 0.0:  # unsoftened
+        r = math.sqrt(r2)
+        inner_slope = 0.5 / r
+    else:
+        rest = (r2 / (sigma * sigma)) ** (0.5 * power - 1.0) / (sigma * sigma)
+        inner = soft + rest * r2
+        r = sigma * inner ** (1.0 / power)
+        inner_slope = 0.5 * r / inner * rest
+        by_soft = r / inner / power
+    u, slope = 1.0 / r, -1.0 / (r * r)
+    if field:
+        u += form[K_RF] * r * r - form[C_RF]
+        slope += 2.0 * form[K_RF] * r
+    return scale * u, scale * slope * inner_slope, u, scale * slope * by_soft
+
+
+@kernel(nogil=True)
+def environment(chunk, chunks, positions, box, periodic, found, n_found, marked, charges, sigmas, wells, form, now,
+                table, n_states, forces, own_forces, rows, states, flags):
+    """Pairs of marked atoms with the atoms `found` around them.
+
+    `charges` in sqrt(kJ/mol nm), those of marked atoms unscaled; `sigmas` are halves with arithmetic mixing, roots with
+    geometric; `wells`: 2 sqrt(epsilon); `forces` [capacity, 3] on the atoms found, `own_forces` [chunks, marked, 3].
+    """
+    all_states = flags[STATES] != 0
+    wanted = all_states or flags[ENERGY] != 0
+    energy = wxx = wxy = wxz = wyy = wyz = wzz = 0.0
+    m, k_states = len(marked), n_states[0]
+    mine, totals = own_forces[chunk], states[chunk]
+    mine[:] = 0.0
+    if all_states:
+        totals[:] = 0.0
+    scale, soft, q_scale, q_soft = now[0, SCALE], now[0, SOFT], now[0, Q_SCALE], now[0, Q_SOFT]
+    pairwise, ewald, geometric = form[COULOMB] == PAIRS, form[COULOMB] == EWALD, form[GEOMETRIC] != 0.0
+    for e in range(chunk * n_found[0] // chunks, (chunk + 1) * n_found[0] // chunks):
+        j = found[e]
+        fx = fy = fz = 0.0
+        for k in range(m):
+            i = marked[k]
+            x, y, z = (positions[i, 0] - positions[j, 0], positions[i, 1] - positions[j, 1],
+                       positions[i, 2] - positions[j, 2])
+            if periodic:
+                x, y, z = minimum_image(x, y, z, box)
+            r2 = x * x + y * y + z * z
+            if r2 >= form[CUTOFF2]:
+                continue
+            sigma = sigmas[i] * sigmas[j] if geometric else sigmas[i] + sigmas[j]
+            well, qq = wells[i] * wells[j], charges[i] * charges[j]
+            slope = 0.0
+            if well != 0.0:
+                factor, d_factor = _switch(form, r2)
+                if scale != 0.0:
+                    u, rise, _, _ = _lennard_jones(form, r2, sigma * sigma, scale, soft)
+                    slope += well * (factor * rise + d_factor * u)
+                    energy += well * factor * u
+                if all_states:
+                    well *= factor
+                    for s in range(k_states):
+                        u, _, by_scale, by_soft = _lennard_jones(form, r2, sigma * sigma, table[s, SCALE],
+                                                                 table[s, SOFT])
+                        totals[s] += well * u
+                        totals[k_states + s] += well * (table[s, D_SCALE] * by_scale + table[s, D_SOFT] * by_soft)
+            if pairwise and qq != 0.0:
+                u, rise, _, _ = _coulomb(form, r2, sigma, q_scale, q_soft, True)
+                slope += qq * rise
+                energy += qq * u
+                if all_states:
+                    for s in range(k_states):
+                        u, _, by_scale, by_soft = _coulomb(form, r2, sigma, table[s, Q_SCALE], table[s, Q_SOFT], True)
+                        totals[s] += qq * u
+                        totals[2 * k_states + s] += qq * (table[s, DQ_SCALE] * by_scale + table[s, DQ_SOFT] * by_soft)
+            if all_states and ewald and qq != 0.0:
+                r = math.sqrt(r2)
+                totals[3 * k_states] += qq * math.erfc(form[ALPHA] * r) / r
+            slope *= -2.0
+            gx, gy, gz = slope * x, slope * y, slope * z
+            fx += gx
+            fy += gy
+            fz += gz
+            mine[k, 0] += gx
+            mine[k, 1] += gy
+            mine[k, 2] += gz
+            if wanted:
+                wxx += gx * x
+                wxy += gx * y
+                wxz += gx * z
+                wyy += gy * y
+                wyz += gy * z
+                wzz += gz * z
+        forces[e, 0], forces[e, 1], forces[e, 2] = -fx, -fy, -fz
+    if wanted:
+        for k, w in enumerate((energy, wxx, wxy, wxz, wxy, wyy, wyz, wxz, wyz, wzz)):
+            rows[chunk, k] = w
+
+
+@kernel(nogil=True)
+def inside(_chunk, positions, box, periodic, marked, pairs, kinds, values, form, now, table, n_states, forces, rows,
+           states, flags):
+    """Pairs of marked atoms with each other: `pairs` [p, 2] are numbers in `marked`, `kinds` their bits, `values`
+    [p, 3] the product of the charges, sigma and 4 epsilon.
+    """
+    all_states = flags[STATES] != 0
+    energy = wxx = wxy = wxz = wyy = wyz = wzz = 0.0
+    k_states = n_states[0]
+    forces[:] = 0.0
+    if all_states:
+        states[:] = 0.0
+    lam = now[0, Q_LAMBDA]
+    for p in range(len(pairs)):
+        a, b, kind = pairs[p, 0], pairs[p, 1], kinds[p]
+        i, j = marked[a], marked[b]
+        x, y, z = (positions[i, 0] - positions[j, 0], positions[i, 1] - positions[j, 1],
+                   positions[i, 2] - positions[j, 2])
+        if periodic and kind & IMAGES:
+            x, y, z = minimum_image(x, y, z, box)
+        r2 = x * x + y * y + z * z
+        qq, sigma, well = values[p, 0], values[p, 1], values[p, 2]
+        near = not kind & WITHIN or r2 < form[CUTOFF2]
+        slope = 0.0
+        if near and kind & (SOFTENED | PLAIN):
+            factor, d_factor = _switch(form, r2) if kind & WITHIN else (1.0, 0.0)
+            full, none = (1.0, 0.0) if kind & PLAIN else (now[0, SCALE], now[0, SOFT])
+            if full != 0.0:
+                u, rise, _, _ = _lennard_jones(form, r2, sigma * sigma, full, none)
+                slope += well * (factor * rise + d_factor * u)
+                energy += well * factor * u
+            if all_states:
+                for s in range(k_states):
+                    full, none = (1.0, 0.0) if kind & PLAIN else (table[s, SCALE], table[s, SOFT])
+                    u, _, by_scale, by_soft = _lennard_jones(form, r2, sigma * sigma, full, none)
+                    states[s] += well * factor * u
+                    if kind & SOFTENED:
+                        states[k_states + s] += well * factor * (table[s, D_SCALE] * by_scale
+                                                                 + table[s, D_SOFT] * by_soft)
+        if near and kind & SCALED:
+            u, rise, _, _ = _coulomb(form, r2, sigma, now[0, Q_SCALE], now[0, Q_SOFT], kind & WITHIN)
+            slope += qq * rise
+            energy += qq * u
+            if all_states:
+                for s in range(k_states):
+                    u, _, by_scale, by_soft = _coulomb(form, r2, sigma, table[s, Q_SCALE], table[s, Q_SOFT],
+                                                       kind & WITHIN)
+                    states[s] += qq * u
+                    states[2 * k_states + s] += qq * (table[s, DQ_SCALE] * by_scale + table[s, DQ_SOFT] * by_soft)
+        r = math.sqrt(r2)
+        if near and kind & KEPT:
+            field = 1.0 if kind & WITHIN else 0.0
+            u = qq * (1.0 / r + field * (form[K_RF] * r2 - form[C_RF]))
+            slope += qq * (-0.5 / (r * r2) + field * form[K_RF])
+            energy += u
+            if all_states:
+                for s in range(k_states):
+                    states[s] += u
+        if kind & VACUUM:
+            slope += (1.0 - lam * lam) * qq * -0.5 / (r * r2)
+            energy += (1.0 - lam * lam) * qq / r
+            if all_states:
+                for s in range(k_states):
+                    states[s] += (1.0 - table[s, Q_LAMBDA] ** 2) * qq / r
+                    states[2 * k_states + s] -= 2.0 * table[s, Q_LAMBDA] * qq / r
+        if all_states and kind & DIRECT and r2 < form[CUTOFF2]:
+            states[3 * k_states + 1] += qq * math.erfc(form[ALPHA] * r) / r
+        if all_states and kind & EXCLUDED:
+            states[3 * k_states + 1] -= qq * math.erf(form[ALPHA] * r) / r if r > 0.0 else 0.0
+        slope *= -2.0
+        gx, gy, gz = slope * x, slope * y, slope * z
+        forces[a, 0] += gx
+        forces[a, 1] += gy
+        forces[a, 2] += gz
+        forces[b, 0] -= gx
+        forces[b, 1] -= gy
+        forces[b, 2] -= gz
+        wxx += gx * x
+        wxy += gx * y
+        wxz += gx * z
+        wyy += gy * y
+        wyz += gy * z
+        wzz += gz * z
+    if all_states or flags[ENERGY] != 0:
+        for k, w in enumerate((energy, wxx, wxy, wxz, wxy, wyy, wyz, wxz, wyz, wzz)):
+            rows[k] = w
+
+
+@kernel(nogil=True)
+def add_forces(chunk, starts, found, n_found, found_forces, marked, own_forces, inside_forces, forces):
+    """Add the forces of the pairs on the atoms from `starts[chunk]` to `starts[chunk + 1]`."""
+    first, last = starts[chunk], starts[chunk + 1]
+    at = np.searchsorted(found[:n_found[0]], first)
+    while at < n_found[0] and found[at] < last:
+        for a in range(3):
+            forces[found[at], a] += found_forces[at, a]
+        at += 1
+    for k in range(len(marked)):
+        i = marked[k]
+        if first <= i < last:
+            for a in range(3):
+                total = inside_forces[k, a]
+                for c in range(len(own_forces)):
+                    total += own_forces[c, k, a]
+                forces[i, a] += total

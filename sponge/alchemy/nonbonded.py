@@ -1,0 +1,290 @@
+"""`AlchemicalNonbonded`: Lennard-Jones and Coulomb with marked atoms whose interactions depend on lambdas."""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import box as boxes
+from ..engine.plan import Plan
+from ..neighbors.pairs import find_pairs
+from ..potential import Potential
+from ..potentials.at_values import Part, at_values
+from ..potentials.nonbonded.mixing import root
+from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..protocols import SystemLike
+from ..units import COULOMB
+from .kernels import DIRECT, EXCLUDED, IMAGES, KEPT, PLAIN, SCALED, SOFTENED, VACUUM, WITHIN
+from .soft_core import SoftCore
+from .tail import tail
+
+if TYPE_CHECKING:
+    from ..engine.engine import Engine
+
+__all__ = ["AlchemicalNonbonded"]
+
+_METHODS = ("pme", "reaction_field", "cutoff", "none")
+
+
+class AlchemicalNonbonded(Potential):
+    r"""Lennard-Jones and Coulomb interactions with marked atoms, as `decouple` makes them.
+
+    Pairs of unmarked atoms are those of a `Nonbonded`, computed by its kernels. With the lambdas
+    :math:`\lambda_q` of electrostatics and :math:`\lambda_s` of sterics:
+
+    - Lennard-Jones of a marked atom with an unmarked one is that of the soft core at :math:`\lambda_s`; between marked
+      atoms it is the same if sterics are annihilated, else the plain one. Cut-off and switch are those of all pairs.
+      The mean energy beyond the cut-off is the integral of the same functions.
+    - With "pme", Coulomb is the Ewald sum of all charges, those of marked atoms times :math:`\lambda_q`, with self
+      energies, background and excluded pairs, so that it is a quadratic in :math:`\lambda_q`. If electrostatics are
+      decoupled rather than annihilated, :math:`(1-\lambda_q^2) \sum k_e q_i q_j / r` is added, over the pairs of marked
+      atoms that are not excluded, at all distances: at 0 the molecule has its Coulomb energy in vacuum.
+    - Otherwise Coulomb is a sum over pairs: a marked atom with an unmarked one times :math:`\lambda_q` or as the soft
+      core says; between marked atoms the same if annihilated, else plain.
+    - 1-4 pairs of marked atoms stay as they are, unless annihilated: then Lennard-Jones is that of the soft core, and
+      the Coulomb energy is multiplied by :math:`\lambda_q` once.
+
+    Parameters
+    ----------
+    nonbonded : Nonbonded
+        Charges, sigmas, epsilons and options of all atoms.
+    atoms : (m,) int
+        Marked atoms.
+    soft_core : Beutler or Gapsys
+    annihilate : tuple of {"electrostatics", "sterics"}
+    pairs14 : (p, 2) int
+        1-4 pairs of marked atoms that are part of this potential.
+    products14, sigmas14, epsilons14 : (p,) array
+        Their parameters, as of `pair14`.
+    images14 : bool
+        Take nearest images of 1-4 pairs.
+
+    Attributes
+    ----------
+    params : dict
+        "electrostatics" and "sterics" are the lambdas, of shape (); the others as of `Nonbonded` and `pair14`.
+    """
+
+    def __init__(self, nonbonded: Nonbonded, atoms: np.ndarray, soft_core: SoftCore, annihilate: tuple[str, ...],
+                 pairs14: np.ndarray, products14: Any, sigmas14: Any, epsilons14: Any, images14: bool = True):
+        self.name, self.atoms, self.soft_core, self.annihilate = nonbonded.name, atoms, soft_core, annihilate
+        self.nonbonded = nonbonded
+        self.images, self.images14 = nonbonded.images, bool(images14)
+        self.pairs14 = np.asarray(pairs14, np.int64).reshape(-1, 2)
+        self.params = {**{key: values.copy() for key, values in nonbonded.params.items()},
+                       "products14": products14, "sigmas14": sigmas14, "epsilons14": epsilons14,
+                       "electrostatics": np.ones(()), "sterics": np.ones(())}
+        self.exclusions = nonbonded.exclusions
+
+    # -- what engines ask of a potential of pairs ----------------------------------------------------------------------
+
+    @property
+    def cutoff(self) -> float | None:
+        """Cut-off radius in nm."""
+        return None if self.nonbonded.method == "none" else self.nonbonded.cutoff
+
+    @property
+    def pair_scope(self):  # type: ignore[override]
+        """Return "all" without a cut-off, "listed" with a neighbor list."""
+        return self.nonbonded.pair_scope
+
+    @property
+    def invariant(self) -> bool:
+        """True if translating all atoms leaves the energy exactly unchanged."""
+        return self.nonbonded.invariant
+
+    @property
+    def ewald(self) -> bool:
+        """True if Coulomb is an Ewald sum of scaled charges."""
+        return self.nonbonded.method == "pme"
+
+    def at_cutoff(self) -> Any:
+        """As of `Nonbonded`, of the full interactions."""
+        return self._with(self.params).at_cutoff()
+
+    def check_box(self, box: np.ndarray | None) -> None:
+        """Raise BoxError if the method cannot be used with such a box."""
+        self.nonbonded.check_box(box)
+
+    def check(self, system: SystemLike) -> None:
+        """Take over the system's exclusions; raise if something does not fit."""
+        if self.nonbonded.method not in _METHODS or self.nonbonded.mixing == "table":
+            found = "a table as mixing" if self.nonbonded.mixing == "table" else f"method {self.nonbonded.method!r}"
+            raise ValueError(f"{self.name}: marked atoms need one of the methods {', '.join(map(repr, _METHODS))} and "
+                             f"a mixing rule, got {found}")
+        if self.ewald and self.soft_core.softens_charges:
+            raise ValueError(f"{self.name}: with 'pme' charges are scaled linearly; the soft core must have beta = 0 "
+                             f"and d = 1, got {self.soft_core}")
+        for key in ("electrostatics", "sterics"):
+            if not 0 <= self.params[key] <= 1:
+                raise ValueError(f"{self.name}: lambda {key} must lie between 0 and 1, got {self.params[key]:g}")
+        whole = self._with(self.params)
+        whole.check(system)
+        self.nonbonded.exclusions = self.exclusions = whole.exclusions
+        self.nonbonded.check_box(system.box)
+
+    def _with(self, params):
+        """A `Nonbonded` of other parameters."""
+        new = copy.copy(self.nonbonded)
+        new._reshaped()
+        new.params = {key: params[key] for key in ("charges", "sigmas", "epsilons")}
+        return new
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def marked(self) -> np.ndarray:
+        """Mask of the marked atoms, (n,) bool."""
+        mask = np.zeros(len(self.params["charges"]), bool)
+        mask[self.atoms] = True
+        return mask
+
+    def environment(self, params: dict[str, Any], charge_scale: Any) -> tuple[Nonbonded, dict[str, Any]]:
+        """The pairs of unmarked atoms, and with Ewald sums all charges, as a `Nonbonded` and its parameters.
+
+        Parameters
+        ----------
+        params : dict
+            As `self.params`.
+        charge_scale : float
+            Factor of the charges of marked atoms in an Ewald sum.
+        """
+        marked = self.marked
+        scale = charge_scale if self.ewald else 0.0
+        new = {"charges": np.where(marked, scale * params["charges"], params["charges"]), "sigmas": params["sigmas"],
+               "epsilons": np.where(marked, 0.0, params["epsilons"])}
+        return self._with(new), new
+
+    def inner_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs of marked atoms, (p, 2) int, and their kinds as bits of `kernels`; the 1-4 pairs come last."""
+        m = len(self.atoms)
+        pairs = self.atoms[np.stack(np.triu_indices(m, 1), axis=1)]
+        n, left_out = self.nonbonded.n, np.sort(np.asarray(self.exclusions, np.int64).reshape(-1, 2), axis=1)
+        out = np.isin(pairs.min(1) * n + pairs.max(1), left_out[:, 0] * n + left_out[:, 1])
+        lennard_jones = SOFTENED if "sterics" in self.annihilate else PLAIN
+        gone = "electrostatics" in self.annihilate
+        coulomb = DIRECT | (0 if gone else VACUUM) if self.ewald else (SCALED if gone else KEPT)
+        excluded = (EXCLUDED | IMAGES * self.images) if self.ewald else 0
+        kinds = np.where(out, excluded, IMAGES * (self.cutoff is not None) | WITHIN | lennard_jones | coulomb)
+        of_14 = np.full(len(self.pairs14), lennard_jones | (SCALED if gone else KEPT) | IMAGES * self.images14)
+        return np.concatenate([pairs, self.pairs14]), np.concatenate([kinds, of_14]).astype(np.int64)
+
+    def inner_values(self, params: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """Product of the charges (kJ/mol nm), sigma and epsilon of the pairs of `inner_pairs`."""
+        i, j = self.inner_pairs()[0].T[:, : -len(self.pairs14) or None]
+        q, s, e = params["charges"], params["sigmas"], root(params["epsilons"])
+        join = np.concatenate
+        return (COULOMB * join([q[i] * q[j], params["products14"]]), join([self.size(s[i], s[j]), params["sigmas14"]]),
+                join([e[i] * e[j], params["epsilons14"]]))
+
+    def size(self, a: Any, b: Any) -> Any:
+        """Sigma of pairs from those of the atoms."""
+        return 0.5 * (a + b) if self.nonbonded.mixing == "lorentz_berthelot" else np.sqrt(a * b)
+
+    # -- energy --------------------------------------------------------------------------------------------------------
+
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
+        """Energy in kJ/mol, by float64 sums; every order of derivative exists, by the lambdas too."""
+        charge, steric = params["electrostatics"], params["sterics"]
+        environment, own = self.environment(params, charge)
+        form = environment.form(_value(box))
+        e = environment.energy(own, positions, box) + self._inside(form, params, positions, box)
+        leaves = [params[k] for k in ("charges", "sigmas", "epsilons", "electrostatics", "sterics")] + [positions]
+        e = e + at_values(_Around(self, form, box is not None), *leaves, *([] if box is None else [box]))
+        if form.dispersion:
+            e = e + self.tail(form, params, steric) / boxes.volume(box)
+        return e
+
+    def tail(self, form: Any, params: dict[str, Any], steric: Any) -> Any:
+        """Mean energy beyond the cut-off, times the volume, of pairs with marked atoms."""
+        marked = self.marked
+        s, e, n = params["sigmas"], root(params["epsilons"]), len(marked)
+        rest = np.flatnonzero(~marked)
+        options = self.soft_core, form.cutoff, form.switch, n
+        total = tail(*options, self.size(s[self.atoms][:, None], s[rest]), e[self.atoms][:, None] * e[rest], steric)
+        i, j = self.atoms[np.stack(np.triu_indices(len(self.atoms)))]
+        own = steric if "sterics" in self.annihilate else 1.0
+        return total + tail(*options, self.size(s[i], s[j]), e[i] * e[j], own)
+
+    def _inside(self, form, params, positions, box):
+        pairs, kinds = self.inner_pairs()
+        core, charge, steric = self.soft_core, params["electrostatics"], params["sterics"]
+        qq, sigma, epsilon = self.inner_values(params)
+        total = 0.0 * charge
+        for kind in np.unique(kinds):
+            which = np.flatnonzero(kinds == kind)
+            i, j = pairs[which].T
+            d = boxes.displacement(positions[i] - positions[j], box if kind & IMAGES else None)
+            r2 = np.sum(d * d, axis=-1)
+            u = 0.0
+            if kind & (SOFTENED | PLAIN):
+                u = core.lennard_jones(r2, sigma[which], epsilon[which], steric if kind & SOFTENED else 1.0)
+                u = _switched(form, np.sqrt(r2), u) if kind & WITHIN else u
+            if kind & SCALED:
+                u = u + qq[which] * core.coulomb_scale(charge) * _coulomb(form if kind & WITHIN else None,
+                                                                          core.distance(r2, sigma[which], charge))
+            if kind & KEPT:
+                u = u + qq[which] * _coulomb(form if kind & WITHIN else None, np.sqrt(r2))
+            if kind & WITHIN and form.cutoff is not None:
+                u = np.where(r2 < form.cutoff**2, u, 0.0)
+            if kind & VACUUM:
+                u = u + (1 - charge * charge) * qq[which] / np.sqrt(r2)
+            total = total + np.sum(u)
+        return total
+
+    def plan(self, engine: Engine) -> Plan:
+        """The plan of the unmarked pairs, and kernels for the few pairs with marked atoms."""
+        from .plan import AlchemicalPlan
+
+        return AlchemicalPlan(self, engine)
+
+
+def _value(box):
+    return getattr(box, "value", box)
+
+
+def _switched(form, r, u):
+    if form.switch is None or form.cutoff is None:
+        return u
+    x = np.maximum((r - form.switch) / (form.cutoff - form.switch), 0.0)
+    return u * (1 + x**3 * (-10 + x * (15 - 6 * x)))
+
+
+def _coulomb(form, r):
+    return 1 / r if form is None else 1 / r + form.k_rf * r * r - form.c_rf
+
+
+class _Around:
+    """The energy of marked atoms with unmarked ones at given values."""
+
+    def __init__(self, potential, form, periodic):
+        self.potential, self.form, self.periodic = potential, form, periodic
+
+    def __call__(self, *leaves):
+        p, form = self.potential, self.form
+        positions, box = (leaves[-2], leaves[-1]) if self.periodic else (leaves[-1], None)
+        pairs = find_pairs(positions, None if form.cutoff is None else box, form.cutoff, p.exclusions)
+        marked = p.marked
+        pairs = pairs[marked[pairs[:, 0]] != marked[pairs[:, 1]]]
+        function = _around_function(p.soft_core, form, p.ewald, self.periodic)
+        return [Part(function, tuple(np.ascontiguousarray(pairs.T)))]
+
+
+@cache
+def _around_function(core, form, ewald, periodic):
+    def energy(data, charges, sigmas, epsilons, charge, steric, positions, *box):
+        i, j = data
+        d = boxes.displacement(positions[i] - positions[j], None if form.cutoff is None or not periodic else box[0])
+        r2 = np.sum(d * d, axis=-1)
+        arithmetic, e = form.mixing == "lorentz_berthelot", root(epsilons)
+        sigma = 0.5 * (sigmas[i] + sigmas[j]) if arithmetic else np.sqrt(sigmas[i] * sigmas[j])
+        u = _switched(form, np.sqrt(r2), core.lennard_jones(r2, sigma, e[i] * e[j], steric))
+        if not ewald:
+            qq = COULOMB * charges[i] * charges[j] * core.coulomb_scale(charge)
+            u = u + qq * _coulomb(form, core.distance(r2, sigma, charge))
+        return np.sum(u)
+
+    return energy

@@ -1,0 +1,187 @@
+"""Soft cores: Lennard-Jones and Coulomb energies that stay finite at zero distance while lambda is below 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.core.extend import check
+
+__all__ = ["COLUMNS", "Beutler", "Gapsys", "SoftCore", "coefficients"]
+
+# Columns of `coefficients`: factor and softening of Lennard-Jones, and their derivatives by lambda; the same of
+# Coulomb; lambda of electrostatics.
+SCALE, SOFT, D_SCALE, D_SOFT, Q_SCALE, Q_SOFT, DQ_SCALE, DQ_SOFT, Q_LAMBDA = range(9)
+COLUMNS = 9
+_FLEX = 26 / 7  # (r/sigma)^6 where the force of a Lennard-Jones pair is at its most attractive
+
+
+@dataclass(frozen=True)
+class Beutler:
+    r"""The soft core of Beutler et al. [1]_ with the exponents of Pham and Shirts [2]_.
+
+    .. math:: U = \lambda^a 4\epsilon (x^2 - x), \quad
+        x = \left[\alpha (1-\lambda)^b + (r/\sigma)^c\right]^{-6/c}
+
+    and, where Coulomb is a sum over pairs, :math:`\lambda^d q_i q_j / r_q` with
+    :math:`r_q = \sigma [\beta (1-\lambda)^e + (r/\sigma)^f]^{1/f}`.
+
+    Parameters
+    ----------
+    alpha, a, b, c : float
+        Lennard-Jones; a and b must be at least 1, c at least 2.
+    beta, d, e, f : float
+        Coulomb. With Ewald sums charges are scaled linearly, and these must keep their defaults.
+
+    References
+    ----------
+    .. [1] Beutler, Mark, van Schaik, Gerber, van Gunsteren, "Avoiding singularities and numerical instabilities in
+       free energy calculations based on molecular simulations", Chem. Phys. Lett. 222 (1994) 529.
+       doi:10.1016/0009-2614(94)00397-1
+    .. [2] Pham, Shirts, "Identifying low variance pathways for free energy calculations of molecular transformations
+       in solution phase", J. Chem. Phys. 135 (2011) 034114, equation 13. doi:10.1063/1.3607597
+
+    Examples
+    --------
+    >>> from triskele.sponge import alchemy
+    >>> core = alchemy.Beutler()
+    >>> round(float(core.lennard_jones(0.0, 0.3, 1.0, 0.5)), 6)  # 4 * 0.5 * (16 - 4)
+    24.0
+    """
+
+    alpha: float = 0.5
+    a: float = 1.0
+    b: float = 1.0
+    c: float = 6.0
+    beta: float = 0.0
+    d: float = 1.0
+    e: float = 1.0
+    f: float = 2.0
+
+    def __post_init__(self):
+        for name, least in (("alpha", 0), ("a", 1), ("b", 1), ("c", 2), ("beta", 0), ("d", 1), ("e", 1), ("f", 2)):
+            value = float(getattr(self, name))
+            if not (np.isfinite(value) and value >= least):
+                raise ValueError(f"Beutler: {name} must be at least {least}, got {value:g}")
+
+    @property
+    def softens_charges(self) -> bool:
+        """Return True if Coulomb is other than scaled by lambda."""
+        return (self.beta, self.d) != (0.0, 1.0)
+
+    def lennard_jones(self, r2: Any, sigma: Any, epsilon: Any, lam: Any) -> Any:
+        """Energy of pairs at squared distances `r2` (nm^2): NumPy code that the core can differentiate."""
+        power = (r2 / sigma**2) ** (self.c / 2)
+        x = (self.alpha * _power(1 - lam, self.b) + power) ** (-6 / self.c)
+        return _power(lam, self.a) * 4 * epsilon * x * (x - 1)
+
+    def distance(self, r2: Any, sigma: Any, lam: Any) -> Any:
+        """Softened distance of charges (nm)."""
+        if self.beta == 0:
+            return np.sqrt(r2)
+        return sigma * (self.beta * _power(1 - lam, self.e) + (r2 / sigma**2) ** (self.f / 2)) ** (1 / self.f)
+
+    def coulomb_scale(self, lam: Any) -> Any:
+        """Factor of the Coulomb energy of pairs."""
+        return _power(lam, self.d)
+
+    def columns(self, lam):
+        """Factor and softening of Lennard-Jones, and their derivatives."""
+        return (lam**self.a, self.alpha * (1 - lam) ** self.b, self.a * lam ** (self.a - 1),
+                -self.alpha * self.b * (1 - lam) ** (self.b - 1))
+
+
+@dataclass(frozen=True)
+class Gapsys:
+    r"""The soft core of Gapsys et al. [1]_: below a radius the force is a straight line, and the energy a parabola.
+
+    .. math:: U = \lambda \left[u(r_s) + u'(r_s) (r - r_s) + \tfrac12 u''(r_s) (r - r_s)^2\right]
+        \quad\text{for } r < r_s = \alpha \sigma \left[\tfrac{26}{7} (1-\lambda)\right]^{1/6}
+
+    with the Lennard-Jones energy u; beyond, U is lambda u. Charges are scaled linearly.
+
+    Parameters
+    ----------
+    alpha : float
+
+    References
+    ----------
+    .. [1] Gapsys, Seeliger, de Groot, "New soft-core potential function for molecular dynamics based alchemical free
+       energy calculations", J. Chem. Theory Comput. 8 (2012) 2373, equations 8 to 13. doi:10.1021/ct300220p
+
+    Examples
+    --------
+    >>> from triskele.sponge import alchemy
+    >>> core = alchemy.Gapsys()
+    >>> float(core.lennard_jones(0.36, 0.3, 1.0, 0.5)) == 0.5 * 4 * (0.5**12 - 0.5**6)  # far out
+    True
+    """
+
+    alpha: float = 0.85
+
+    def __post_init__(self):
+        check.positive(self.alpha, "Gapsys: alpha")
+
+    @property
+    def softens_charges(self) -> bool:
+        """Return False."""
+        return False
+
+    def lennard_jones(self, r2: Any, sigma: Any, epsilon: Any, lam: Any) -> Any:
+        """Energy of pairs at squared distances `r2` (nm^2): NumPy code that the core can differentiate."""
+        some = lam < 1.0  # at 1 the radius is 0, and its derivative infinite
+        radius = np.where(some, self.alpha * (_FLEX * np.where(some, 1 - lam, 1.0)) ** (1 / 6), 0.0) * sigma
+        inside = r2 < radius * radius
+        near = np.where(inside, radius, np.sqrt(np.where(inside, 1.0, r2)))
+        six = (sigma / near) ** 6
+        u = six * (six - 1)
+        slope, curvature = -6 * six * (2 * six - 1) / near, six * (156 * six - 42) / near**2
+        # positive where it is used, so that the root has a derivative
+        h = np.where(inside, np.sqrt(np.where(inside & (r2 > 0), r2, 1.0)) * (r2 > 0) - near, 0.0)
+        return 4 * epsilon * lam * (u + h * (slope + 0.5 * h * curvature))
+
+    def distance(self, r2: Any, _sigma: Any, _lam: Any) -> Any:
+        """Distance of charges (nm)."""
+        return np.sqrt(r2)
+
+    def coulomb_scale(self, lam: Any) -> Any:
+        """Factor of the Coulomb energy of pairs."""
+        return lam
+
+    def columns(self, lam):
+        """Factor, radius over sigma, and their derivatives."""
+        rest = 1 - lam
+        radius = self.alpha * (_FLEX * rest) ** (1 / 6)
+        slope = -np.divide(radius, 6 * rest, out=np.zeros_like(rest), where=rest > 0)
+        return lam, radius, np.ones_like(lam), slope
+
+
+SoftCore = Beutler | Gapsys
+
+
+def coefficients(core: SoftCore, electrostatics: Any, sterics: Any) -> np.ndarray:
+    """Numbers that the kernels read for states of given lambdas, (k, 9) float64: columns `SCALE` to `Q_LAMBDA`.
+
+    Parameters
+    ----------
+    core : Beutler or Gapsys
+    electrostatics, sterics : (k,) array
+
+    Examples
+    --------
+    >>> coefficients(Beutler(), [1.0], [0.5])[0, :2].tolist()
+    [0.5, 0.25]
+    """
+    q, s = np.atleast_1d(np.asarray(electrostatics, np.float64)), np.atleast_1d(np.asarray(sterics, np.float64))
+    zero = np.zeros_like(q)
+    charged = (q, zero, zero + 1, zero)
+    if isinstance(core, Beutler):
+        charged = (q**core.d, core.beta * (1 - q) ** core.e, core.d * q ** (core.d - 1),
+                   -core.beta * core.e * (1 - q) ** (core.e - 1))
+    return np.ascontiguousarray(np.stack([*core.columns(s), *charged, q], axis=1))
+
+
+def _power(x, n):
+    return x if n == 1 else x**n

@@ -1,0 +1,207 @@
+"""Marked atoms: another program's energies, derivatives against differences, limits, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from tests.data.sponge.alchemy import systems
+from triskele import core, sponge
+from triskele.sponge import alchemy
+from triskele.sponge.testing import check_potential
+from triskele.sponge.virtual_sites.sites import TwoParticleAverage
+
+REFERENCE = json.loads((systems.HERE / "reference.json").read_text())
+CASES = {
+    "pme": {},
+    "pme, Gapsys": {"annihilate": ["electrostatics", "sterics"], "soft_core": alchemy.Gapsys()},
+    "vacuum": {"annihilate": ["electrostatics", "sterics"],
+               "soft_core": alchemy.Beutler(alpha=0.4, a=2, b=1.5, c=4, beta=0.3, d=2, e=1.5, f=2)},
+}
+BOTH = ("electrostatics", "sterics")
+
+
+def fluid(method="pme", switch=None, mixing="lorentz_berthelot", periodic=True):
+    """A chain of five atoms among 59 others, with 1-4 pairs, bonds and a restraint."""
+    rng = np.random.default_rng(4)
+    n, box = 64, np.array([[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]])
+    lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), axis=-1).reshape(-1, 3) / 4
+    bonds = [[0, 1], [1, 2], [2, 3], [3, 4]]
+    system = sponge.System(sponge.Topology.of_particles(n, bonds=bonds), np.full(n, 12.0), box if periodic else None,
+                           lattice @ box + rng.normal(scale=0.02, size=(n, 3)),
+                           exclusions=[*bonds, [0, 2], [1, 3], [2, 4], [0, 3], [1, 4], [5, 6]])
+    system.add(sponge.Nonbonded(rng.normal(size=n), rng.uniform(0.2, 0.3, n), rng.uniform(0.1, 1, n), method=method,
+                                cutoff=0.7, switch=switch, tolerance=1e-6, mixing=mixing))
+    system.add(sponge.pair14([[0, 3], [1, 4]], charge_product=[0.1, -0.2], sigma=[0.25, 0.2], epsilon=[0.3, 0.2]))
+    system.add(sponge.harmonic_bond(bonds, k=1000.0, r0=0.4))
+    system.add(sponge.distance_restraint([[0, 40]], k=10.0, lower=0.3, upper=0.3))
+    return system
+
+
+KINDS = [
+    ({"switch": 0.6}, {}),
+    ({"mixing": "geometric"}, {"annihilate": [], "soft_core": alchemy.Beutler(c=4, a=2, b=1.5)}),
+    ({}, {"annihilate": BOTH, "soft_core": alchemy.Gapsys()}),
+    ({"method": "none", "periodic": False},
+     {"annihilate": BOTH, "soft_core": alchemy.Beutler(beta=0.3, d=1.5, e=1.2)}),
+    ({"method": "none", "periodic": False}, {"annihilate": [], "soft_core": alchemy.Gapsys()}),
+    ({"method": "reaction_field", "switch": 0.6},
+     {"annihilate": ["sterics"], "soft_core": alchemy.Beutler(beta=0.2)}),
+    ({"method": "cutoff", "periodic": False, "switch": 0.6}, {}),
+]
+ALL = alchemy.Schedule(electrostatics=[1, 0.8, 0.5, 0.1, 0, 0], sterics=[1, 1, 0.9, 0.6, 0.3, 0],
+                       bonded=[1, 0.9, 0.8, 0.7, 0.6, 0], restraints=[0, 0.1, 0.2, 0.3, 0.4, 1])
+
+
+@pytest.fixture(params=range(len(KINDS)))
+def soft(request):
+    plain, options = KINDS[request.param]
+    return alchemy.decouple(fluid(**plain), range(5), bonded=["bond"], restraints=["distance_restraint"], **options)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_energies_and_derivatives_are_those_of_openmmtools(case):
+    vacuum = case == "vacuum"
+    lambdas = [REFERENCE["vacuum lambdas"]] * 2 if vacuum else [REFERENCE[name] for name in BOTH]
+    schedule = alchemy.Schedule(*lambdas)
+    assert len(REFERENCE[case]) == 12 and len(schedule) == 11
+    for name, expected in REFERENCE[case].items():
+        energies, by_charge, by_steric = np.array(expected, float)
+        plain = systems.system(name, water=not vacuum)
+        soft = alchemy.decouple(plain, range(len(systems.molecule(name)["charges"])), **CASES[case])
+        scale = np.abs(energies).max()
+        np.testing.assert_allclose(alchemy.energies(soft, schedule), energies, rtol=1e-8, atol=1e-8 * scale)
+        found = alchemy.derivatives(soft, schedule)
+        np.testing.assert_allclose(found["sterics"], by_steric, rtol=1e-8, atol=1e-8 * scale)
+        known = np.isfinite(by_charge)
+        # the reference is a difference of energies that have rounding errors themselves
+        np.testing.assert_allclose(found["electrostatics"][known], by_charge[known], rtol=1e-7, atol=1e-8 * scale)
+
+
+@pytest.mark.parametrize("soft", [0, 3, 4, 5, 6], indirect=True)
+def test_potentials_keep_their_contract(soft):
+    alchemy.set_lambdas(soft, electrostatics=0.6, sterics=0.35, bonded=0.4, restraints=0.3)
+    for potential in soft.potentials if soft.box is None else soft.potentials[:1]:
+        check_potential(potential, soft, order=1 if soft.potentials[0].ewald else 2)
+
+
+def test_one_pass_gives_the_energy_and_derivatives_of_each_state(soft):
+    energies, slopes = alchemy.energies(soft, ALL), alchemy.derivatives(soft, ALL)
+    for k in range(len(ALL)):
+        alchemy.set_lambdas(soft, **ALL[k])
+        assert soft.energy() == pytest.approx(energies[k], rel=1e-10)
+    if soft.potentials[0].ewald and soft.potentials[0].annihilate:
+        return  # other kinds show the same
+    alchemy.set_lambdas(soft, **ALL[3])
+    found = core.grad(soft.energy_function())(soft.params(), soft.positions)
+    for name in ALL.names:
+        total = sum(float(values[name]) for values in found.values() if name in values)
+        assert slopes[name][3] == pytest.approx(total, rel=1e-8, abs=1e-8)
+
+
+def test_derivatives_are_differences_of_energies(soft):
+    h = 1e-3
+    for name in ALL.names:
+        points = alchemy.Schedule(**{other: 0.5 + h * np.arange(-3, 4) if other == name else [0.7] * 7
+                                     for other in ALL.names})
+        u = alchemy.energies(soft, points)
+        slope = (45 * (u[4] - u[2]) - 9 * (u[5] - u[1]) + (u[6] - u[0])) / (60 * h)
+        assert alchemy.derivatives(soft, points)[name][3] == pytest.approx(slope, rel=1e-8, abs=1e-9 * abs(u[3]))
+
+
+@pytest.mark.parametrize("plain, options", KINDS)
+def test_full_interactions_are_those_of_the_plain_system(plain, options):
+    system = fluid(**plain)
+    soft = alchemy.decouple(system, range(5), **options)
+    assert soft.energy() == pytest.approx(system.energy(), rel=1e-12)
+    np.testing.assert_allclose(soft.forces(), system.forces(), atol=1e-10 * np.abs(system.forces()).max())
+    np.testing.assert_allclose(soft.virial(), system.virial(), atol=1e-10 * np.abs(system.virial()).max())
+
+
+@pytest.mark.parametrize("plain, options", KINDS)
+def test_without_interactions_the_molecule_keeps_only_itself(plain, options):
+    system = fluid(**plain)
+    rest = system.copy()
+    rest.nonbonded.params["charges"][:5] = rest.nonbonded.params["epsilons"][:5] = 0.0
+    rest.remove("pair14")
+    gone = alchemy.decouple(system, range(5), **options | {"annihilate": BOTH})
+    alchemy.set_lambdas(gone, electrostatics=0.0, sterics=0.0)
+    assert gone.energy() == pytest.approx(rest.energy(), rel=1e-12)
+    alone = alchemy.decouple(system, range(5), **options | {"annihilate": []})
+    alchemy.set_lambdas(alone, electrostatics=0.0, sterics=0.0)
+    alone.remove("distance_restraint")
+    moved = system.positions.copy()
+    moved[:5] += [0.31, -0.27, 0.44]
+    assert alone.energy(moved) == pytest.approx(alone.energy(), rel=1e-12)
+
+
+def _tail(form, u, n):
+    """Energy of a pair beyond the cut-off times the volume, by quadrature."""
+    def lost(r):
+        x = (r - form.switch) / (form.cutoff - form.switch)
+        return x**3 * (10 - 15 * x + 6 * x * x)
+
+    total = integrate.quad(lambda r: u(r) * r * r, form.cutoff, np.inf, epsabs=1e-15, epsrel=1e-12)[0]
+    if form.switch is not None:
+        total += integrate.quad(lambda r: lost(r) * u(r) * r * r, form.switch, form.cutoff, epsabs=1e-15)[0]
+    return 4 * np.pi * n / (n + 1) * total
+
+
+@pytest.mark.parametrize("switch", [None, 0.55])
+@pytest.mark.parametrize("soft_core", [alchemy.Beutler(), alchemy.Beutler(a=2, c=4), alchemy.Gapsys()])
+def test_energy_beyond_the_cutoff_is_the_integral_of_the_soft_core(soft_core, switch):
+    n, volume = 8, 1.6**3
+    positions = 0.8 * np.stack(np.meshgrid(*[np.arange(2)] * 3), -1).reshape(-1, 3)  # no pair within the cut-off
+    system = sponge.System(sponge.Topology.of_particles(n), np.full(n, 12.0), 1.6, positions)
+    system.add(sponge.Nonbonded(np.zeros(n), np.full(n, 0.3), np.full(n, 0.5), method="reaction_field", cutoff=0.7,
+                                switch=switch))
+    soft = alchemy.decouple(system, [3], soft_core=soft_core)
+    form = system.nonbonded.form(system.box)
+    for lam in (1.0, 0.4):
+        alchemy.set_lambdas(soft, sterics=lam)
+        pair = _tail(form, lambda r, lam=lam: float(soft_core.lennard_jones(np.float64(r * r), 0.3, 0.5, lam)), n)
+        plain = _tail(form, lambda r: 2.0 * ((0.3 / r) ** 12 - (0.3 / r) ** 6), n)
+        assert soft.energy() == pytest.approx((7 * pair + (28 + 1) * plain) / volume, rel=1e-9)
+
+
+def _inverse(r, k):
+    return k / r
+
+
+def test_bad_input_is_refused_by_name():
+    system = fluid()
+    for change, message in [
+        (lambda: alchemy.decouple(system, range(4)), "marked atom 3 .* is bonded to atom 4 .* not marked"),
+        (lambda: alchemy.decouple(system, [5]), "atom 5 .* is excluded from interacting to atom 6"),
+        (lambda: alchemy.decouple(system, []), "at least one atom"),
+        (lambda: alchemy.decouple(system, range(5), annihilate=["charges"]), "annihilate must name some of"),
+        (lambda: alchemy.decouple(system, range(5), bonded=["nonbonded"]), "cannot be scaled as a whole"),
+        (lambda: alchemy.decouple(system, range(5), soft_core=alchemy.Beutler(beta=0.2)), "must have beta = 0"),
+        (lambda: alchemy.decouple(fluid("ljpme"), range(5)), "got method 'ljpme'"),
+        (lambda: alchemy.Beutler(b=0.5), "b must be at least 1, got 0.5"),
+        (lambda: alchemy.Schedule(sterics=[1, 0.5, 0.6, 0]), "turns at state 2, from 0.5 to 0.6"),
+        (lambda: alchemy.Schedule(sterics=[1, 1.5]), "between 0 and 1, got 1.5 in state 1"),
+        (lambda: alchemy.Schedule(sterics=[1, 0.5], electrostatics=[1, 0.5, 0]), "3 of electrostatics, 2 of sterics"),
+        (lambda: alchemy.Schedule(sterics=[1, 0.5, 0.5]), "states 1 and 2 are the same"),
+        (lambda: alchemy.energies(system, alchemy.Schedule(sterics=[1, 0])), "must have marked atoms"),
+        (lambda: alchemy.set_lambdas(alchemy.decouple(system, range(5)), steric=0.5), "did you mean 'sterics'"),
+        (lambda: alchemy.set_lambdas(alchemy.decouple(system, range(5)), bonded=0.5), "no potential .* 'bonded'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            change()
+    system.add(sponge.pair_potential(_inverse)(k=1.0, cutoff=0.7))
+    with pytest.raises(ValueError, match="acts on all pairs of atoms"):
+        alchemy.decouple(system, range(5))
+
+
+def test_marked_atoms_cannot_cut_constraints_or_virtual_sites():
+    plain = fluid()
+    plain.constraints = sponge.Constraints([[10, 11]], [0.1])
+    with pytest.raises(ValueError, match="atom 10 .* is constrained to atom 11"):
+        alchemy.decouple(plain, [10])
+    plain = fluid()
+    plain.masses[20] = 0.0
+    plain.virtual_sites = [TwoParticleAverage([20], [[21, 22]], [[0.5, 0.5]])]
+    with pytest.raises(ValueError, match="atom 21 .* is tied as a virtual site to atom 20"):
+        alchemy.decouple(plain, [21])

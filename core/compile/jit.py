@@ -292,15 +292,13 @@ class Jitted(Generic[P, R]):
         t = type(x)
         if t is np.ndarray:
             if kind_of(x.dtype) not in "biufc":
-                raise TypeError(
-                    f"jit of {self._name}: expected arrays of numbers, got dtype {x.dtype} {_where(structure, k)}"
-                )
+                raise TypeError(f"jit of {self._name}: expected arrays of numbers, got dtype {x.dtype} in "
+                                f"{self._argument(structure, k)}")
             return (x.shape, x.dtype if x.dtype.isnative else x.dtype.newbyteorder("="))
         if t in _NUMBERS:
             if t is int and not -(2**63) <= x < 2**63:
-                raise OverflowError(
-                    f"jit of {self._name}: Python integers are taken as int64, got {x} {_where(structure, k)}"
-                )
+                raise OverflowError(f"jit of {self._name}: Python integers are taken as int64, got {x} in "
+                                    f"{self._argument(structure, k)}")
             return t
         if isinstance(x, Tensor):
             return x.spec
@@ -310,8 +308,21 @@ class Jitted(Generic[P, R]):
             check_plain(x, f"jit of {self._name}")
             return (x.shape, x.dtype.newbyteorder("="))
         raise TypeError(f"jit of {self._name}: arguments must be trees of arrays and numbers, got {t.__name__} "
-                        f"{x!r:.80} {_where(structure, k)} "
+                        f"{x!r:.80} in {self._argument(structure, k)} "
                         "(name it in static_argnames if it is part of the program)")
+
+    def _argument(self, structure, k):
+        """The place of leaf `k` of the dynamic arguments, such as ``batch[0]``."""
+        kind, place = _path(structure, k)[:3], _path(structure, k)[3:]
+        if kind == "[1]":
+            return place.removeprefix(".")
+        number, _, rest = place.removeprefix("[").partition("]")
+        position = [i for i in range(int(number) + len(self._positions) + 1) if i not in self._positions][int(number)]
+        try:
+            names = [p.name for p in inspect.signature(self._f).parameters.values() if p.kind < p.VAR_POSITIONAL]
+        except (TypeError, ValueError):
+            names = []
+        return (names[position] if position < len(names) else f"argument {position}") + rest
 
     def _compile(self, key, leaves, structure, static, n_args):
         specs = [k if isinstance(k, Spec) else spec_of(x) if isinstance(k, type) else Spec(*k) for x,
@@ -331,7 +342,7 @@ class Jitted(Generic[P, R]):
             for k, o in enumerate(outs):
                 if not isinstance(o, (Tensor, np.ndarray, np.generic, *_NUMBERS)):
                     raise TypeError(f"jit of {self._name}: the function must return trees of arrays and numbers, got "
-                                    f"{type(o).__name__} {o!r:.80} {_where(out_structure, k)}")
+                                    f"{type(o).__name__} {o!r:.80}{_within(out_structure, k)}")
             return outs
 
         self._history.append((key, _difference(key, self._history)))
@@ -413,8 +424,13 @@ class Jitted(Generic[P, R]):
         return numba_form(self.again()._entry(args, kwargs) if self._donate else self._entry(args, kwargs), self._name)
 
 
-def _where(structure, k):
-    return f"at leaf {k} of {structure}" if structure.size > 1 else ""
+def _path(structure, k):
+    """The path of leaf `k` of a tree of this structure."""
+    return tree.paths(tree.unflatten(structure, list(range(structure.size))))[k][0]
+
+
+def _within(structure, k):
+    return f" at {path}" if (path := _path(structure, k)) else ""
 
 
 def _difference(key, history):

@@ -225,7 +225,7 @@ def _out_of_bounds(eqns):
         for e in bad:
             if e.primitive.name == "power":
                 raise ValueError(f"Integers to negative integer powers are not allowed. (at {e.source})")
-        what = "; ".join(f"{e.primitive.name} into {e.inputs[0].spec.shape} at {e.source}" for e in bad)
-        raise IndexOutOfBoundsError(f"index out of bounds: {what}")
+        what = "; ".join(f"for an array of shape {e.inputs[0].spec.shape} at {e.source}" for e in bad)
+        raise IndexOutOfBoundsError(f"an index is out of bounds {what}")
 
     return run

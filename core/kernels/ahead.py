@@ -174,9 +174,11 @@ def _helpers() -> int:
     """Return how many helpers there may be: none where kernels are shipped, or no processor is idle."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jobs = os.environ.get(_VARIABLE) or str(min(_MOST, cores))
+    if not jobs.isdecimal():
+        raise ValueError(f"{_VARIABLE}: must be a whole number of processes, got {jobs!r}")
     busy = hasattr(os, "getloadavg") and os.getloadavg()[0] >= cores
     python = Path(sys.executable or "").name.startswith("python")  # else Python is embedded in a program
-    return max(0, int(jobs) - 1) if jobs.isdecimal() and python and not busy and not has_shipped() else 0
+    return max(0, int(jobs) - 1) if python and not busy and not has_shipped() else 0
 
 
 def _forget() -> None:

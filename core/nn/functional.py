@@ -12,6 +12,7 @@ from scipy import special
 from .. import check
 from ..ops.likelihood import likelihood
 from ..precision import at_least_float32, in_dtype_of
+from ..tensor import Tensor
 from ..transforms.checkpoint import stop_gradient
 
 __all__ = ["binary_cross_entropy", "cross_entropy", "gelu", "gelu_tanh", "log_softmax", "mean_squared_error", "relu",
@@ -173,7 +174,12 @@ def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0) -> Any:
     if kind == "f":
         losses = -np.sum(labels * log, axis=-1, keepdims=True)
     else:
-        labels = np.where(labels < 0, shape[-1], labels)  # out of range, and not counted from the end
+        n = shape[-1]
+        if not isinstance(labels, Tensor) and np.any(wrong := (labels < 0) | (np.asarray(labels) >= n)):
+            place = tuple(int(k) for k in np.argwhere(wrong)[0])
+            raise IndexError(f"cross_entropy: labels must be at least 0 and below {n}, the number of classes, got "
+                             f"{np.asarray(labels)[place]} at {place}")
+        labels = np.where(labels < 0, n, labels)  # out of range, and not counted from the end
         losses = -np.take_along_axis(log, labels[..., None], axis=-1)
     if smoothing:
         losses = (1 - smoothing) * losses - smoothing * np.mean(log, axis=-1, keepdims=True)

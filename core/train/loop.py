@@ -107,8 +107,9 @@ class Run:
             try:
                 hook(self)
             except Exception as error:
+                complete = name in ("evaluation_end", "epoch_end", "epoch_saved", "run_end")
                 error.add_note(f"Model.fit: raised by the callback {type(callback).__name__} in {name}, epoch "
-                               f"{self.epoch + (name != 'epoch_end')}, step {self.step}")
+                               f"{self.epoch + (not complete)}, step {self.step}")
                 raise
 
     # -- the run -------------------------------------------------------------------------------------------------------
@@ -133,6 +134,10 @@ class Run:
                     if not self._one_epoch(work, interrupted):
                         break
                     self.stopped = self.stopped or work.stopped
+            except IndexError as error:
+                error.add_note(f"Model.fit: in epoch {self.epoch + 1}, after step {self.step} or later (labels must be "
+                               f"at least 0 and below the number of classes)")
+                raise
             finally:
                 if interrupted:
                     self._call("interrupted")

@@ -200,7 +200,7 @@ def _histograms(found):
             cells.append(f'<div class="heat"><span><b>{high:.2g}</b><b>{low:.2g}</b></span>'
                          f'<div class="shade {kind}" role="img" aria-label="{escape(label)}" '
                          f'title="{escape(label)}" style="{mask(url)}"></div></div>')
-        rms = [chosen[-1][1][kind][path]["rms"] for kind in ("parameters", "gradients")]
+        rms = [number(chosen[-1][1][kind][path]["rms"]) for kind in ("parameters", "gradients")]
         rows.append((f"<code>{escape(path or 'network')}</code>", cells[0], f"{rms[0]:.3g}", cells[1], f"{rms[1]:.3g}"))
     return section("Parameters and gradients", _folded(rows, _ROWS, "arrays", lambda some: table(
                        ["array", "parameters", "rms", "gradients", "rms"], some, (2, 4), "heats")),

@@ -15,6 +15,7 @@ from ... import tree
 __all__ = ["first_batch", "histograms", "image_url", "png", "samples"]
 
 _BINS = 40
+_LARGEST = 1e300  # differences of larger numbers overflow
 _LOOKED_AT = 1 << 14  # elements of an array, at equal distances
 _SAMPLES = 16
 
@@ -34,10 +35,13 @@ def histograms(values: Any) -> dict[str, dict[str, Any]]:
         x = np.asarray(leaf)
         x = np.abs(x).ravel() if x.dtype.kind == "c" else x.ravel()
         finite = x[:: max(1, x.size // _LOOKED_AT)].astype(np.float64)
-        finite = finite[np.isfinite(finite)]
+        finite = finite[np.abs(finite) < _LARGEST]  # no NaN either
         low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-        counts, _ = np.histogram(finite, _BINS, (low, high) if low < high else (low - 0.5, low + 0.5))
-        norm = float(np.sqrt(np.mean(finite**2))) if len(finite) else 0.0
+        least = 1e-6 * max(abs(low), abs(high), 1e6 * (low == high))  # bins of a narrower range may not differ
+        wide = 0.5 * least if high - low < least else 0.0
+        counts, _ = np.histogram(finite, _BINS, (low - wide, high + wide))
+        scale = max(abs(low), abs(high)) or 1.0  # squares overflow sooner
+        norm = scale * float(np.sqrt(np.mean((finite / scale) ** 2))) if len(finite) else 0.0
         found[path] = {"low": low, "high": high, "counts": counts.tolist(), "rms": norm,
                        "not finite": int(np.size(x) - np.count_nonzero(np.isfinite(x)))}
     return found
@@ -52,8 +56,10 @@ def samples(batch: Any) -> dict[str, Any]:
                for path, x in tree.paths(rest[0])]
     shown = [image_url(x) for x in leaves[0][1][:_SAMPLES]] if leaves and _is_images(leaves[0][1]) else []
     labels = targets[0][1][:_SAMPLES].tolist() if targets and targets[0][1].ndim == 1 else []
-    arrays = {name: {"type": f"{x.dtype}{list(x.shape)}", "low": float(np.min(x)), "high": float(np.max(x)),
-                     "mean": float(np.mean(x))} for name, x in leaves + targets if x.size and x.dtype.kind in "biuf"}
+    with np.errstate(over="ignore", invalid="ignore"):  # they are shown as they are
+        arrays = {name: {"type": f"{x.dtype}{list(x.shape)}", "low": float(np.min(x)), "high": float(np.max(x)),
+                         "mean": float(np.mean(x))}
+                  for name, x in leaves + targets if x.size and x.dtype.kind in "biuf"}
     return {"arrays": arrays, "images": shown, "labels": labels}
 
 

@@ -76,7 +76,8 @@ def heat(columns: Sequence[Mapping[str, Any]], *, rows: int = 32) -> tuple[str, 
     """
     low, high = min(c["low"] for c in columns), max(c["high"] for c in columns)
     if not low < high:
-        low, high = low - 0.5, high + 0.5
+        half = max(0.5, 1e-6 * abs(low))
+        low, high = low - half, high + half
     edges = np.linspace(low, high, rows + 1)
     alpha = np.zeros((rows, len(columns)))
     for j, column in enumerate(columns):
@@ -132,7 +133,7 @@ def mask(url: str) -> str:
 def shown(value: Any) -> str:
     """A number in four digits."""
     value = float(value)
-    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e7 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) < 1e7 and value == round(value) else f"{value:.4g}"
 
 
 def _finite(x, y):

@@ -209,8 +209,17 @@ class TestBadInput:
 
     def test_labels_out_of_range(self):
         for wrong in (2, -1):
-            with pytest.raises(IndexError):
-                model().fit(data.arrays(X, np.where(Y == 0, wrong, Y)).batch(32), epochs=1)
+            labels = np.where(Y == 0, wrong, Y)
+            with pytest.raises(IndexError) as error:
+                model().fit(data.arrays(X, labels).batch(32), epochs=1)
+            assert "in epoch 1, after step 0" in error.value.__notes__[0]
+            with pytest.raises(IndexError, match=rf"at least 0 and below 2, .* got {wrong} at"):
+                nn.cross_entropy(np.zeros((len(Y), 2)), labels)
+
+    def test_inputs_that_are_not_numbers(self):
+        for wrong in (X.astype(object), X.astype(str)):
+            with pytest.raises(TypeError, match=r"expected arrays of numbers, got dtype .* in batch\[0\]"):
+                model().fit([(wrong, Y)], epochs=1)
 
     def test_sources(self):
         for source, message in (([], "at least one batch"), ([X], "a batch must be"), ([(X, Y, Y, Y)], "got 4 parts")):

@@ -176,6 +176,13 @@ def test_what_cannot_be_recorded_does_not_end_the_training(tmp_path):
     assert len(history) == 2 and "2 of 2" in check_page(tmp_path / "run.html")
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200, 1e308])
+def test_numbers_that_overflow_do_not_end_the_training(tmp_path, value):
+    model = train.Model(nn.Linear(np.zeros((2, 1))), nn.mean_squared_error, optim.SGD(0.1))
+    model.fit([(np.full((4, 2), value), np.ones((4, 1)))], 2, callbacks=[train.Report(tmp_path / "run.html")])
+    check_page(tmp_path / "run.html")
+
+
 def test_long_curves_keep_their_extremes():
     y = np.sin(np.arange(10_000) / 7.0)
     y[1234], y[9000] = 50.0, -50.0

@@ -21,7 +21,7 @@ from .scaled import Scaled
 from .schedule import NAMES, Schedule, check_names
 from .soft_core import Beutler, SoftCore
 
-__all__ = ["Lambdas", "alchemical", "decouple", "derivatives", "energies", "set_lambdas"]
+__all__ = ["Lambdas", "alchemical", "check_schedule", "decouple", "derivatives", "energies", "set_lambdas"]
 
 _PAIRWISE = ("electrostatics", "sterics")
 
@@ -189,7 +189,8 @@ def alchemical(system: System, where: str) -> AlchemicalNonbonded:
     raise ValueError(f"{where}: the system must have marked atoms (make it with decouple)")
 
 
-def _check_schedule(system, names, where):
+def check_schedule(system: System, names: Iterable[str], where: str) -> None:
+    """Raise ValueError if a name is not that of a lambda of the system."""
     check_names(names, where)
     scaled = {p.key for p in system.potentials if isinstance(p, Scaled)}
     for name in names:
@@ -219,7 +220,7 @@ def set_lambdas(system: System, **lambdas: float) -> None:
     array(0.)
     """
     own = alchemical(system, "set_lambdas")
-    _check_schedule(system, lambdas, "set_lambdas")
+    check_schedule(system, lambdas, "set_lambdas")
     for name, value in lambdas.items():
         if not 0 <= value <= 1:
             raise ValueError(f"set_lambdas: {name} must lie between 0 and 1, got {value}")
@@ -278,7 +279,7 @@ def _evaluate(system, schedule, positions, box, precision, where):
     if not isinstance(schedule, Schedule):
         raise TypeError(f"{where}: schedule must be a Schedule, got {type(schedule).__name__}")
     alchemical(system, where)
-    _check_schedule(system, schedule.names, where)
+    check_schedule(system, schedule.names, where)
     positions = system.positions if positions is None else positions
     if positions is None:
         raise ValueError(f"{where}: positions are needed; give them, or set system.positions")

@@ -19,9 +19,10 @@ from ..engine.flags import ENERGY
 from ..neighbors.state import OUTER
 from .soft_core import D_SCALE, D_SOFT, DQ_SCALE, DQ_SOFT, Q_LAMBDA, Q_SCALE, Q_SOFT, SCALE, SOFT
 
-__all__ = ["STATES", "add_forces", "around", "environment", "inside"]
+__all__ = ["FORCED", "STATES", "add_forces", "around", "environment", "inside"]
 
 STATES = 6  # word of `Engine.flags`: the energies in all states are wanted
+FORCED = 2  # its value if they are wanted at any step
 
 # Words of `form`, numbers of all pairs.
 CUTOFF2, SWITCH, WIDTH, ALPHA, K_RF, C_RF, CORE, POWER, Q_POWER, COULOMB, GEOMETRIC = range(11)

@@ -291,7 +291,8 @@ class Simulation(Fixed):
         """
         if not self._running:  # a run looks for itself
             self.check_unchanged()
-        if self._measured is None:
+        # a sampling method may have changed what forces are computed from
+        if self._measured is None or self._engine.flags[FORCES_STALE]:
             self._measured = self._measure()
         return dict(self._measured)
 

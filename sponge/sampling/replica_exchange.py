@@ -219,14 +219,10 @@ class ReplicaExchange(Replicas):
 
     def _meet(self, news):
         number = self._step // self.every
-        energies, volumes = np.array(news).T
+        energies, volumes = np.array([values[:2] for values in news]).T
         pairs = [(i, i + 1) for i in range((number + 1) % 2, self.n - 1, 2)]
         own = {k: self._pack(k) for pair in pairs for k in pair if k in self.own}
-        there = self._ranks.swap(pairs, own) if self._cross else {}
-        cross = np.full(self.n, np.nan)
-        if self._cross:
-            with self._workers() as workers:
-                cross[:] = self._all(lambda k: self._at(k, there[k]) if k in there else np.nan, workers)
+        there, cross = self._offer(pairs, own, news)
         beta = 1 / (units.GAS_CONSTANT * self.temperatures)
         draws = np.asarray(random.uniform(random.fold_in(self._key, number), (self.n,)))
         swapped = []
@@ -238,7 +234,7 @@ class ReplicaExchange(Replicas):
             if draws[i] < np.exp(min(0.0, -cost)):  # never when an energy is NaN
                 self.accepted[i] += 1
                 swapped.append((i, j))
-        if not self._cross:
+        if there is None:
             there = self._ranks.swap(swapped, {k: own[k] for pair in swapped for k in pair if k in self.own})
         self._record(energies, volumes, cross)
         for pair in swapped:
@@ -247,6 +243,16 @@ class ReplicaExchange(Replicas):
                     self._move_in(k, other, there[k])
             i, j = pair
             self._order[[i, j]] = self._order[[j, i]]
+
+    def _offer(self, pairs, own, _news):
+        """Return the offered configurations if they were sent, else None, and the energy of each state at its offer."""
+        cross = np.full(self.n, np.nan)
+        if not self._cross:
+            return None, cross
+        there = self._ranks.swap(pairs, own)
+        with self._workers() as workers:
+            cross[:] = self._all(lambda k: self._at(k, there[k]) if k in there else np.nan, workers)
+        return there, cross
 
     def _record(self, energies, volumes, cross):
         for name, value in (("steps", self._step), ("energies", energies), ("volumes", volumes), ("cross", cross),

@@ -137,18 +137,22 @@ def _coulomb(form, r2, sigma, scale, soft, field):
 
 @kernel(nogil=True)
 def environment(chunk, chunks, positions, box, periodic, found, n_found, marked, charges, sigmas, wells, form, now,
-                table, n_states, forces, own_forces, rows, states, flags):
+                table, n_states, forces, own_forces, rows, states, states_only, flags):
     """Pairs of marked atoms with the atoms `found` around them.
 
     `charges` in sqrt(kJ/mol nm), those of marked atoms unscaled; `sigmas` are halves with arithmetic mixing, roots with
-    geometric; `wells`: 2 sqrt(epsilon); `forces` [capacity, 3] on the atoms found, `own_forces` [chunks, marked, 3].
+    geometric; `wells`: 2 sqrt(epsilon); `forces` [capacity, 3] on the atoms found, `own_forces` [chunks, 3 m]. With
+    `states_only`, forces and energies stay as they are.
     """
     all_states = flags[STATES] != 0
     wanted = all_states or flags[ENERGY] != 0
     energy = wxx = wxy = wxz = wyy = wyz = wzz = 0.0
-    m, k_states = len(marked), n_states[0]
+    if states_only and not all_states:
+        return
+    k_states, stride = n_states[0], own_forces.shape[1] // 3
     mine, totals = own_forces[chunk], states[chunk]
-    mine[:] = 0.0
+    if not states_only:
+        mine[:] = 0.0
     if all_states:
         totals[:] = 0.0
     scale, soft, q_scale, q_soft = now[0, SCALE], now[0, SOFT], now[0, Q_SCALE], now[0, Q_SOFT]
@@ -156,7 +160,7 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
     for e in range(chunk * n_found[0] // chunks, (chunk + 1) * n_found[0] // chunks):
         j = found[e]
         fx = fy = fz = 0.0
-        for k in range(m):
+        for k in range(len(marked)):
             i = marked[k]
             x, y, z = (positions[i, 0] - positions[j, 0], positions[i, 1] - positions[j, 1],
                        positions[i, 2] - positions[j, 2])
@@ -170,7 +174,7 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
             slope = 0.0
             if well != 0.0:
                 factor, d_factor = _switch(form, r2)
-                if scale != 0.0:
+                if scale != 0.0 and not states_only:
                     u, rise, _, _ = _lennard_jones(form, r2, sigma * sigma, scale, soft)
                     slope += well * (factor * rise + d_factor * u)
                     energy += well * factor * u
@@ -193,14 +197,16 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
             if all_states and ewald and qq != 0.0:
                 r = math.sqrt(r2)
                 totals[3 * k_states] += qq * math.erfc(form[ALPHA] * r) / r
+            if states_only:
+                continue
             slope *= -2.0
             gx, gy, gz = slope * x, slope * y, slope * z
             fx += gx
             fy += gy
             fz += gz
-            mine[k, 0] += gx
-            mine[k, 1] += gy
-            mine[k, 2] += gz
+            mine[k] += gx
+            mine[stride + k] += gy
+            mine[2 * stride + k] += gz
             if wanted:
                 wxx += gx * x
                 wxy += gx * y
@@ -208,8 +214,9 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
                 wyy += gy * y
                 wyz += gy * z
                 wzz += gz * z
-        forces[e, 0], forces[e, 1], forces[e, 2] = -fx, -fy, -fz
-    if wanted:
+        if not states_only:
+            forces[e, 0], forces[e, 1], forces[e, 2] = -fx, -fy, -fz
+    if wanted and not states_only:
         for k, w in enumerate((energy, wxx, wxy, wxz, wxy, wyy, wyz, wxz, wyz, wzz)):
             rows[chunk, k] = w
 
@@ -317,5 +324,5 @@ def add_forces(chunk, starts, found, n_found, found_forces, marked, own_forces, 
             for a in range(3):
                 total = inside_forces[k, a]
                 for c in range(len(own_forces)):
-                    total += own_forces[c, k, a]
+                    total += own_forces[c, a * (own_forces.shape[1] // 3) + k]
                 forces[i, a] += total

@@ -21,6 +21,7 @@ from ..units import COULOMB
 from . import kernels
 from .soft_core import COLUMNS, Beutler, coefficients
 from .tail import jump, tail
+from .vector_kernel import LANES, environment8
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -69,13 +70,25 @@ class AlchemicalPlan(Plan):
         chunks = int(np.clip(m * min(n - m, 600) // _PAIRS_PER_CHUNK, 1, _MOST_CHUNKS))
         width = 3 * MOST_STATES + 2
         self._states = np.zeros((chunks + 1, width))
-        forces, own, inner = np.zeros((n, 3)), np.zeros((chunks, m, 3)), np.zeros((m, 3))
+        filled = -(-m // LANES) * LANES
+        forces, own, inner = np.zeros((n, 3)), np.zeros((chunks, 3 * filled)), np.zeros((m, 3))
         self._own_rows = np.zeros((chunks + 2, ROW))
         cut = self.form.cutoff is not None
         periodic = int(engine.periodic)
-        outside = Task(kernels.environment, chunks, engine.positions, engine.box, int(periodic and cut), found, n_found,
-                       marked, charges, sizes, wells, form, self.now, self._table, self._n_states, forces, own,
-                       self._own_rows, self._states, engine.flags, chunks=chunks)
+        periodic_pairs = int(periodic and cut)
+        # with an Ewald sum only Lennard-Jones is left, which vectors do; other formulas are scalar
+        vectors = potential.ewald and getattr(potential.soft_core, "c", 6.0) == 6.0
+        at = engine.positions, engine.box
+        outside = [Task(kernels.environment, chunks, *at, periodic_pairs, found, n_found, marked, charges, sizes, wells,
+                        form, self.now, self._table, self._n_states, forces, own, self._own_rows, self._states,
+                        int(vectors), engine.flags, chunks=chunks)]
+        if vectors:
+            packed = np.zeros((chunks, 5 * filled))
+            packed[:, 3 * filled : 4 * filled] = sizes[marked[-1]]
+            packed[:, 3 * filled : 3 * filled + m] = sizes[marked]
+            packed[:, 4 * filled : 4 * filled + m] = wells[marked]
+            outside.append(Task(environment8, chunks, *at, found, n_found, marked, sizes, wells, packed, form, self.now,
+                                forces, own, self._own_rows, engine.flags, chunks=chunks))
         pairs, kinds = potential.inner_pairs()
         values = np.stack([*potential.inner_values(params)], axis=1)
         values[:, 2] *= 4
@@ -85,7 +98,7 @@ class AlchemicalPlan(Plan):
                       self.now, self._table, self._n_states, inner, self._own_rows[chunks], self._states[chunks],
                       engine.flags)
         stages = [[*tasks] for tasks in self._base.stages] or [[]]
-        stages[0] += [outside, inside]
+        stages[0] += [*outside, inside]
         add = Task(kernels.add_forces, engine.atom_starts, found, n_found, forces, marked, own, inner, engine.forces,
                    chunks=engine.atom_chunks)
         before = list(self._base.before)

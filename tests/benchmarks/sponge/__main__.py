@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks sponge [--case dhfr ...] [--threads 1,2] [--tools gromacs,openmm]`: one table of ratios.
 
 Every tool runs the same OpenMM System in a process of its own; the processes take turns, so that a busy moment hits
-all. GROMACS is taken when `gmx` is on the path.
+all. GROMACS is taken when `gmx` is on the path. `... sponge alchemy` times marked atoms instead.
 """
 
 import argparse
@@ -91,6 +91,10 @@ def measure(bench, tools, threads, cache):
 
 
 def main(arguments=None):
+    if arguments and arguments[0] == "alchemy":
+        from tests.benchmarks.sponge import alchemy
+
+        return alchemy.main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks sponge", description=__doc__)
     parser.add_argument("--case", nargs="*", default=[""], help="names or their beginnings; all when left out")
     parser.add_argument("--threads", default="1,2", help="thread counts, separated by commas")

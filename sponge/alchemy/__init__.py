@@ -3,15 +3,22 @@
 `decouple` makes a system with marked atoms, a `Schedule` lists the lambdas of a row of states, and `energies` gives the
 potential energy in all of them from one evaluation. Runs record these energies: `States` in one state, `LambdaExchange`
 in all of them with exchanges of neighbors, `ExpandedEnsemble` in one simulation that walks through them.
+
+`free_energy_difference` estimates free energies from such records by MBAR, BAR and thermodynamic integration;
+`convergence` and `cycle_closure` check them.
 """
 
+from .cycles import CycleClosure, cycle_closure
 from .decouple import decouple, derivatives, energies, set_lambdas
+from .difference import Convergence, FreeEnergyDifference, convergence, free_energy_difference
+from .estimators import bar, thermodynamic_integration
 from .exchange import LambdaExchange
 from .schedule import Schedule
 from .soft_core import Beutler, Gapsys
 from .states import ExpandedEnsemble, States
 
 __all__ = [
-    "Beutler", "ExpandedEnsemble", "Gapsys", "LambdaExchange", "Schedule", "States", "decouple", "derivatives",
-    "energies", "set_lambdas",
+    "Beutler", "Convergence", "CycleClosure", "ExpandedEnsemble", "FreeEnergyDifference", "Gapsys", "LambdaExchange",
+    "Schedule", "States", "bar", "convergence", "cycle_closure", "decouple", "derivatives", "energies",
+    "free_energy_difference", "set_lambdas", "thermodynamic_integration",
 ]

@@ -14,7 +14,7 @@ from triskele.quantum.algorithms.adapt import AdaptResult
 from triskele.quantum.algorithms.qaoa import QAOAResult
 from triskele.quantum.algorithms.vqd import VQDResult
 from triskele.quantum.algorithms.vqe import VQEResult
-from triskele.sponge import analysis
+from triskele.sponge import alchemy, analysis
 from triskele.sponge.fitting.fit import Fit, Round
 from triskele.sponge.sampling.metadynamics import FreeEnergyEstimate
 
@@ -34,6 +34,11 @@ def surface(dimensions):
     axes = [np.linspace(-3, 3, 12)] * dimensions
     value = np.add.reduce(np.meshgrid(*(a**2 for a in axes), indexing="ij"))
     return FreeEnergyEstimate(axes, value, np.where(value > 8, np.inf, 0.1 + value / 10), value)
+
+
+def works():
+    """Energies of samples of two springs in both of them."""
+    return [np.stack([x**2, (x - 1) ** 2], axis=1) for x in (PHI, 1 + PSI)]
 
 
 def steps(cls, **values):
@@ -72,6 +77,8 @@ RESULTS = {
     "Populations": lambda: analysis.populations(PHI, PSI, {"left": analysis.Rectangle((-np.pi, 0))}),
     "Wham": lambda: analysis.wham([PHI - 1, PHI + 1], [-1, 1], 5.0, temperature=300, bootstrap=5),
     "Mbar": lambda: analysis.mbar(np.stack([PHI**2, (PHI - 1) ** 2]), [1000, 1000]),
+    "FreeEnergyDifference": lambda: alchemy.free_energy_difference(works(), 300),
+    "Convergence": lambda: alchemy.convergence(works(), 300, fractions=3),
     "FreeEnergyEstimate": lambda: surface(1),
     "Fit": lambda: Fit(None, {}, {}, {}, [Round({}, 1 / k, np.nan) for k in range(1, 9)]),
     "VQEResult": lambda: steps(VQEResult),

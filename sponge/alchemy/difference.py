@@ -270,7 +270,8 @@ def _warn(found: Mbar, schedule, counts):
             between = "" if schedule is None else " at " + ", ".join(
                 f"{name}={0.5 * (schedule[i][name] + schedule[j][name]):.4g}" for name in schedule.names)
             warnings.warn(f"free_energy_difference: states {i} and {j} overlap by {shared:.2g}, less than "
-                          f"{_OVERLAP}: the error of their free energies is not to be trusted (add a state{between})", stacklevel=3)
+                          f"{_OVERLAP}: the error of their free energies is not to be trusted (add a state{between})",
+                          stacklevel=3)
 
 
 def _pairwise(samples, temperature):

@@ -136,8 +136,13 @@ class States(Sampling):
         return self._lambdas[engine].in_states()[0]
 
     def check(self, system, integrator):
-        alchemical(system, type(self).__name__)
+        own = alchemical(system, type(self).__name__)
         check_schedule(system, self.schedule.names, type(self).__name__)
+        bare = (self.schedule.column("sterics") == 0) & (self.schedule.column("electrostatics") != 0)
+        if bare.any() and np.any(own.params["charges"][own.atoms]):
+            raise ValueError(f"{type(self).__name__}: electrostatics must be 0 where sterics is 0, or opposite charges "
+                             f"fall onto each other; it is {self.schedule.column('electrostatics')[bare][0]:g} in "
+                             f"state {np.argmax(bare)} (discharge first)")
         if integrator.forces_at is None and self.record is not None:
             raise ValueError(f"{type(self).__name__}: to record, the integrator must keep the forces of its steps, as "
                              f"LangevinMiddle does, got {type(integrator).__name__}")

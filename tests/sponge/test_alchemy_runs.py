@@ -152,6 +152,8 @@ def test_bad_arguments_are_refused(soft):
         (lambda: alchemy.ExpandedEnsemble(SCHEDULE, weights="tmmc"), "'sams', 'wang_landau' or numbers"),
         (lambda: alchemy.ExpandedEnsemble(SCHEDULE, weights=[0.0, 1.0]), "4 finite numbers"),
         (lambda: sponge.Simulation(soft, BATH, sampling=[alchemy.States(SPRINGS)]), "scales with the lambda"),
+        (lambda: sponge.Simulation(soft, BATH, sampling=[alchemy.States(alchemy.Schedule(sterics=[1, 0.5, 0]))]),
+         "electrostatics must be 0 where sterics is 0.* it is 1 in state 2"),
         (lambda: sponge.Simulation(systems.system("methanol"), BATH, sampling=[alchemy.States(SCHEDULE)]),
          "must have marked atoms"),
     ]:

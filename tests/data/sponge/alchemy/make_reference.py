@@ -23,7 +23,10 @@ CASES = {
     "pme, Gapsys": {"annihilate_sterics": True},
     "vacuum": {"annihilate_sterics": True, "softcore_alpha": 0.4, "softcore_a": 2, "softcore_b": 1.5, "softcore_c": 4,
                "softcore_beta": 0.3, "softcore_d": 2, "softcore_e": 1.5, "softcore_f": 2},
+    "reaction field": {"annihilate_electrostatics": False, "softcore_beta": 0.2, "softcore_d": 1.5},
+    "tail": {},
 }
+OPTIONS = {"reaction field": {"method": "reaction_field", "dielectric": 78.3}, "tail": {"dispersion_correction": True}}
 GAPSYS = ("U_sterics; U_sterics = {0}*4*epsilon*select(step(r - rs), x*(x - 1), y*(y - 1)"
           " - 6*y*(2*y - 1)*h + 0.5*y*(156*y - 42)*h^2);"
           "h = (r - rs)/max(rs, 1e-9); x = (sigma/max(r, 1e-9))^6; y = (sigma/max(rs, 1e-9))^6;"
@@ -40,9 +43,9 @@ class GapsysFactory(AbsoluteAlchemicalFactory):
 
 def energies(case, name):
     """Energies (kJ/mol) at all lambdas, and their derivatives."""
-    plain = system(name, water=case != "vacuum")
+    plain = system(name, water=case != "vacuum", **OPTIONS.get(case, {}))
     factory = (GapsysFactory if "Gapsys" in case else AbsoluteAlchemicalFactory)(
-        disable_alchemical_dispersion_correction=True)
+        disable_alchemical_dispersion_correction=case != "tail", alchemical_rf_treatment="shifted")
     region = AlchemicalRegion(alchemical_atoms=range(len(molecule(name)["charges"])), **CASES[case])
     soft = factory.create_alchemical_system(plain.to_openmm(), region)
     for force in soft.getForces():
@@ -62,8 +65,8 @@ def energies(case, name):
     rows = []
     for q, s in zip(VACUUM if case == "vacuum" else ELECTROSTATICS, VACUUM if case == "vacuum" else STERICS):
         energy, by_steric = at(q, s)
-        if case == "vacuum":
-            h = 2e-3 if q < 0.99 else np.nan  # the exponents forbid lambdas above 1
+        if case in ("vacuum", "reaction field"):
+            h = 2e-3 if 0.01 < q < 0.99 else np.nan  # the exponents forbid others
             found = [(at(q + k * h, s)[0] - at(q - k * h, s)[0]) / (2 * k * h) if h > 0 else h for k in (1, 2, 3)]
             by_charge = 1.5 * found[0] - 0.6 * found[1] + 0.1 * found[2]
         else:

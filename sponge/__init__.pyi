@@ -39,6 +39,7 @@ from .potential import Potential as Potential
 from .potentials.bias import BiasPotential as BiasPotential
 from .potentials.bias import umbrella as umbrella
 from .potentials.cmap import CMAP as CMAP
+from .potentials.eam import EAM as EAM
 from .potentials.function import ASEPotential as ASEPotential
 from .potentials.function import FunctionPotential as FunctionPotential
 from .potentials.gb.gb import GB as GB

@@ -1,13 +1,15 @@
-"""Building of systems: small molecules, water boxes, missing hydrogens and atoms, virtual sites, solvent and ions.
+"""Building of systems: small molecules, water boxes, crystals, hydrogens and missing atoms, virtual sites, solvent,
+ions.
 
 `add_hydrogens` and `solvate` use OpenMM's Modeller, and PDBFixer for missing heavy atoms; install both with
 ``pip install "triskele[md]"``. `small_molecule` uses RDKit and AmberTools.
 """
 
+from .crystal import crystal
 from .hydrogens import add_hydrogens
 from .small_molecule import small_molecule
 from .solvate import solvate
 from .virtual_sites import add_virtual_sites
 from .water_box import water_box
 
-__all__ = ["add_hydrogens", "add_virtual_sites", "small_molecule", "solvate", "water_box"]
+__all__ = ["add_hydrogens", "add_virtual_sites", "crystal", "small_molecule", "solvate", "water_box"]

@@ -12,10 +12,10 @@ from ..errors import FileFormatError
 from ..system import System
 from ..topology import Topology, check_indices
 
-__all__ = ["Terms", "check_masses", "guess_elements", "molecules_as_residues"]
+__all__ = ["WEIGHTS", "Terms", "check_masses", "guess_elements", "molecules_as_residues"]
 
 # Standard atomic weights (CIAAW 2021, rounded) of the elements that force fields have parameters for.
-_WEIGHTS = {
+WEIGHTS = {
     1: 1.008, 3: 6.94, 5: 10.81, 6: 12.011, 7: 14.007, 8: 15.999, 9: 18.998, 10: 20.180, 11: 22.990, 12: 24.305,
     13: 26.982, 14: 28.085, 15: 30.974, 16: 32.06, 17: 35.45, 18: 39.95, 19: 39.098, 20: 40.078, 25: 54.938, 26: 55.845,
     27: 58.933, 28: 58.693, 29: 63.546, 30: 65.38, 34: 78.971, 35: 79.904, 36: 83.798, 37: 85.468, 38: 87.62,
@@ -30,7 +30,7 @@ def guess_elements(masses: np.ndarray, names: np.ndarray | None = None) -> np.nd
     Without names, particles of more than 1 and up to 4 dalton are hydrogens (deuterium, or hydrogen made heavier).
     """
     masses = np.asarray(masses, np.float64)
-    numbers, weights = np.array(list(_WEIGHTS)), np.array(list(_WEIGHTS.values()))
+    numbers, weights = np.array(list(WEIGHTS)), np.array(list(WEIGHTS.values()))
     nearest = np.argmin(np.abs(masses[:, None] - weights), axis=1)
     close = np.abs(masses - weights[nearest]) < 0.05
     elements = np.where(close & (masses > 0), numbers[nearest], 0)
@@ -41,9 +41,9 @@ def guess_elements(masses: np.ndarray, names: np.ndarray | None = None) -> np.nd
     stems = [str(name).strip("0123456789+-'* ").upper() for name in names]
     for i in np.flatnonzero(unknown):
         best = min((NUMBERS.get(stems[i][:k], 0) for k in (1, 2)),
-                   key=lambda z: abs(_WEIGHTS.get(z, np.inf) - masses[i]))
+                   key=lambda z: abs(WEIGHTS.get(z, np.inf) - masses[i]))
         # a methyl group whose hydrogens weigh 4 dalton leaves its carbon 9 dalton short
-        if abs(_WEIGHTS.get(best, np.inf) - masses[i]) < 10:
+        if abs(WEIGHTS.get(best, np.inf) - masses[i]) < 10:
             elements[i] = best
     _undo_repartitioning(elements, masses, stems)
     return elements.astype(np.int32)
@@ -57,12 +57,12 @@ def _undo_repartitioning(elements: np.ndarray, masses: np.ndarray, stems: list[s
     """Give atoms that handed mass on to hydrogens the element of their name: N of 11.99 dalton looks like C, O of 13.98
     like N.
     """
-    gains = {round(masses[i] - _WEIGHTS[1],
+    gains = {round(masses[i] - WEIGHTS[1],
                    3) for i in range(len(stems)) if stems[i][:1] == "H" and 1.1 < masses[i] <= 4.2}
     for i in range(len(stems)) if gains else ():
         named = NUMBERS.get(stems[i][:1], 0)
         if elements[i] > 1 and named in _HYDROGENS and named != elements[i] != NUMBERS.get(stems[i][:2], 0):
-            lost = _WEIGHTS[named] - masses[i]
+            lost = WEIGHTS[named] - masses[i]
             if any(abs(lost - k * gain) < 0.05 for gain in gains for k in range(1, _HYDROGENS[named] + 1)):
                 elements[i] = named
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NeighborList", "PairList", "shared_list"]
 
-_FIRST_WORD, _LAST_WORD = 8, 16  # of Engine.flags: two for each list
+FIRST_WORD, LAST_WORD = 8, 16  # of Engine.flags: two for each list
 _BUFFER = 0.1  # nm: buffer of a list without a schedule, which is rebuilt when an atom has moved by half of it
 # Image vectors of which half are visited: a reduced box leans by up to half an edge per vector, so that a brick of
 # atoms meets images up to three edges away along x.
@@ -130,11 +130,7 @@ class NeighborList:
         n = engine.n
         self.real = np.dtype(np.float32 if engine.precision == "mixed" else np.float64)
         self.chunks = max(1, min(n // 500, 16) if n < 32_000 else min(n // 2000, 64))
-        self.word = _FIRST_WORD + 2 * len(engine.neighbor_lists)
-        if self.word >= _LAST_WORD:
-            raise ValueError(
-                f"neighbor list: at most {(_LAST_WORD - _FIRST_WORD) // 2} different cut-offs can be used at once"
-            )
+        self.word = first_word(engine)
         self._sort_chunks = int(np.clip(n // 4096, 1, 32))
         self._groups = np.zeros(1, np.int8) if engine.groups is None else engine.groups
         self._n_groups = 1 if engine.groups is None else 2
@@ -215,7 +211,7 @@ class NeighborList:
             outer = max(self.cutoff, min(outer, 0.95 * float(np.min(np.diag(self.engine.box))) or outer))
         self.geometry[OUTER], self.geometry[INNER] = outer, min(inner, outer)
         self.geometry[EVERY], self.geometry[PRUNE_EVERY], self.geometry[STEP_TIME] = every, prune_every, timestep
-        for word in range(_FIRST_WORD, _LAST_WORD, 2):
+        for word in range(FIRST_WORD, LAST_WORD, 2):
             self.engine.flags[word] = 1
 
     # ------------------------------------------------------------------------------------------------------ arrays
@@ -320,7 +316,7 @@ class NeighborList:
                  p.entries, p.n_entries, p.pairs, p.masks, chunks=self.chunks)
             for p in self.lists
         ]
-        tick = Task(search.clock, need, pruning, _FIRST_WORD, _LAST_WORD, e.flags, e.box, periodic, self.images,
+        tick = Task(search.clock, need, pruning, FIRST_WORD, LAST_WORD, e.flags, e.box, periodic, self.images,
                     self.shifts,
                     self.geometry, self.state)
         move = Task(search.refresh, self.chunks, need, e.flags, e.positions, e.box, periodic, self.atoms,
@@ -374,6 +370,22 @@ class NeighborList:
         return i, j, turns @ self.engine.box
 
 
+def first_word(engine: Engine) -> int:
+    """The first of two words of ``engine.flags`` for one more list.
+
+    Raises
+    ------
+    ValueError
+        If there are too many lists.
+    """
+    word = FIRST_WORD + 2 * len(engine.neighbor_lists)
+    if word >= LAST_WORD:
+        raise ValueError(
+            f"neighbor list: at most {(LAST_WORD - FIRST_WORD) // 2} different cut-offs can be used at once"
+        )
+    return word
+
+
 def _by_atom(pairs: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Partners of each atom: where they start [n + 1], and the partners."""
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
@@ -385,6 +397,8 @@ def _by_atom(pairs: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 def _grow(engine: Engine) -> bool:
     """Double the arrays of the lists that are full; the plans are rebuilt with them."""
     for neighbors in engine.neighbor_lists.values():
+        if not isinstance(neighbors, NeighborList):
+            continue
         for key in neighbors._sizes:
             neighbors._sizes[key] *= 2
         neighbors._sizes["touched"] = min(neighbors._sizes["touched"], len(neighbors.atoms) // 4)

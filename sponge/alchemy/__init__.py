@@ -15,10 +15,11 @@ from .estimators import bar, thermodynamic_integration
 from .exchange import LambdaExchange
 from .schedule import Schedule
 from .soft_core import Beutler, Gapsys
+from .solvation import Solvation
 from .states import ExpandedEnsemble, States
 
 __all__ = [
     "Beutler", "Convergence", "CycleClosure", "ExpandedEnsemble", "FreeEnergyDifference", "Gapsys", "LambdaExchange",
-    "Schedule", "States", "bar", "convergence", "cycle_closure", "decouple", "derivatives", "energies",
+    "Schedule", "Solvation", "States", "bar", "convergence", "cycle_closure", "decouple", "derivatives", "energies",
     "free_energy_difference", "set_lambdas", "thermodynamic_integration",
 ]

@@ -7,9 +7,12 @@ ions.
 
 from .crystal import crystal
 from .hydrogens import add_hydrogens
+from .immerse import immerse
 from .small_molecule import small_molecule
 from .solvate import solvate
 from .virtual_sites import add_virtual_sites
 from .water_box import water_box
 
-__all__ = ["add_hydrogens", "add_virtual_sites", "crystal", "small_molecule", "solvate", "water_box"]
+__all__ = [
+    "add_hydrogens", "add_virtual_sites", "crystal", "immerse", "small_molecule", "solvate", "water_box",
+]

@@ -1,0 +1,89 @@
+"""Molecules put into water, and their free energy of hydration."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from triskele import sponge
+from triskele.sponge import alchemy
+from triskele.sponge.build import immerse
+
+
+def dipole(charge=0.3, total=0.0):
+    """A molecule of two atoms with charges."""
+    system = sponge.System(sponge.Topology.of_particles(2, bonds=[[0, 1]]), [12.0, 14.0],
+                           positions=[[0, 0, 0], [0.12, 0, 0]], exclusions=[[0, 1]])
+    system.add(sponge.Nonbonded([charge + total, -charge], [0.3, 0.32], [0.4, 0.6], method="none"))
+    system.add(sponge.harmonic_bond([[0, 1]], k=1e5, r0=0.12))
+    return system
+
+
+def solvation(**options):
+    states = alchemy.Schedule(electrostatics=[0, 0, 0, 1], sterics=[0, 0.3, 1, 1])
+    return alchemy.Solvation(dipole(), lambdas=states, padding=0.65, cutoff=0.6, timestep=0.001, **options)
+
+
+def test_water_around_a_molecule_keeps_it_as_it_is():
+    alone = dipole()
+    full = immerse(alone, "spce", padding=0.8, cutoff=0.8, dispersion_correction=False)
+    waters = (full.n - 2) // 3
+    assert full.n == 2 + 3 * waters and full.nonbonded.params["charges"][2:].sum() == pytest.approx(0)
+    assert full.energy_terms()["bond"] == pytest.approx(alone.energy_terms()["bond"])
+    assert full.topology.names[2] == "O" and len(full.topology.bonds) == 1 + 2 * waters
+    assert len(full.constraints.pairs) == 3 * waters and len(full.exclusions) == 1 + 3 * waters
+    gaps = np.linalg.norm(full.positions[2::3, None] - full.positions[None, :2], axis=2)
+    assert gaps.min() > 0.26
+    bonds = full.topology.bonds[1:]
+    np.testing.assert_allclose(np.linalg.norm(np.subtract(*full.positions[bonds.T]), axis=1), 0.1, atol=1e-6)
+    whole = 3 * round(full.box[0, 0] ** 3 * 33.3)
+    assert 0.85 * whole < full.n < whole
+    far = alchemy.decouple(full, [0, 1], annihilate=())
+    alchemy.set_lambdas(far, electrostatics=0.0, sterics=0.0)
+    water = full.copy()
+    water["nonbonded"].params["charges"][:2] = water["nonbonded"].params["epsilons"][:2] = 0
+    assert far.energy() == pytest.approx(water.energy(), abs=1e-4)
+
+
+def test_a_molecule_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="model must be one of tip3p"):
+        immerse(dipole(), "tip4pew")
+    framed = dipole()
+    framed.add(sponge.PositionRestraint([0], k=1.0, reference=[[0, 0, 0]]))
+    with pytest.raises(ValueError, match="'position_restraint' has no terms between given atoms"):
+        immerse(framed)
+    with pytest.raises(ValueError, match="charges of the molecule must sum to an integer, got 0.25000 e"):
+        alchemy.Solvation(dipole(total=0.25))
+    with pytest.raises(ValueError, match=r"must be neutral, got \+1 e"):
+        alchemy.Solvation(dipole(total=1.0))
+    with pytest.raises(ValueError, match="there must be a run first"):
+        solvation().estimate()
+
+
+def test_states_appear_one_after_the_other():
+    for n in (4, 11, 16, 40):
+        schedule = alchemy.Solvation(dipole(), lambdas=n).schedule
+        assert len(schedule) == n and schedule[0] == {"electrostatics": 0, "sterics": 0}
+        assert schedule[n - 1] == {"electrostatics": 1, "sterics": 1}
+        charges, sterics = schedule.lambdas.T
+        assert np.all((charges == 0) | (sterics == 1)) and np.all(np.diff(charges + sterics) > 0)
+
+
+def test_runs_resume_bit_for_bit(tmp_path):
+    def run(path=None, **options):
+        return solvation(seed=3).run(time=0.08, equilibration=0.02, every=10, record=2, checkpoint=path, **options)
+
+    def stop(record):
+        if record["step"] >= 60:
+            raise StopIteration("enough")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # so few samples hardly overlap
+        at_once = run(tmp_path / "a.chk")
+        assert np.all(run(tmp_path / "b.chk", report=stop).counts == 20)
+        resumed = run(tmp_path / "b.chk")
+        apart = run(exchange=False)
+    assert resumed.value == at_once.value and resumed.error == at_once.error
+    assert np.all(resumed.counts == 40) and np.array_equal(resumed.overlap, at_once.overlap)
+    assert set(at_once.methods) == {"mbar", "bar", "spline", "trapezoid"}
+    assert np.isfinite(apart.value) and apart.value != at_once.value

@@ -8,7 +8,7 @@ import numpy as np
 
 from .box import displacement
 
-__all__ = ["angles", "cross", "distances", "length", "torsions"]
+__all__ = ["angle", "angles", "cross", "distances", "length", "torsion", "torsions"]
 
 
 def length(d: Any) -> Any:
@@ -29,19 +29,27 @@ def distances(positions: Any, box: Any, atoms: np.ndarray) -> Any:
     return length(displacement(positions[atoms[:, 0]] - positions[atoms[:, 1]], box))
 
 
-def angles(positions: Any, box: Any, atoms: np.ndarray) -> Any:
-    """Angles in [0, pi] at the second of three atoms [m, 3]; where they lie on a line, the derivative is taken as 0."""
-    middle = positions[atoms[:, 1]]
-    a, b = (displacement(positions[atoms[:, k]] - middle, box) for k in (0, 2))
+def angle(a: Any, b: Any) -> Any:
+    """Angles in [0, pi] between vectors [..., 3]; where they lie on a line, the derivative is taken as 0."""
     sine, cosine = length(cross(a, b)), np.sum(a * b, axis=-1)
     bent = sine > 0
     return np.where(bent, np.arctan2(np.where(bent, sine, 1.0), cosine), np.where(cosine < 0, np.pi, 0.0))
+
+
+def torsion(a: Any, b: Any, c: Any) -> Any:
+    """Torsion angles in (-pi, pi] of chains of three vectors [..., 3], positive clockwise seen along b (IUPAC)."""
+    n = cross(b, c)
+    return np.arctan2(length(b) * np.sum(a * n, axis=-1), np.sum(cross(a, b) * n, axis=-1))
+
+
+def angles(positions: Any, box: Any, atoms: np.ndarray) -> Any:
+    """Angles in [0, pi] at the second of three atoms [m, 3]; where they lie on a line, the derivative is taken as 0."""
+    middle = positions[atoms[:, 1]]
+    return angle(*(displacement(positions[atoms[:, k]] - middle, box) for k in (0, 2)))
 
 
 def torsions(positions: Any, box: Any, atoms: np.ndarray) -> Any:
     """Torsion angles in (-pi, pi] of chains of four atoms [m, 4], positive clockwise seen along the middle bond
     (IUPAC).
     """
-    a, b, c = (displacement(positions[atoms[:, k + 1]] - positions[atoms[:, k]], box) for k in range(3))
-    n = cross(b, c)
-    return np.arctan2(length(b) * np.sum(a * n, axis=-1), np.sum(cross(a, b) * n, axis=-1))
+    return torsion(*(displacement(positions[atoms[:, k + 1]] - positions[atoms[:, k]], box) for k in range(3)))

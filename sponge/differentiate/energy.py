@@ -139,7 +139,8 @@ def _pair_potential(potential, i, j):
 
     def energy(params, positions, box):
         r2, near = _squares(positions, i, j, box, potential.cutoff)
-        values = [_mixed(rule, params[name], i, j, types) for name, rule in potential.rules.items()]
+        given = potential.coefficients(params)
+        values = [_mixed(rule, given[name], i, j, types) for name, rule in potential.rules.items()]
         return _sum(function(np.sqrt(r2), *values), near)
 
     return energy

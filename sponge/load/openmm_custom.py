@@ -14,22 +14,19 @@ import numpy as np
 
 from ..codegen.algebra import Algebra, Term
 from ..codegen.expressions import canonical, parse
+from ..codegen.tabulated import Tabulated
 from ..errors import FileFormatError
 from ..potentials.expression import (
     ExpressionExternal,
-    ExpressionPair,
     ExpressionTerm,
     Split,
-    pair_values,
 )
-from ..potentials.nonbonded.mixing import LJTable, sigma_epsilon
+from ..potentials.nonbonded.mixing import sigma_epsilon
 from ..potentials.restraints import PositionRestraint
 from ..units import COULOMB
 from .openmm_terms import OpenMMTerms
 
-__all__ = ["READERS", "children", "parameters", "tables"]
-
-_MOST_TYPES = 2000  # of particles that differ in their parameters: tables of pairs grow with the square
+__all__ = ["READERS", "Form", "children", "global_parameters", "parameters", "tables"]
 
 
 def children(force: ET.Element, tag: str) -> list[ET.Element]:
@@ -46,34 +43,48 @@ def parameters(force: ET.Element, per: str, entries: str, atoms: tuple[str, ...]
     names = [p.attrib["name"] for p in children(force, per)]
     rows = children(force, entries)
     numbers = np.array([[float(r.attrib[a]) for a in atoms] for r in rows]).reshape(len(rows), len(atoms)).astype(int)
-    values: dict[str, Any] = {p.attrib["name"]: float(p.attrib["default"]) for p in children(force, "GlobalParameters")}
+    values = global_parameters(force, where)
     for k, name in enumerate(names):
         values[name] = np.array([float(r.attrib[f"param{k + 1}"]) for r in rows])
-    for name, value in values.items():
-        if not np.all(np.isfinite(value)):
-            raise FileFormatError(f"{where}: parameter {name} must be finite, got {value}")
+        if not np.all(np.isfinite(values[name])):
+            raise FileFormatError(f"{where}: parameter {name} must be finite, got {values[name]}")
     return numbers, values
 
 
-def tables(force: ET.Element, where: str) -> dict[str, np.ndarray]:
-    """Values of tabulated functions of whole numbers, by name."""
-    found: dict[str, np.ndarray] = {}
+def global_parameters(force: ET.Element, where: str) -> dict[str, Any]:
+    """Defaults of the global parameters."""
+    values = {p.attrib["name"]: float(p.attrib["default"]) for p in children(force, "GlobalParameters")}
+    for name, value in values.items():
+        if not np.isfinite(value):
+            raise FileFormatError(f"{where}: parameter {name} must be finite, got {value}")
+    return values
+
+
+def tables(force: ET.Element, where: str) -> dict[str, Tabulated]:
+    """Tabulated functions by name."""
+    found: dict[str, Tabulated] = {}
     for function in children(force, "Functions"):
-        kind, values = function.get("type"), np.array([float(v.attrib["v"]) for v in children(function, "Values")])
-        if kind == "Discrete1DFunction":
-            found[function.attrib["name"]] = values
-        elif kind == "Discrete2DFunction":
-            x, y = int(function.attrib["xsize"]), int(function.attrib["ysize"])
-            found[function.attrib["name"]] = np.ascontiguousarray(values.reshape(y, x).T)
-        else:
-            raise FileFormatError(
-                f"{where}: tabulated functions must be Discrete1DFunction or Discrete2DFunction, got {kind} "
-                f"{function.get('name')!r}"
-            )
+        name, kind = function.get("name", ""), function.get("type", "")
+        values = np.array([float(v.attrib["v"]) for v in children(function, "Values")])
+        axes = {f"{style}{d}DFunction": "xyz"[:d] for style in ("Discrete", "Continuous") for d in (1, 2, 3)}.get(kind)
+        if axes is None:
+            raise FileFormatError(f"{where}: tabulated functions must be Discrete1DFunction to Continuous3DFunction, "
+                                  f"got {kind} {name!r}")
+        if len(axes) > 1:
+            sizes = [int(function.attrib[f"{axis}size"]) for axis in axes]
+            values = np.ascontiguousarray(values.reshape(sizes[::-1]).T)  # the first axis runs fastest in the file
+        ranges = None
+        if kind.startswith("Continuous"):
+            ends = [("min", "max")] if len(axes) == 1 else [(f"{axis}min", f"{axis}max") for axis in axes]
+            ranges = [(float(function.attrib[low]), float(function.attrib[high])) for low, high in ends]
+        try:
+            found[name] = Tabulated(values, ranges, function.get("periodic") == "1")
+        except ValueError as error:
+            raise FileFormatError(f"{where}: table {name!r}: {error}") from None
     return found
 
 
-class _Form:
+class Form:
     """The canonical form of an expression as a function of some variables; the rest are coefficients with values."""
 
     def __init__(self, text: str, where: str, variables: tuple[str, ...], values: dict[str, Any], rows: int,
@@ -169,7 +180,7 @@ def _bond(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     """Harmonic, Coulomb and Lennard-Jones, or compiled."""
     atoms, values = parameters(force, "PerBondParameters", "Bonds", ("p1", "p2"), where)
     m = len(atoms)
-    form = _Form(force.attrib["energy"], where, ("r",), values, m)
+    form = Form(force.attrib["energy"], where, ("r",), values, m)
     if not m:
         return
     spring = form.spring(form.term)
@@ -188,7 +199,7 @@ def _bond(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
 def _angle(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     """Harmonic, or compiled."""
     atoms, values = parameters(force, "PerAngleParameters", "Angles", ("p1", "p2", "p3"), where)
-    form = _Form(force.attrib["energy"], where, ("theta",), values, len(atoms))
+    form = Form(force.attrib["energy"], where, ("theta",), values, len(atoms))
     spring = form.spring(form.term) if len(atoms) else None
     if spring is not None:
         terms.angles(atoms, spring[1], spring[2])
@@ -199,7 +210,7 @@ def _angle(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
 def _torsion(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     """Harmonic in the difference to an angle, or compiled."""
     atoms, values = parameters(force, "PerTorsionParameters", "Torsions", ("p1", "p2", "p3", "p4"), where)
-    form = _Form(force.attrib["energy"], where, ("theta",), values, len(atoms))
+    form = Form(force.attrib["energy"], where, ("theta",), values, len(atoms))
     wrapped = _wrapped_spring(form) if len(atoms) else None
     if wrapped is not None:
         terms.impropers(atoms, *wrapped)
@@ -207,7 +218,7 @@ def _torsion(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
         _compiled(terms, "torsion", force, atoms, values)
 
 
-def _wrapped_spring(form: _Form) -> tuple[np.ndarray, np.ndarray] | None:
+def _wrapped_spring(form: Form) -> tuple[np.ndarray, np.ndarray] | None:
     """(k, theta0) of k/2 min(d, 2 pi - d)^2 with d = |theta - theta0|, pi to ten digits as force fields write it."""
     squared = form.square(form.term)
     kind, *ends = form.algebra.nodes[squared[1].factors[0][0]] if squared else ("",)
@@ -231,7 +242,7 @@ def _compiled(terms: OpenMMTerms, kind: str, force: ET.Element, atoms: np.ndarra
 def _external(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     """k/2 |r - r0|^2, or compiled; periodic if it takes distances of nearest images."""
     atoms, values = parameters(force, "PerParticleParameters", "Particles", ("index",), where)
-    form = _Form(force.attrib["energy"], where, ("x", "y", "z"), values, len(atoms), {"periodicdistance": 6})
+    form = Form(force.attrib["energy"], where, ("x", "y", "z"), values, len(atoms), {"periodicdistance": 6})
     periodic = any(node[0] == "periodicdistance" for node in form.algebra.nodes)
     if not len(atoms):
         return periodic
@@ -243,7 +254,7 @@ def _external(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     return periodic
 
 
-def _plain_spring(form: _Form) -> tuple[np.ndarray, np.ndarray] | None:
+def _plain_spring(form: Form) -> tuple[np.ndarray, np.ndarray] | None:
     """(k, reference) of k/2 ((x-x0)^2 + (y-y0)^2 + (z-z0)^2)."""
     free, moving = form.split.parts(form.term)
     whole = len(moving) == 1 and moving[0][1] == 1  # a sum may have its common factor taken out
@@ -259,7 +270,7 @@ def _plain_spring(form: _Form) -> tuple[np.ndarray, np.ndarray] | None:
     return k[0], np.stack([by_axis[v][2] for v in "xyz"], axis=1)
 
 
-def _nearest_spring(form: _Form) -> tuple[np.ndarray, np.ndarray] | None:
+def _nearest_spring(form: Form) -> tuple[np.ndarray, np.ndarray] | None:
     """(k, reference) of k/2 periodicdistance(x, y, z, x0, y0, z0)^2."""
     squared = form.square(form.term)
     kind, *ends = form.algebra.nodes[squared[1].factors[0][0]] if squared else ("",)
@@ -270,80 +281,7 @@ def _nearest_spring(form: _Form) -> tuple[np.ndarray, np.ndarray] | None:
     return 2 * squared[0], np.stack([form.value(t) for t in ends[3:]], axis=1)
 
 
-# -- pairs -------------------------------------------------------------------------------------------------------------
-
-
-def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
-    """Lennard-Jones with coefficients by types of particles, or compiled."""
-    _, values = parameters(force, "PerParticleParameters", "Particles", (), where)
-    if children(force, "InteractionGroups"):
-        raise FileFormatError(f"{where}: interaction groups are not supported")
-    method, n = int(force.attrib["method"]), len(children(force, "Particles"))
-    exclusions = np.array([[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in children(force, "Exclusions")],
-                          int).reshape(-1, 2)
-    terms.exclude(where, exclusions)
-    found, per = tables(force, where), [p.attrib["name"] for p in children(force, "PerParticleParameters")]
-    constants = {k: v for k, v in values.items() if k not in per}
-    if n != terms.n:
-        raise FileFormatError(f"{where}: must have parameters of each of {terms.n} particles, got {n}")
-    columns = {k: values[k] for k in per}
-    arity = {k: v.ndim for k, v in found.items()}
-    for value in children(force, "ComputedValues"):
-        parsed = parse(value.attrib["expression"], where, (*per, *constants), arity)
-        columns[value.attrib["name"]] = _computed(parsed, columns, constants, found, n, where)
-    kinds = np.zeros((1, 0))
-    types = np.zeros(n, int)
-    if columns:
-        kinds, types = np.unique(np.stack(list(columns.values()), axis=1), axis=0, return_inverse=True)
-        types = types.reshape(-1)
-    if len(kinds) > _MOST_TYPES:
-        raise FileFormatError(f"{where}: particles must be of at most {_MOST_TYPES} kinds, got {len(kinds)} that "
-                              f"differ in their parameters")
-    by_type = {k: kinds[:, c] for c,
-               k in enumerate(columns)} | {k: np.full(len(kinds), v) for k, v in constants.items()}
-    text = _with_constants(force.attrib["energy"], constants)
-    by_type = {k: v for k, v in by_type.items() if k not in constants}
-    both = pair_values(by_type)
-    form = _Form(text, where, ("r",), dict(both), 0, arity)
-    shape = (len(kinds), len(kinds))
-    cut: dict[str, Any] = {}
-    if method:
-        cut["cutoff"] = float(force.attrib["cutoff"])
-        if force.get("useSwitchingFunction") == "1":
-            cut["switch"] = float(force.attrib["switchingDistance"])
-    tail = force.get("useLongRangeCorrection") == "1" and method == 2
-    powers = form.powers(form.term, shape, both, found)
-    if powers is not None and set(powers) <= {-6, -12}:
-        a, b = (np.broadcast_to(powers.get(k, 0.0), shape) for k in (-12, -6))
-        if not (np.allclose(a, a.T, rtol=1e-9, atol=0) and np.allclose(b, b.T, rtol=1e-9, atol=0)):
-            raise FileFormatError(f"{where}: the energy must be the same when the two particles change places")
-        table = LJTable(types, (a + a.T) / 2, -(b + b.T) / 2)
-        terms.lennard_jones(where, method, table, cut | {"dispersion_correction": tail})
-        return method == 2
-    if tail:
-        raise FileFormatError(f"{where}: a long-range correction must be of Lennard-Jones, got {force.get('energy')!r}")
-    terms.pair_method(where, method)
-    potential = ExpressionPair(text, types, by_type, found, **cut)
-    terms.potential(lambda: potential)
-    return method == 2
-
-
-def _computed(parsed: Any, columns: dict, constants: dict, found: dict, n: int, where: str) -> np.ndarray:
-    """Values of an expression for each particle."""
-    algebra = Algebra()
-    term = canonical(parsed, algebra)
-    values = np.array(np.broadcast_to(Split(algebra).value(term, columns | constants, found), (n,)), np.float64)
-    if not np.all(np.isfinite(values)):
-        raise FileFormatError(f"{where}: computed values must be finite")
-    return values
-
-
-def _with_constants(text: str, constants: dict[str, float]) -> str:
-    """The expression with global parameters defined at its end, where they hold for all of it."""
-    return ";".join([text.rstrip("; \n"), *(f"{name}={value!r}" for name, value in constants.items())])
-
-
 READERS = {
     "CustomBondForce": _bond, "CustomAngleForce": _angle, "CustomTorsionForce": _torsion,
-    "CustomExternalForce": _external, "CustomNonbondedForce": _nonbonded,
+    "CustomExternalForce": _external,
 }

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..codegen.algebra import Algebra, Term
 from ..codegen.expressions import canonical, parse
+from ..codegen.tabulated import Tabulated
 from ..errors import FileFormatError
 from ..potentials.gb.gb import PROBE
 from ..potentials.gb.tables import MODELS, NECK_CUTOFF, Model, neck_tables
@@ -107,7 +108,7 @@ def _is_model(model: Model, computed: dict, names: list[str], where: str) -> boo
     return _same(computed["B"][0], born, ["I", *names], where)
 
 
-def _check_necks(found: dict[str, np.ndarray], radii: np.ndarray, index: np.ndarray, where: str) -> None:
+def _check_necks(found: dict[str, Tabulated], radii: np.ndarray, index: np.ndarray, where: str) -> None:
     """Raise unless the tables of the file are those of the model for the radii of the atoms."""
     at = np.clip((radii - 0.1) / 0.005, 0, 20)
     hats = np.maximum(0, 1 - np.abs(at[:, None] - np.arange(21)))
@@ -116,7 +117,7 @@ def _check_necks(found: dict[str, np.ndarray], radii: np.ndarray, index: np.ndar
         raise FileFormatError(f"{where}: particles of one radindex must have one radius")
     for name, table in zip(("getd0", "getm0"), neck_tables()):
         expected = hats[first] @ table @ hats[first].T
-        if not np.allclose(found[name][np.ix_(kinds, kinds)], expected, rtol=1e-5, atol=1e-9):
+        if not np.allclose(found[name].values[np.ix_(kinds, kinds)], expected, rtol=1e-5, atol=1e-9):
             raise FileFormatError(f"{where}: table {name} must be that of the model, got other values")
 
 

@@ -20,13 +20,25 @@ _ALIKE = {0: (0,), 1: (1,), 2: (2, 3, 4)}
 
 
 class OpenMMTerms(Terms):
-    """Terms as `Terms` has them, made with OpenMM's rules."""
+    """Terms as `Terms` has them, made with OpenMM's rules.
 
-    def __init__(self, where: str, n: int):
+    Attributes
+    ----------
+    system : System
+        The system that terms are added to; there while they are made.
+    read : callable
+        ``read(terms, force)`` adds a force that is a part of another one, and returns whether it is periodic.
+    """
+
+    system: System
+
+    def __init__(self, where: str, n: int, read: Callable[[OpenMMTerms, Any], bool]):
         super().__init__(where, n)
+        self.read = read
         self._method: int | None = None  # of the NonbondedForce
         self._tables: list[tuple[str, int, Any, dict[str, Any]]] = []
         self._excluded: tuple[str, set[tuple[int, int]]] | None = None
+        self._expected: tuple[str, np.ndarray] | None = None
         self._not_in_a_box: list[str] = []  # forces that cut off without images
         self.exclusion_images = True
 
@@ -49,7 +61,7 @@ class OpenMMTerms(Terms):
 
     def restraint(self, make: Callable, in_box: Callable) -> None:
         """A potential made by `make` or, in a system with a box, by `in_box`."""
-        self._add.append(lambda: (make if self._system.box is None else in_box)())
+        self._add.append(lambda: (make if self.system.box is None else in_box)())
 
     def exclude(self, where: str, pairs: np.ndarray) -> None:
         """Pairs [m, 2] that a force leaves out: all forces between pairs must leave out the same.
@@ -81,6 +93,19 @@ class OpenMMTerms(Terms):
         self._excluded = other
         self.exclusions = np.array(sorted(found), np.int64).reshape(-1, 2)
 
+    def expect_exclusions(self, where: str, pairs: np.ndarray) -> None:
+        """Exclude the pairs of a force that can do with others, unless a force needs others."""
+        self._expected = self._expected or (where, pairs)
+
+    def settle_exclusions(self) -> None:
+        """Choose the exclusions of the system, when all forces have been read."""
+        if self._excluded is None and self._expected is not None:
+            self.exclude(*self._expected)
+
+    def excludes_others(self, pairs: np.ndarray) -> bool:
+        """Return True if a force needs other exclusions than `pairs` [m, 2]."""
+        return self._excluded is not None and self._excluded[1] != {tuple(p) for p in np.sort(pairs, axis=1).tolist()}
+
     def pair_method(self, where: str, method: int) -> None:
         """Remember the method of a force between pairs: 0 no cut-off, 1 cut-off without images, 2 cut-off in a box."""
         if method == 1:
@@ -108,7 +133,7 @@ class OpenMMTerms(Terms):
         FileFormatError
             If values do not fit together.
         """
-        self._system = system
+        self.system = system
         if system.box is not None and self._not_in_a_box:
             raise FileFormatError(
                 f"{self._not_in_a_box[0]}: a cut-off without periodicity (CutoffNonPeriodic) is not supported in a "

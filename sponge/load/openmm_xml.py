@@ -18,9 +18,10 @@ from ..potentials.harmonic_bond import harmonic_bond
 from ..system import System
 from ..topology import Topology
 from ..virtual_sites import sites as virtual_sites
-from . import openmm_custom
+from . import openmm_compound, openmm_custom
 from .amber_files import read_bytes
 from .openmm_gb import read_generalized_born
+from .openmm_pairs import read_pairs
 from .openmm_terms import METHODS, OpenMMTerms
 from .terms import guess_elements, molecules_as_residues
 
@@ -58,6 +59,18 @@ _KNOWN: dict[str, tuple[set[str], set[str]]] = {
         _GLOBAL | {"PerParticleParameters", "ComputedValues", "Particles", "Exclusions", "Functions",
                    "InteractionGroups"},
     ),
+    "CustomCompoundBondForce": ({"energy", "particles", "usesPeriodic"},
+                                _GLOBAL | {"PerBondParameters", "Bonds", "Functions"}),
+    "CustomCentroidBondForce": ({"energy", "groups", "usesPeriodic"},
+                                _GLOBAL | {"PerBondParameters", "Groups", "Bonds", "Functions"}),
+    "CustomHbondForce": (_CUT | {"energy"}, _GLOBAL | {"PerDonorParameters", "PerAcceptorParameters", "Donors",
+                                                       "Acceptors", "Exclusions", "Functions"}),
+    "CustomManyParticleForce": (
+        _CUT | {"energy", "particlesPerSet", "permutationMode"},
+        _GLOBAL | {"PerParticleParameters", "Particles", "Exclusions", "TypeFilters", "Functions"},
+    ),
+    "CustomCVForce": ({"energy"}, _GLOBAL | {"CollectiveVariables", "Functions"}),
+    "CustomVolumeForce": ({"energy"}, _GLOBAL),
     "CustomGBForce": (
         _CUT, _GLOBAL | {"PerParticleParameters", "ComputedValues", "EnergyTerms", "Particles", "Exclusions",
                          "Functions"}
@@ -147,11 +160,10 @@ def load_openmm(
         sites = _virtual_sites(path, particles)
     n = len(masses)
     constraints = Constraints(fixed[:, :2].astype(int), fixed[:, 2])
-    terms = OpenMMTerms(str(path), n)
+    terms = OpenMMTerms(str(path), n, lambda terms, force: _read_force(terms, force, path))
     periodic, remove = False, False
-    readers = _READERS | openmm_custom.READERS | {"CustomGBForce": read_generalized_born}
     for force in root.iterfind("Forces/*"):
-        kind, name = force.get("type", ""), force.get("name", "")
+        kind = force.get("type", "")
         if kind == "CMMotionRemover":
             remove = True
         elif kind in _RUN:
@@ -160,15 +172,9 @@ def load_openmm(
                 f"{path}: {kind} is a part of the run, not of the system, and left out: {settings} (see Simulation)",
                 stacklevel=3,
             )
-        elif kind in readers:
-            where = f"{path}: {kind}" + (f" {name!r}" if name not in ("", kind) else "")
-            _check_known(force, kind, where)
-            images = force.get("usesPeriodic") == "1" or _periodic_exceptions(force)
-            with _as_written(where, "what OpenMM writes for it"), terms.images(images):
-                periodic |= bool(readers[kind](terms, force, where))
-            periodic |= force.get("usesPeriodic") == "1"
         else:
-            raise FileFormatError(f"{path}: force {kind} {name!r} is not supported; known are {', '.join(readers)}")
+            periodic |= _read_force(terms, force, path)
+    terms.settle_exclusions()
     if periodic and box is None:
         box = table(root.find("PeriodicBoxVectors"), "x", "y", "z")
     if topology is None:
@@ -209,6 +215,23 @@ def load_openmm(
         raise FileFormatError(f"{path}: {error}") from error
     _warn_of_broken_molecules(path, system)
     return system
+
+
+def _read_force(terms: OpenMMTerms, force: ET.Element, path: str | Path) -> bool:
+    """Add a force to the terms; return True if it needs the box."""
+    readers = (_READERS | openmm_custom.READERS | openmm_compound.READERS
+               | {"CustomNonbondedForce": read_pairs, "CustomGBForce": read_generalized_born})
+    kind, name = force.get("type", ""), force.get("name", "")
+    if kind not in readers:
+        raise FileFormatError(f"{path}: force {kind} {name!r} is not supported; known are {', '.join(readers)}")
+    where = f"{path}: {kind}" + (f" {name!r}" if name not in ("", kind) else "")
+    _check_known(force, kind, where)
+    images = force.get("usesPeriodic") == "1" or _periodic_exceptions(force) or (
+        kind.startswith("Custom") and force.get("method") == "2"
+    )
+    with _as_written(where, "what OpenMM writes for it"), terms.images(images):
+        periodic = bool(readers[kind](terms, force, where))
+    return periodic or force.get("usesPeriodic") == "1"
 
 
 def _warn_of_broken_molecules(path: str | Path, system: System) -> None:

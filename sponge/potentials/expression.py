@@ -18,6 +18,7 @@ from triskele.core.extend import Elementwise, check
 from ..box import displacement
 from ..codegen.algebra import Algebra, Term
 from ..codegen.expressions import FUNCTIONS, canonical, parse
+from ..codegen.tabulated import Tabulated
 from ..geometry import length
 from ..potential import Potential
 from ..topology import check_indices
@@ -33,6 +34,16 @@ def _named(function: Any, names: Sequence[str], title: str) -> Elementwise:
     function.__name__ = function.__qualname__ = title
     keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return Elementwise(function, names, inspect.Signature([inspect.Parameter(name, keyword) for name in names]))
+
+
+def _per_term(where: str, params: Mapping[str, Any], m: int) -> dict[str, np.ndarray]:
+    """Parameters as numbers, which hold for all terms, and arrays [m]."""
+    found = {name: np.array(v, np.float64) for name, v in params.items()}
+    for name, values in found.items():
+        if values.shape not in ((), (m,)):
+            raise ValueError(f"{where}: parameter {name} must be a number or one for each of {m} terms, got shape "
+                             f"{values.shape}")
+    return found
 
 
 @lru_cache(64)
@@ -57,19 +68,19 @@ class ExpressionTerm(TermPotential):
         Energy of a term in kJ/mol, of ``r`` (nm) or ``theta`` (radians) and of the parameters, in OpenMM's syntax.
     atoms : (m, k) int
     params : mapping of str to float or (m,) array
+        A number holds for all terms.
 
     Examples
     --------
     >>> ExpressionTerm("bond", "k*max(0, r-r0)^2", [[0, 1]], {"k": 500.0, "r0": 0.3})
-    <ExpressionTerm 'bond_expression': k (1,), r0 (1,)>
+    <ExpressionTerm 'bond_expression': k (), r0 ()>
     """
 
     def __init__(self, kind: str, expression: str, atoms: Any, params: Mapping[str, Any]):
         self.of, self.expression, self.names = kind, expression, tuple(params)
         self.name = f"{kind}_expression"
         self.atoms = indices(self.name, atoms, self.kind.atoms)
-        m = len(self.atoms)
-        self.params = {name: np.array(np.broadcast_to(np.asarray(v, np.float64), (m,))) for name, v in params.items()}
+        self.params = _per_term(self.name, params, len(self.atoms))
 
     @property
     def function(self) -> Elementwise:  # type: ignore[override]
@@ -87,60 +98,88 @@ class ExpressionTerm(TermPotential):
 class ExpressionPair(PairPotential):
     """All pairs of atoms with an energy given as an expression.
 
-    What does not depend on the distance becomes a table over the types of the two atoms.
+    What does not depend on the distance becomes a coefficient: a number, or a table over the types of the two atoms.
 
     Parameters
     ----------
     expression : str
-        Energy of a pair in kJ/mol, of ``r`` (nm) and of values of both atoms: those of ``a`` are ``a1`` and ``a2``.
+        Energy of a pair in kJ/mol, of ``r`` (nm), of numbers, and of values of both atoms: those of ``a`` are ``a1``
+        and ``a2``.
     types : (n,) int
-    values : mapping of str to (t,) array
-        Values of the types of atoms.
-    tables : mapping of str to (t1,) or (t1, t2) array, optional
-        Tables that the expression calls like functions of whole numbers from 0 on.
+    params : mapping of str to float or (t,) array
+        Numbers for all pairs alike, and values of the types of atoms.
+    tables : mapping of str to Tabulated, optional
+        Functions that the expression may call, of anything but the distance.
     cutoff, switch : float, optional
         As for `PairPotential`.
+    name : str, optional
+        Name under which the energy is reported.
 
     Raises
     ------
     ValueError
         If the energy is not the same when the two atoms change places.
+
+    Examples
+    --------
+    >>> ExpressionPair("k*q1*q2*exp(-r)", [0, 1, 0], {"k": 2.0, "q": [0.3, -0.3]})
+    <ExpressionPair 'pair_expression': k (), q (2,)>
     """
 
-    def __init__(self, expression: str, types: Any, values: Mapping[str, Any],
-                 tables: Mapping[str, np.ndarray] | None = None,
-                 cutoff: float | None = None, switch: float | None = None):
-        tables = dict(tables or {})
-        self.expression, self.names, self.arity = expression, tuple(values), tuple(
-            (k, v.ndim) for k, v in tables.items()
-        )
-        function, coefficients = _pair_function(expression, self.names, self.arity)
-        known = pair_values(values)
-        t = len(np.asarray(next(iter(values.values())))) if values else 1
-        found = [np.array(np.broadcast_to(v, (t, t))) for v in coefficients(known, tables)]
-        super().__init__(name="pair_expression", cutoff=cutoff, switch=switch, types=types,
-                         **{name: c for name, c in zip(function.names[1:], found)})
+    default_name = "pair_expression"
+
+    def __init__(self, expression: str, types: Any, params: Mapping[str, Any],
+                 tables: Mapping[str, Tabulated] | None = None, cutoff: float | None = None,
+                 switch: float | None = None, name: str | None = None):
+        self.expression, self.tables = expression, dict(tables or {})
+        own = {key: np.array(v, np.float64) for key, v in params.items()}
+        self.numbers, self.values = (tuple(key for key, v in own.items() if (v.ndim == 0) == alike)
+                                     for alike in (True, False))
+        self.params = own
+        found = self.coefficients(own)
+        super().__init__(name=name, cutoff=cutoff, switch=switch, types=types, **found)
+        self.params = own
+
+    @property
+    def _pieces(self) -> tuple[Elementwise, list[Term], Split]:
+        arity = tuple((key, f.arity) for key, f in self.tables.items())
+        return _pair_function(self.expression, self.numbers, self.values, arity)
 
     @property
     def function(self) -> Elementwise:  # type: ignore[override]
         """The energy of one pair, of the distance and the coefficients."""
-        return _pair_function(self.expression, self.names, self.arity)[0]
+        return self._pieces[0]
+
+    def coefficients(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        function, terms, split = self._pieces
+        values = pair_values({key: params[key] for key in self.values}) | {key: params[key] for key in self.numbers}
+        t = max((len(params[key]) for key in self.values), default=1)
+        found = [split.value(term, values, self.tables) for term in terms]
+        return {key: c if np.ndim(c) == 0 else c + np.zeros((t, t)) for key, c in zip(function.names[1:], found)}
+
+    def check(self, system):
+        where = f"{type(self).__name__} {self.name!r}"
+        for key, values in self.params.items():
+            check.finite(values, f"{where}: parameter {key}")
+        for key, values in self.coefficients(self.params).items():
+            if not np.all(np.isfinite(values)):
+                raise ValueError(f"{where}: all coefficients must be finite, got {key} = "
+                                 f"{np.asarray(values)[~np.isfinite(values)].flat[0]} of {self.expression[:200]!r}")
+        self.check_pairs(system)
 
     __reduce__ = object.__reduce__  # unlike classes that a decorator makes, this one is found by its name
 
 
-def pair_values(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def pair_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values of both atoms of a pair by pair of types: ``a1`` [t, 1] and ``a2`` [1, t]."""
-    return {f"{k}1": np.asarray(v, np.float64)[:, None] for k, v in values.items()} | {
-        f"{k}2": np.asarray(v, np.float64)[None, :] for k, v in values.items()
-    }
+    return {f"{k}1": v[:, None] for k, v in values.items()} | {f"{k}2": v[None, :] for k, v in values.items()}
 
 
 @lru_cache(64)
-def _pair_function(expression: str, names: tuple[str, ...],
-                   arity: tuple[tuple[str, int], ...]) -> tuple[Elementwise, Any]:
+def _pair_function(expression: str, numbers: tuple[str, ...], names: tuple[str, ...],
+                   arity: tuple[tuple[str, int], ...]) -> tuple[Elementwise, list[Term], Split]:
     algebra = Algebra()
-    variables = ("r", *(f"{name}{k}" for k in (1, 2) for name in names))
+    variables = ("r", *numbers, *(f"{name}{k}" for k in (1, 2) for name in names))
     term = canonical(parse(expression, "pair_expression", variables, dict(arity)), algebra)
     split = Split(algebra, "r")
     energy = split.function(term)
@@ -148,10 +187,8 @@ def _pair_function(expression: str, names: tuple[str, ...],
     def of_pair(r, *coefficients):
         return energy(r, coefficients) + 0.0 * r
 
-    def coefficients(values, tables):
-        return [split.value(c, values, tables) for c in split.coefficients]
-
-    return _named(of_pair, ("r", *(f"c{k}" for k in range(len(split.coefficients)))), "pair_expression"), coefficients
+    names = ("r", *(f"c{k}" for k in range(len(split.coefficients))))
+    return _named(of_pair, names, "pair_expression"), split.coefficients, split
 
 
 class Split:
@@ -186,7 +223,7 @@ class Split:
         free = tuple(f for f in term.factors if not self.node_depends(f[0]))
         return Term(term.number, free), [f for f in term.factors if self.node_depends(f[0])]
 
-    def value(self, term: Term, values: Mapping[str, Any], tables: Mapping[str, np.ndarray] | None = None) -> Any:
+    def value(self, term: Term, values: Mapping[str, Any], tables: Mapping[str, Tabulated] | None = None) -> Any:
         """The value of a term, for values of its inputs."""
         return _value(self.algebra, term, values, tables or {})
 
@@ -231,23 +268,13 @@ class Split:
         return lambda x, c: _call(kind, {})(*[f(x, c) for f in inner])
 
 
-def _call(kind: str, tables: Mapping[str, np.ndarray]) -> Any:
+def _call(kind: str, tables: Mapping[str, Tabulated]) -> Any:
     if kind in tables:
-        return lambda *at: _look_up(kind, tables[kind], at)
+        return tables[kind]
     return np.power if kind == "^" else (lambda x, y: x / y) if kind == "/" else FUNCTIONS[kind][1]
 
 
-def _look_up(name: str, table: np.ndarray, at: tuple) -> np.ndarray:
-    index = tuple(np.rint(np.asarray(k, np.float64)).astype(np.int64) for k in at)
-    for k, (i, x, n) in enumerate(zip(index, at, table.shape)):
-        if np.any(i != x) or np.any(i < 0) or np.any(i >= n):
-            raise ValueError(
-                f"pair_expression: argument {k + 1} of the table {name} must be a whole number from 0 to {n - 1}"
-            )
-    return table[index]
-
-
-def _value(algebra: Algebra, term: Term, values: Mapping[str, Any], tables: Mapping[str, np.ndarray]) -> Any:
+def _value(algebra: Algebra, term: Term, values: Mapping[str, Any], tables: Mapping[str, Tabulated]) -> Any:
     found: dict[int, Any] = {}
 
     def of(t):
@@ -264,7 +291,7 @@ def _value(algebra: Algebra, term: Term, values: Mapping[str, Any], tables: Mapp
         for k in sorted(wanted):
             kind, *arguments = algebra.nodes[k]
             if kind == "input":
-                found[k] = np.asarray(values[arguments[0]], np.float64)
+                found[k] = values[arguments[0]]
             elif kind == "sum":
                 found[k] = sum(of(t) for t in arguments)
             else:
@@ -282,11 +309,12 @@ class ExpressionExternal(Potential):
         ``periodicdistance(x, y, z, x0, y0, z0)`` is the distance of nearest images.
     atoms : (m,) int
     params : mapping of str to float or (m,) array
+        A number holds for all terms.
 
     Examples
     --------
     >>> ExpressionExternal("k*max(0, z-top)^2", [0, 1], {"k": 100.0, "top": 2.0})
-    <ExpressionExternal 'external_expression': k (2,), top (2,)>
+    <ExpressionExternal 'external_expression': k (), top ()>
     """
 
     invariant = False
@@ -294,8 +322,7 @@ class ExpressionExternal(Potential):
     def __init__(self, expression: str, atoms: Any, params: Mapping[str, Any]):
         self.name, self.expression = "external_expression", expression
         self.atoms = np.ascontiguousarray(atoms, np.int32).reshape(-1)
-        m = len(self.atoms)
-        self.params = {name: np.array(np.broadcast_to(np.asarray(v, np.float64), (m,))) for name, v in params.items()}
+        self.params = _per_term(self.name, params, len(self.atoms))
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         parsed = _external(self.expression, tuple(self.params))
@@ -330,6 +357,7 @@ def example():
         ExpressionTerm("torsion", "k*(1+cos(n*theta-phase))", [[0, 1, 2, 3]], {"k": 5.0, "n": 3.0, "phase": 0.2}),
         ExpressionExternal("k*max(0, sqrt(x^2+y^2+z^2)-0.1)^2", [0, 3, 7], {"k": 100.0}),
     ]
-    pair = ExpressionPair("e*exp(-b*r); e = sqrt(e1*e2); b = 0.5*(b1+b2)", np.arange(12) % 3,
-                          {"e": [1, 2, 3.0], "b": [20.0, 25, 30]})
-    return [(terms, {}), ([pair], {}), (terms[:1], {"box": [0.9, 0.9, 0.9]})]
+    pair = ExpressionPair("g*e*exp(-b*r)*t(k1, k2); e = sqrt(e1*e2); b = 0.5*(b1+b2)", np.arange(12) % 3,
+                          {"e": [1, 2, 3.0], "b": [20.0, 25, 30], "k": [0.0, 1, 0], "g": 1.5},
+                          {"t": Tabulated([[1.0, 2.0], [2.0, 3.0]])}, cutoff=0.44, switch=0.3)
+    return [(terms, {}), ([pair], {}), ([terms[0], pair], {"box": [0.9, 0.9, 0.9]})]

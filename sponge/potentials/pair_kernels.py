@@ -46,8 +46,9 @@ class _Code:
         self.mixing: list[str] = []
         typed = None
         self.arguments = ["r", *[f"p{k}" for k in range(len(potential.rules))]]
+        coefficients = potential.coefficients(potential.params)
         for name, (key, rule) in zip(self.arguments[1:], potential.rules.items(), strict=True):
-            values = potential.params[key]
+            values = coefficients[key]
             if rule == "same":
                 self.numbers.append(float(values))
                 self.mixing.append(f"{name} = c[{len(self.numbers) - 1}]")
@@ -137,12 +138,13 @@ def _cluster_pairs(potential: PairPotential, engine: Engine) -> Plan:
 
 
 def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray] | None:
-    """Derivatives by all parameters over the pairs that `engine` has last computed; None without cut-off and for
-    tables.
+    """Derivatives by all parameters over the pairs that `engine` has last computed; None without cut-off, for tables
+    and for coefficients that are made of the parameters.
 
     Three parameters at a time take the place of the three components of forces.
     """
-    if potential.cutoff is None or "table" in potential.rules.values():
+    own = potential.rules.keys() == potential.params.keys()
+    if potential.cutoff is None or "table" in potential.rules.values() or not own:
         return None
     code, load = _cluster_code(potential, engine)
     names, functions, kernels = list(potential.rules), "", []
@@ -151,15 +153,15 @@ def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray]
     for first in range(0, len(names), 3):
         group = names[first : first + 3]
         lines, results = code.body([Output((n,)) for n in group])
-        own, other = [], []
+        mine, other = [], []
         for name, slope in zip(group, results, strict=True):
             k = column[name]
             added = potential.rules[name] in ("same", "arithmetic")
-            own.append(slope if added else f"{slope} * j[{k}]")
+            mine.append(slope if added else f"{slope} * j[{k}]")
             other.append("zero" if k is None else slope if added else f"{slope} * i[{k}]")
         zeros = ["zero"] * (3 - len(group))
         lines.append(f"zero = simd.splat(np.{code.dtype}(0), {code.width})")
-        functions += code.text(f"gradient{first}", lines, f"({', '.join(own + zeros)}), ({', '.join(other + zeros)})")
+        functions += code.text(f"gradient{first}", lines, f"({', '.join(mine + zeros)}), ({', '.join(other + zeros)})")
         kernels.append((f"parameters{first}", "gradient_loop", f"gradient{first}"))
     module = code.module("from triskele.sponge.potentials.nonbonded.kernels import gradient_loop", load, functions,
                          kernels)

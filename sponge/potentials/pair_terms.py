@@ -32,6 +32,7 @@ from .terms import (
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
+    from ..protocols import SystemLike
 
 __all__ = ["PairPotential", "pair_potential"]
 
@@ -117,7 +118,6 @@ class PairPotential(Potential):
 
     def check(self, system):
         where = f"{type(self).__name__} {self.name!r}"
-        self.exclusions = system.exclusions
         for name, values in self.params.items():
             if values.ndim == 1 and len(values) != system.n:
                 raise ValueError(
@@ -126,7 +126,13 @@ class PairPotential(Potential):
             if not np.all(np.isfinite(values)):
                 of = f" for {system.topology.describe(int(np.argmin(np.isfinite(values))))}" if values.ndim == 1 else ""
                 raise ValueError(f"{where}: parameter {name} must be finite, got {values[~np.isfinite(values)][0]}{of}")
+        self.check_pairs(system)
+
+    def check_pairs(self, system: SystemLike) -> None:
+        """Raise ValueError if types or cut-off do not fit the system; take its exclusions."""
+        self.exclusions = system.exclusions
         if self.types is not None and len(self.types) != system.n:
+            where = f"{type(self).__name__} {self.name!r}"
             raise ValueError(f"{where}: types must be one for each of {system.n} atoms, got {len(self.types)}")
         self.check_box(system.box)
 
@@ -138,8 +144,13 @@ class PairPotential(Potential):
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         if self.cutoff is None:
             box = None
-        leaves = [params[n] for n in self.rules] + [positions] + ([] if box is None else [box])
+        values = self.coefficients(params)
+        leaves = [values[n] for n in self.rules] + [positions] + ([] if box is None else [box])
         return at_values(_Terms(self, box is not None), *leaves)
+
+    def coefficients(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Values of the arguments of the function: the parameters, or what a subclass makes of them."""
+        return params
 
     def pair_function(self) -> Elementwise:
         """The energy of one pair: the function with shift and switch."""
@@ -155,11 +166,12 @@ class PairPotential(Potential):
         missed pairs cost.
         """
         assert self.cutoff is not None
-        lengths = [len(self.params[k]) for k, rule in self.rules.items() if rule not in ("same", "table")]
+        given = self.coefficients(self.params)
+        lengths = [len(given[k]) for k, rule in self.rules.items() if rule not in ("same", "table")]
         n = max([*lengths, 1 if self.types is None else len(self.types)])
         i, j = np.random.default_rng(0).integers(0, n, (2, 1000))
         types = None if self.types is None else (self.types[i], self.types[j])
-        values = [_mixed(rule, self.params[k], i, j, types) for k, rule in self.rules.items()]
+        values = [_mixed(rule, given[k], i, j, types) for k, rule in self.rules.items()]
         function, inside = self.pair_function(), np.full(len(i), self.cutoff * (1 - 1e-6))
         r = function.names[0]
         return tuple(float(np.max(np.abs(function.partial(*names)(inside, *values))))

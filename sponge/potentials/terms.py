@@ -176,7 +176,7 @@ class TermPotential(Potential):
         part = copy.copy(self)
         part._reshaped()
         part.atoms = np.ascontiguousarray(self.atoms[which])
-        part.params = {name: values[which] for name, values in self.params.items()}
+        part.params = {name: values[which] if values.ndim else values for name, values in self.params.items()}
         return part
 
     def check(self, system):
@@ -186,20 +186,22 @@ class TermPotential(Potential):
             raise ValueError(f"{where}: atoms must be below {system.n}, got {self.atoms[k].tolist()} in term {k}")
         for name, values in self.params.items():
             if not np.all(np.isfinite(values)):
+                values = np.broadcast_to(values, len(self.atoms))
                 k = int(np.argmin(np.isfinite(values)))
                 atoms = ", ".join(system.topology.describe(a) for a in self.atoms[k])
                 raise ValueError(f"{where}: parameter {name} must be finite, got {values[k]} in term {k} ({atoms})")
             if name in _ANGLES and self.kind in (ANGLE, TORSION) and np.any(np.abs(values) > 10 * np.pi):
                 raise ValueError(f"{where}: {name} must be in radians, five turns at most, got "
-                                 f"{values[np.argmax(np.abs(values))]:g} (np.radians)")
+                                 f"{np.ravel(values)[np.argmax(np.abs(values))]:g} (np.radians)")
 
     def plan(self, engine):
         compiled = type(self).compiled
         if compiled is not None:
             return compiled(self, engine)
         function = present_function(self)
-        params = np.stack([self.params[n] for n in function.names[1:]],
-                          axis=1) if self.params else np.zeros((len(self.atoms), 1))
+        m = len(self.atoms)
+        columns = [np.broadcast_to(self.params[n], m) for n in function.names[1:]] or [np.zeros(m)]
+        params = np.stack(columns, axis=1)
         return plan_terms(engine, generated_kernel(function, self.kind), self.atoms, params, self.kind.chunk,
                           images=self.images)
 

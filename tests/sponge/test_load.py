@@ -165,8 +165,8 @@ class TestOpenMM:
 
     def test_unknown_forces_are_named(self, tmp_path):
         mm, omm = self.particles(2)
-        omm.addForce(mm.CustomCVForce("0"))
-        with pytest.raises(FileFormatError, match="CustomCVForce"):
+        omm.addForce(mm.RMSDForce([mm.Vec3(0, 0, 0)] * 2))
+        with pytest.raises(FileFormatError, match="RMSDForce"):
             load_openmm(self.serialized(tmp_path / "x.xml", omm))
 
     def test_foreign_xml(self, tmp_path):

@@ -1,0 +1,135 @@
+"""OpenMM's CustomNonbondedForce: Lennard-Jones with coefficients by types, a compiled pair loop, or listed pairs."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import numpy as np
+
+from ..codegen.expressions import Expression, parse
+from ..codegen.tabulated import Tabulated
+from ..errors import FileFormatError
+from ..potentials.compound import ExpressionCompound
+from ..potentials.expression import ExpressionPair, pair_values
+from ..potentials.nonbonded.mixing import LJTable
+from ..potentials.pair_tail import ExpressionTail
+from .openmm_custom import Form, children, parameters, tables
+from .openmm_terms import OpenMMTerms
+
+__all__ = ["read_pairs"]
+
+_MOST_TYPES = 2000  # of particles that differ in their parameters: tables of pairs grow with the square
+_MOST_PAIRS = 3_000_000  # of a list
+
+
+def read_pairs(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+    """Add the force to the terms; return True if it is periodic."""
+    _, values = parameters(force, "PerParticleParameters", "Particles", (), where)
+    method, n = int(force.attrib["method"]), len(children(force, "Particles"))
+    if n != terms.n:
+        raise FileFormatError(f"{where}: must have parameters of each of {terms.n} particles, got {n}")
+    excluded = np.array([[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in children(force, "Exclusions")],
+                        int).reshape(-1, 2)
+    functions, text = tables(force, where), force.attrib["energy"]
+    per = [p.attrib["name"] for p in children(force, "PerParticleParameters")]
+    constants = {k: v for k, v in values.items() if k not in per}
+    columns = {k: values[k] for k in per}
+    arity = {k: f.arity for k, f in functions.items()}
+    for value in children(force, "ComputedValues"):
+        parsed = parse(value.attrib["expression"], where, (*per, *constants), arity)
+        columns[value.attrib["name"]] = _computed(parsed, columns | constants, functions, n, where)
+    cut: dict[str, Any] = {}
+    if method:
+        cut["cutoff"] = float(force.attrib["cutoff"])
+        if force.get("useSwitchingFunction") == "1":
+            cut["switch"] = float(force.attrib["switchingDistance"])
+    tail = force.get("useLongRangeCorrection") == "1" and method == 2
+    terms.pair_method(where, method)
+    groups = children(force, "InteractionGroups")
+    kinds, types = _types(columns, n)
+    by_type = {k: kinds[:, c] for c, k in enumerate(columns)} | constants
+    listed = bool(groups) or len(kinds) > _MOST_TYPES
+    if not listed:
+        form = Form(text, where, ("r",), pair_values({k: kinds[:, c] for c, k in enumerate(columns)}) | constants, 0,
+                    arity)
+        # the loops over pairs cannot look up a table by the distance
+        listed = any(node[0] in functions and any(form.split.depends(t) for t in node[1:])
+                     for node in form.algebra.nodes)
+    if not listed and (table := _lennard_jones(form, types, len(kinds), functions, where)):
+        terms.exclude(where, excluded)
+        terms.lennard_jones(where, method, table, cut | {"dispersion_correction": tail})
+        return method == 2
+    if tail and (groups or len(kinds) > _MOST_TYPES):
+        raise FileFormatError(f"{where}: a long-range correction must be of all particles and of at most {_MOST_TYPES} "
+                              "kinds of them, got more or interaction groups")
+    if not listed:
+        terms.expect_exclusions(where, excluded)
+
+    def make():
+        if not listed and np.array_equal(_sorted(excluded), _sorted(terms.system.exclusions)):
+            return ExpressionPair(text, types, by_type, functions, **cut)
+        pairs = _pairs(groups, excluded, n, where)
+        both = {f"{k}{i + 1}": (k, pairs[:, i]) for k in columns for i in (0, 1)}
+        return ExpressionCompound(text, pairs, columns | constants, columns=both, functions=functions, near=[(0, 1)],
+                                  name="pair_expression", **cut)
+
+    terms.potential(make)
+    if tail:
+        terms.potential(lambda: ExpressionTail(text, types, by_type, tables=functions, **cut))
+    return method == 2
+
+
+def _sorted(pairs: np.ndarray) -> np.ndarray:
+    return np.unique(np.sort(pairs, axis=1), axis=0)
+
+
+def _types(columns: dict[str, np.ndarray], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Kinds of particles that differ in some column [t, columns], and the kind of each particle [n]."""
+    if not columns:
+        return np.zeros((1, 0)), np.zeros(n, int)
+    kinds, types = np.unique(np.stack(list(columns.values()), axis=1), axis=0, return_inverse=True)
+    return kinds, types.reshape(-1)
+
+
+def _computed(parsed: Expression, values: dict[str, Any], functions: dict[str, Tabulated], n: int,
+              where: str) -> np.ndarray:
+    """Values of an expression for each particle."""
+    found = np.array(np.broadcast_to(np.asarray(parsed(values, functions)), (n,)), np.float64)
+    if not np.all(np.isfinite(found)):
+        raise FileFormatError(f"{where}: computed values must be finite")
+    return found
+
+
+def _lennard_jones(form: Form, types: np.ndarray, t: int, functions: dict[str, Tabulated],
+                   where: str) -> LJTable | None:
+    """The coefficients by types if the energy is a sum of powers -12 and -6 of the distance."""
+    powers = form.powers(form.term, (t, t), form.values, functions)
+    if powers is None or not set(powers) <= {-6, -12}:
+        return None
+    a, b = (np.broadcast_to(powers.get(k, 0.0), (t, t)) for k in (-12, -6))
+    if not (np.allclose(a, a.T, rtol=1e-9, atol=0) and np.allclose(b, b.T, rtol=1e-9, atol=0)):
+        raise FileFormatError(f"{where}: the energy must be the same when the two particles change places")
+    return LJTable(types, (a + a.T) / 2, -(b + b.T) / 2)
+
+
+def _pairs(groups: list[ET.Element], excluded: np.ndarray, n: int, where: str) -> np.ndarray:
+    """All pairs [m, 2], or those of interaction groups: between two sets, each pair once, in the order of the sets."""
+    found = []
+    for group in groups:
+        one, two = (np.array([int(p.attrib["index"]) for p in children(group, tag)], int) for tag in ("Set1", "Set2"))
+        if len(one) * len(two) > 2 * _MOST_PAIRS:
+            raise FileFormatError(f"{where}: an interaction group must be of at most {2 * _MOST_PAIRS} pairs, got "
+                                  f"{len(one)} x {len(two)}")
+        i, j = (x.ravel() for x in np.meshgrid(one, two, indexing="ij"))
+        twice = (i > j) & np.isin(j, one) & np.isin(i, two)
+        found.append(np.stack([i, j], axis=1)[(i != j) & ~twice])
+    if not groups:
+        if n * (n - 1) // 2 > _MOST_PAIRS:
+            raise FileFormatError(f"{where}: pairs that no compiled loop takes (exclusions of their own, tables of "
+                                  f"the distance, or more than {_MOST_TYPES} kinds of particles) must be at most "
+                                  f"{_MOST_PAIRS}, got {n * (n - 1) // 2}")
+        found = [np.stack(np.triu_indices(n, 1), axis=1)]
+    pairs = np.concatenate(found)
+    key = lambda p: np.min(p, axis=1).astype(np.int64) * n + np.max(p, axis=1)
+    return pairs[~np.isin(key(pairs), key(excluded))]

@@ -1,8 +1,9 @@
 """Alchemical free energies: marked atoms whose interactions depend on lambdas.
 
-`decouple` makes a system with marked atoms, a `Schedule` lists the lambdas of a row of states, and `energies` gives the
-potential energy in all of them from one evaluation. Runs record these energies: `States` in one state, `LambdaExchange`
-in all of them with exchanges of neighbors, `ExpandedEnsemble` in one simulation that walks through them.
+`decouple` makes a system with marked atoms, `hybrid` one in which a molecule turns into another. A `Schedule` lists
+the lambdas of a row of states, and `energies` gives the potential energy in all of them from one evaluation. Runs
+record these energies: `States` in one state, `LambdaExchange` in all of them with exchanges of neighbors,
+`ExpandedEnsemble` in one simulation that walks through them.
 
 `free_energy_difference` estimates free energies from such records by MBAR, BAR and thermodynamic integration;
 `convergence` and `cycle_closure` check them.
@@ -13,6 +14,7 @@ from .decouple import decouple, derivatives, energies, set_lambdas
 from .difference import Convergence, FreeEnergyDifference, convergence, free_energy_difference
 from .estimators import bar, thermodynamic_integration
 from .exchange import LambdaExchange
+from .hybrid import hybrid
 from .schedule import Schedule
 from .soft_core import Beutler, Gapsys
 from .solvation import Solvation
@@ -21,5 +23,5 @@ from .states import ExpandedEnsemble, States
 __all__ = [
     "Beutler", "Convergence", "CycleClosure", "ExpandedEnsemble", "FreeEnergyDifference", "Gapsys", "LambdaExchange",
     "Schedule", "Solvation", "States", "bar", "convergence", "cycle_closure", "decouple", "derivatives", "energies",
-    "free_energy_difference", "set_lambdas", "thermodynamic_integration",
+    "free_energy_difference", "hybrid", "set_lambdas", "thermodynamic_integration",
 ]

@@ -192,11 +192,11 @@ def alchemical(system: System, where: str) -> AlchemicalNonbonded:
 def check_schedule(system: System, names: Iterable[str], where: str) -> None:
     """Raise ValueError if a name is not that of a lambda of the system."""
     check_names(names, where)
-    scaled = {p.key for p in system.potentials if isinstance(p, Scaled)}
+    known = {*alchemical(system, where).names, *(p.key for p in system.potentials if isinstance(p, Scaled))}
     for name in names:
-        if name not in _PAIRWISE and name not in scaled:
-            raise ValueError(f"{where}: no potential of the system scales with the lambda {name!r} (name it in "
-                             f"decouple(..., {name}=[...]))")
+        if name not in known:
+            raise ValueError(f"{where}: no potential of the system scales with the lambda {name!r} (there are "
+                             f"{', '.join(sorted(known))}; decouple(...) and hybrid(...) choose them)")
 
 
 def set_lambdas(system: System, **lambdas: float) -> None:
@@ -205,9 +205,9 @@ def set_lambdas(system: System, **lambdas: float) -> None:
     Parameters
     ----------
     system : System
-        Made by `decouple`.
+        Made by `decouple` or `hybrid`.
     **lambdas : float
-        By their names: electrostatics, sterics, bonded, restraints.
+        By their names, see `Schedule`.
 
     Examples
     --------
@@ -224,10 +224,9 @@ def set_lambdas(system: System, **lambdas: float) -> None:
     for name, value in lambdas.items():
         if not 0 <= value <= 1:
             raise ValueError(f"set_lambdas: {name} must lie between 0 and 1, got {value}")
-        holders: list[Any] = [own] if name in _PAIRWISE else [p for p in system.potentials
-                                                             if isinstance(p, Scaled) and p.key == name]
-        for p in holders:
-            p.params[name] = np.array(float(value))
+        for p in [own, *(p for p in system.potentials if isinstance(p, Scaled) and p.key == name)]:
+            if name in p.params:
+                p.params[name] = np.array(float(value))
 
 
 class Lambdas:
@@ -245,15 +244,15 @@ class Lambdas:
         self._key = alchemical(engine.system, "alchemy").name
         self._scaled = [(p.name, p.key) for p in engine.potentials if isinstance(p, Scaled)]
         self._plan: Any = engine.plans[self._key]
-        self._plan.set_states(schedule.column("electrostatics"), schedule.column("sterics"))
+        self._plan.set_states({name: schedule.column(name) for name in self._plan.potential.names})
 
     def set(self, k: int) -> None:
         """Go to state `k`."""
         state = {name: float(self.schedule.column(name)[k]) for name in NAMES}
-        self._plan.set_lambdas(state["electrostatics"], state["sterics"])
+        self._plan.set_lambdas(state)
         for name, key in self._scaled:
             plan: Any = self.engine.plans[name]
-            plan.scale[0] = state[key]
+            plan.set(state[key])
 
     def in_states(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return energies of all states less that of the present one, and derivatives by the schedule's lambdas.
@@ -265,13 +264,11 @@ class Lambdas:
         energies : (k,) float64, kJ/mol
         derivatives : dict of str to (k,) float64, kJ/mol
         """
-        energies, by_charge, by_steric = self._plan.in_states()
-        slopes = {"electrostatics": by_charge, "sterics": by_steric}
+        energies, slopes = self._plan.in_states()
         for name, key in self._scaled:
             plan: Any = self.engine.plans[name]
-            lambdas = self.schedule.column(key)
-            energies = energies + (lambdas - plan.scale[0]) * plan.unscaled
-            slopes[key] = slopes.get(key, 0.0) + np.full(len(lambdas), plan.unscaled)
+            more, slope = plan.in_states(self.schedule.column(key))
+            energies, slopes[key] = energies + more, slopes.get(key, 0.0) + slope
         return energies, {name: slopes[name] for name in self.schedule.names}
 
 

@@ -1,9 +1,10 @@
 """Kernels of marked atoms: a short list of the atoms around them, and the pairs of both.
 
 Energies in all states come from the same pass over the pairs. The first `n_states[0]` rows of `table` have the
-coefficients of each state (see `soft_core`). `states` [chunks, ...] gets, of each chunk, the energies of the k states,
-their derivatives by the lambdas of sterics and of electrostatics, and two direct Coulomb sums of unscaled charges: of
-marked atoms with others, and among each other.
+coefficients of each state and course (see `soft_core`). `states` [chunks, ...] gets, of each chunk, the energies of the
+k states,
+their derivatives through each course of Lennard-Jones and by the lambda of electrostatics, and the linear and quadratic
+part of the direct Coulomb sum in that lambda. An atom may have several entries, of different courses.
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ from triskele.core.extend import device, kernel
 from ..box import minimum_image
 from ..engine.flags import ENERGY
 from ..neighbors.state import OUTER
-from .soft_core import D_SCALE, D_SOFT, DQ_SCALE, DQ_SOFT, Q_LAMBDA, Q_SCALE, Q_SOFT, SCALE, SOFT
+from .soft_core import (
+    COURSES,
+    D_SCALE,
+    D_SOFT,
+    DQ_SCALE,
+    DQ_SOFT,
+    Q_LAMBDA,
+    Q_SCALE,
+    Q_SOFT,
+    SCALE,
+    SOFT,
+)
 
 __all__ = ["FORCED", "STATES", "add_forces", "around", "environment", "inside"]
 
@@ -136,13 +148,15 @@ def _coulomb(form, r2, sigma, scale, soft, field):
 
 
 @kernel(nogil=True)
-def environment(chunk, chunks, positions, box, periodic, found, n_found, marked, charges, sigmas, wells, form, now,
-                table, n_states, forces, own_forces, rows, states, states_only, flags):
+def environment(chunk, chunks, positions, box, periodic, found, n_found, marked, courses, own_charges, own_sigmas,
+                own_wells, charges, sigmas, wells, form, now, table, n_states, forces, own_forces, rows, states,
+                states_only, flags):
     """Pairs of marked atoms with the atoms `found` around them.
 
-    `charges` in sqrt(kJ/mol nm), those of marked atoms unscaled; `sigmas` are halves with arithmetic mixing, roots with
-    geometric; `wells`: 2 sqrt(epsilon); `forces` [capacity, 3] on the atoms found, `own_forces` [chunks, 3 m]. With
-    `states_only`, forces and energies stay as they are.
+    `marked` to `own_wells` [m] are those of the entries, the others [n] of all atoms: charges in sqrt(kJ/mol nm), those
+    of entries at lambda 1 less those at 0; sigmas are halves with arithmetic mixing, roots with geometric; wells are
+    2 sqrt(epsilon). `forces` [capacity, 3] on the atoms found, `own_forces` [chunks, 3 m]. With `states_only`, forces
+    and energies stay as they are.
     """
     all_states = flags[STATES] != 0
     wanted = all_states or flags[ENERGY] != 0
@@ -155,7 +169,7 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
         mine[:] = 0.0
     if all_states:
         totals[:] = 0.0
-    scale, soft, q_scale, q_soft = now[0, SCALE], now[0, SOFT], now[0, Q_SCALE], now[0, Q_SOFT]
+    q_scale, q_soft = now[0, Q_SCALE], now[0, Q_SOFT]
     pairwise, ewald, geometric = form[COULOMB] == PAIRS, form[COULOMB] == EWALD, form[GEOMETRIC] != 0.0
     for e in range(chunk * n_found[0] // chunks, (chunk + 1) * n_found[0] // chunks):
         j = found[e]
@@ -169,8 +183,9 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
             r2 = x * x + y * y + z * z
             if r2 >= form[CUTOFF2]:
                 continue
-            sigma = sigmas[i] * sigmas[j] if geometric else sigmas[i] + sigmas[j]
-            well, qq = wells[i] * wells[j], charges[i] * charges[j]
+            sigma = own_sigmas[k] * sigmas[j] if geometric else own_sigmas[k] + sigmas[j]
+            well, qq, course = own_wells[k] * wells[j], own_charges[k] * charges[j], courses[k]
+            scale, soft = now[course, SCALE], now[course, SOFT]
             slope = 0.0
             if well != 0.0:
                 factor, d_factor = _switch(form, r2)
@@ -181,22 +196,25 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
                 if all_states:
                     well *= factor
                     for s in range(k_states):
-                        u, _, by_scale, by_soft = _lennard_jones(form, r2, sigma * sigma, table[s, SCALE],
-                                                                 table[s, SOFT])
+                        u, _, by_scale, by_soft = _lennard_jones(form, r2, sigma * sigma, table[s, course, SCALE],
+                                                                 table[s, course, SOFT])
                         totals[s] += well * u
-                        totals[k_states + s] += well * (table[s, D_SCALE] * by_scale + table[s, D_SOFT] * by_soft)
+                        totals[(1 + course) * k_states + s] += well * (table[s, course, D_SCALE] * by_scale
+                                                                       + table[s, course, D_SOFT] * by_soft)
             if pairwise and qq != 0.0:
                 u, rise, _, _ = _coulomb(form, r2, sigma, q_scale, q_soft, True)
                 slope += qq * rise
                 energy += qq * u
                 if all_states:
                     for s in range(k_states):
-                        u, _, by_scale, by_soft = _coulomb(form, r2, sigma, table[s, Q_SCALE], table[s, Q_SOFT], True)
+                        own = table[s, 0]
+                        u, _, by_scale, by_soft = _coulomb(form, r2, sigma, own[Q_SCALE], own[Q_SOFT], True)
                         totals[s] += qq * u
-                        totals[2 * k_states + s] += qq * (table[s, DQ_SCALE] * by_scale + table[s, DQ_SOFT] * by_soft)
+                        totals[(1 + COURSES) * k_states + s] += qq * (own[DQ_SCALE] * by_scale
+                                                                       + own[DQ_SOFT] * by_soft)
             if all_states and ewald and qq != 0.0:
                 r = math.sqrt(r2)
-                totals[3 * k_states] += qq * math.erfc(form[ALPHA] * r) / r
+                totals[(2 + COURSES) * k_states] += qq * math.erfc(form[ALPHA] * r) / r
             if states_only:
                 continue
             slope *= -2.0
@@ -222,10 +240,10 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
 
 
 @kernel(nogil=True)
-def inside(_chunk, positions, box, periodic, marked, pairs, kinds, values, form, now, table, n_states, forces, rows,
-           states, flags):
+def inside(_chunk, positions, box, periodic, marked, pairs, kinds, courses, values, form, now, table, n_states, forces,
+           rows, states, flags):
     """Pairs of marked atoms with each other: `pairs` [p, 2] are numbers in `marked`, `kinds` their bits, `values`
-    [p, 3] the product of the charges, sigma and 4 epsilon.
+    [p, 4] the product of the charges, sigma, 4 epsilon, and what is linear in lambda of the product.
     """
     all_states = flags[STATES] != 0
     energy = wxx = wxy = wxz = wyy = wyz = wzz = 0.0
@@ -235,7 +253,7 @@ def inside(_chunk, positions, box, periodic, marked, pairs, kinds, values, form,
         states[:] = 0.0
     lam = now[0, Q_LAMBDA]
     for p in range(len(pairs)):
-        a, b, kind = pairs[p, 0], pairs[p, 1], kinds[p]
+        a, b, kind, course = pairs[p, 0], pairs[p, 1], kinds[p], courses[p]
         i, j = marked[a], marked[b]
         x, y, z = (positions[i, 0] - positions[j, 0], positions[i, 1] - positions[j, 1],
                    positions[i, 2] - positions[j, 2])
@@ -247,29 +265,30 @@ def inside(_chunk, positions, box, periodic, marked, pairs, kinds, values, form,
         slope = 0.0
         if near and kind & (SOFTENED | PLAIN):
             factor, d_factor = _switch(form, r2) if kind & WITHIN else (1.0, 0.0)
-            full, none = (1.0, 0.0) if kind & PLAIN else (now[0, SCALE], now[0, SOFT])
+            full, none = (1.0, 0.0) if kind & PLAIN else (now[course, SCALE], now[course, SOFT])
             if full != 0.0:
                 u, rise, _, _ = _lennard_jones(form, r2, sigma * sigma, full, none)
                 slope += well * (factor * rise + d_factor * u)
                 energy += well * factor * u
             if all_states:
                 for s in range(k_states):
-                    full, none = (1.0, 0.0) if kind & PLAIN else (table[s, SCALE], table[s, SOFT])
+                    full, none = (1.0, 0.0) if kind & PLAIN else (table[s, course, SCALE], table[s, course, SOFT])
                     u, _, by_scale, by_soft = _lennard_jones(form, r2, sigma * sigma, full, none)
                     states[s] += well * factor * u
                     if kind & SOFTENED:
-                        states[k_states + s] += well * factor * (table[s, D_SCALE] * by_scale
-                                                                 + table[s, D_SOFT] * by_soft)
+                        states[(1 + course) * k_states + s] += well * factor * (
+                            table[s, course, D_SCALE] * by_scale + table[s, course, D_SOFT] * by_soft)
         if near and kind & SCALED:
             u, rise, _, _ = _coulomb(form, r2, sigma, now[0, Q_SCALE], now[0, Q_SOFT], kind & WITHIN)
             slope += qq * rise
             energy += qq * u
             if all_states:
                 for s in range(k_states):
-                    u, _, by_scale, by_soft = _coulomb(form, r2, sigma, table[s, Q_SCALE], table[s, Q_SOFT],
+                    u, _, by_scale, by_soft = _coulomb(form, r2, sigma, table[s, 0, Q_SCALE], table[s, 0, Q_SOFT],
                                                        kind & WITHIN)
                     states[s] += qq * u
-                    states[2 * k_states + s] += qq * (table[s, DQ_SCALE] * by_scale + table[s, DQ_SOFT] * by_soft)
+                    states[(1 + COURSES) * k_states + s] += qq * (table[s, 0, DQ_SCALE] * by_scale
+                                                                   + table[s, 0, DQ_SOFT] * by_soft)
         r = math.sqrt(r2)
         if near and kind & KEPT:
             field = 1.0 if kind & WITHIN else 0.0
@@ -284,12 +303,14 @@ def inside(_chunk, positions, box, periodic, marked, pairs, kinds, values, form,
             energy += (1.0 - lam * lam) * qq / r
             if all_states:
                 for s in range(k_states):
-                    states[s] += (1.0 - table[s, Q_LAMBDA] ** 2) * qq / r
-                    states[2 * k_states + s] -= 2.0 * table[s, Q_LAMBDA] * qq / r
+                    states[s] += (1.0 - table[s, 0, Q_LAMBDA] ** 2) * qq / r
+                    states[(1 + COURSES) * k_states + s] -= 2.0 * table[s, 0, Q_LAMBDA] * qq / r
         if all_states and kind & DIRECT and r2 < form[CUTOFF2]:
-            states[3 * k_states + 1] += qq * math.erfc(form[ALPHA] * r) / r
-        if all_states and kind & EXCLUDED:
-            states[3 * k_states + 1] -= qq * math.erf(form[ALPHA] * r) / r if r > 0.0 else 0.0
+            states[(2 + COURSES) * k_states] += values[p, 3] * math.erfc(form[ALPHA] * r) / r
+            states[(2 + COURSES) * k_states + 1] += qq * math.erfc(form[ALPHA] * r) / r
+        if all_states and kind & EXCLUDED and r > 0.0:
+            states[(2 + COURSES) * k_states] -= values[p, 3] * math.erf(form[ALPHA] * r) / r
+            states[(2 + COURSES) * k_states + 1] -= qq * math.erf(form[ALPHA] * r) / r
         slope *= -2.0
         gx, gy, gz = slope * x, slope * y, slope * z
         forces[a, 0] += gx
@@ -310,7 +331,7 @@ def inside(_chunk, positions, box, periodic, marked, pairs, kinds, values, form,
 
 
 @kernel(nogil=True)
-def add_forces(chunk, starts, found, n_found, found_forces, marked, own_forces, inside_forces, forces):
+def add_forces(chunk, starts, found, n_found, found_forces, entries, own_forces, marked, inside_forces, forces):
     """Add the forces of the pairs on the atoms from `starts[chunk]` to `starts[chunk + 1]`."""
     first, last = starts[chunk], starts[chunk + 1]
     at = np.searchsorted(found[:n_found[0]], first)
@@ -318,11 +339,15 @@ def add_forces(chunk, starts, found, n_found, found_forces, marked, own_forces, 
         for a in range(3):
             forces[found[at], a] += found_forces[at, a]
         at += 1
+    m = own_forces.shape[1] // 3
+    for k in range(len(entries)):
+        i = entries[k]
+        if first <= i < last:
+            for c in range(len(own_forces)):
+                for a in range(3):
+                    forces[i, a] += own_forces[c, a * m + k]
     for k in range(len(marked)):
         i = marked[k]
         if first <= i < last:
             for a in range(3):
-                total = inside_forces[k, a]
-                for c in range(len(own_forces)):
-                    total += own_forces[c, a * (own_forces.shape[1] // 3) + k]
-                forces[i, a] += total
+                forces[i, a] += inside_forces[k, a]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..protocols import SystemLike
 from ..units import COULOMB
 from .kernels import DIRECT, EXCLUDED, IMAGES, KEPT, PLAIN, SCALED, SOFTENED, VACUUM, WITHIN
-from .soft_core import SoftCore
+from .soft_core import CONSTANT, RISING, SoftCore, coefficients
 from .tail import tail
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ class AlchemicalNonbonded(Potential):
     params : dict
         "electrostatics" and "sterics" are the lambdas, of shape (); the others as of `Nonbonded` and `pair14`.
     """
+
+    names: ClassVar[tuple[str, ...]] = ("electrostatics", "sterics")
+    steric: ClassVar[dict[str, tuple[int, ...]]] = {"sterics": (RISING,)}  # courses that a lambda changes
 
     def __init__(self, nonbonded: Nonbonded, atoms: np.ndarray, soft_core: SoftCore, annihilate: tuple[str, ...],
                  pairs14: np.ndarray, products14: Any, sigmas14: Any, epsilons14: Any, images14: bool = True):
@@ -118,7 +121,7 @@ class AlchemicalNonbonded(Potential):
         if self.ewald and self.soft_core.softens_charges:
             raise ValueError(f"{self.name}: with 'pme' charges are scaled linearly; the soft core must have beta = 0 "
                              f"and d = 1, got {self.soft_core}")
-        for key in ("electrostatics", "sterics"):
+        for key in self.names:
             if not 0 <= self.params[key] <= 1:
                 raise ValueError(f"{self.name}: lambda {key} must lie between 0 and 1, got {self.params[key]:g}")
         whole = self._with(self.params)
@@ -142,24 +145,50 @@ class AlchemicalNonbonded(Potential):
         mask[self.atoms] = True
         return mask
 
-    def environment(self, params: dict[str, Any], charge_scale: Any) -> tuple[Nonbonded, dict[str, Any]]:
-        """The pairs of unmarked atoms, and with Ewald sums all charges, as a `Nonbonded` and its parameters.
+    def charges(self, params: dict[str, Any], electrostatics: Any) -> Any:
+        """Charges of the Ewald sum; 0 for marked atoms where pairs are scaled instead."""
+        scale = electrostatics if self.ewald else 0.0
+        return np.where(self.marked, scale * params["charges"], params["charges"])
 
-        Parameters
-        ----------
-        params : dict
-            As `self.params`.
-        charge_scale : float
-            Factor of the charges of marked atoms in an Ewald sum.
-        """
-        marked = self.marked
-        scale = charge_scale if self.ewald else 0.0
-        new = {"charges": np.where(marked, scale * params["charges"], params["charges"]), "sigmas": params["sigmas"],
-               "epsilons": np.where(marked, 0.0, params["epsilons"])}
+    def charge_change(self, params: dict[str, Any]) -> np.ndarray:
+        """Charges at lambda 1 less those at lambda 0, (n,)."""
+        return np.where(self.marked, params["charges"], 0.0)
+
+    def environment(self, params: dict[str, Any], electrostatics: Any) -> tuple[Nonbonded, dict[str, Any]]:
+        """The pairs of unmarked atoms, and with Ewald sums all charges, as a `Nonbonded` and its parameters."""
+        new = {"charges": self.charges(params, electrostatics), "sigmas": params["sigmas"],
+               "epsilons": np.where(self.marked, 0.0, params["epsilons"])}
         return self._with(new), new
 
-    def inner_pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of marked atoms, (p, 2) int, and their kinds as bits of `kernels`; the 1-4 pairs come last."""
+    def coefficients(self, lambdas: dict[str, Any]) -> np.ndarray:
+        """What `soft_core.coefficients` makes of lambdas."""
+        return coefficients(self.soft_core, lambdas["electrostatics"], lambdas["sterics"])
+
+    def bare(self, lambdas: dict[str, np.ndarray]) -> np.ndarray:
+        """Return a mask of states, (k,) bool, in which marked atoms have charges but no Lennard-Jones."""
+        charged = np.any(self.params["charges"][self.atoms])
+        return (lambdas["sterics"] == 0) & (lambdas["electrostatics"] != 0) & charged
+
+    def entries(self, params: dict[str, Any]) -> tuple[Any, ...]:
+        """Lennard-Jones interactions of marked atoms with others: atom, course, change of charge, sigma, epsilon."""
+        own = self.atoms
+        return (own, np.full(len(own), RISING), params["charges"][own], params["sigmas"][own], params["epsilons"][own])
+
+    def of_course(self, function: Any, form: Any, n: int, course: int, lambdas: dict[str, Any], *pairs: Any) -> Any:
+        """`tail` or `jump` of pairs (sigma, epsilon, number) of a course at given lambdas."""
+        sigma, epsilon, count = pairs
+        options = self.soft_core, form.cutoff, form.switch, n, sigma, epsilon
+        return function(*options, lambdas["sterics"] if course == RISING else 1.0, count)
+
+    def inner_tail(self, params: dict[str, Any]) -> list[tuple[int, tuple[Any, ...]]]:
+        """Courses and (sigma, epsilon, number) of the pairs of marked atoms with each other and themselves."""
+        i, j = self.atoms[np.stack(np.triu_indices(len(self.atoms)))]
+        s, e = params["sigmas"], root(params["epsilons"])
+        course = RISING if "sterics" in self.annihilate else CONSTANT
+        return [(course, (self.size(s[i], s[j]), e[i] * e[j], np.ones(len(i))))]
+
+    def inner_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Pairs of marked atoms, (p, 2) int, their kinds as bits of `kernels` and courses; the 1-4 pairs come last."""
         m = len(self.atoms)
         pairs = self.atoms[np.stack(np.triu_indices(m, 1), axis=1)]
         n, left_out = self.nonbonded.n, np.sort(np.asarray(self.exclusions, np.int64).reshape(-1, 2), axis=1)
@@ -170,15 +199,19 @@ class AlchemicalNonbonded(Potential):
         excluded = (EXCLUDED | IMAGES * self.images) if self.ewald else 0
         kinds = np.where(out, excluded, IMAGES * (self.cutoff is not None) | WITHIN | lennard_jones | coulomb)
         of_14 = np.full(len(self.pairs14), lennard_jones | (SCALED if gone else KEPT) | IMAGES * self.images14)
-        return np.concatenate([pairs, self.pairs14]), np.concatenate([kinds, of_14]).astype(np.int64)
+        pairs, kinds = np.concatenate([pairs, self.pairs14]), np.concatenate([kinds, of_14]).astype(np.int64)
+        return pairs, kinds, np.full(len(kinds), RISING)
 
-    def inner_values(self, params: dict[str, Any]) -> tuple[Any, Any, Any]:
-        """Product of the charges (kJ/mol nm), sigma and epsilon of the pairs of `inner_pairs`."""
+    def inner_values(self, params: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
+        """Return products of charges (kJ/mol nm), sigmas, epsilons, and the parts of the products that are linear in
+        lambda, of the pairs of `inner_pairs`.
+        """
         i, j = self.inner_pairs()[0].T[:, : -len(self.pairs14) or None]
         q, s, e = params["charges"], params["sigmas"], root(params["epsilons"])
         join = np.concatenate
-        return (COULOMB * join([q[i] * q[j], params["products14"]]), join([self.size(s[i], s[j]), params["sigmas14"]]),
-                join([e[i] * e[j], params["epsilons14"]]))
+        qq = COULOMB * join([q[i] * q[j], params["products14"]])
+        return (qq, join([self.size(s[i], s[j]), params["sigmas14"]]), join([e[i] * e[j], params["epsilons14"]]),
+                0.0 * qq)
 
     def size(self, a: Any, b: Any) -> Any:
         """Sigma of pairs from those of the atoms."""
@@ -188,31 +221,34 @@ class AlchemicalNonbonded(Potential):
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         """Energy in kJ/mol, by float64 sums; every order of derivative exists, by the lambdas too."""
-        charge, steric = params["electrostatics"], params["sterics"]
-        environment, own = self.environment(params, charge)
+        environment, own = self.environment(params, params["electrostatics"])
         form = environment.form(_value(box))
         e = environment.energy(own, positions, box) + self._inside(form, params, positions, box)
-        leaves = [params[k] for k in ("charges", "sigmas", "epsilons", "electrostatics", "sterics")] + [positions]
-        e = e + at_values(_Around(self, form, box is not None), *leaves, *([] if box is None else [box]))
+        e = e + self._around(form, params, positions, box)
         if form.dispersion:
-            e = e + self.tail(form, params, steric) / boxes.volume(box)
+            e = e + self.tail(form, params) / boxes.volume(box)
         return e
 
-    def tail(self, form: Any, params: dict[str, Any], steric: Any) -> Any:
+    def tail(self, form: Any, params: dict[str, Any]) -> Any:
         """Mean energy beyond the cut-off, times the volume, of pairs with marked atoms."""
-        marked = self.marked
-        s, e, n = params["sigmas"], root(params["epsilons"]), len(marked)
-        rest = np.flatnonzero(~marked)
-        options = self.soft_core, form.cutoff, form.switch, n
-        total = tail(*options, self.size(s[self.atoms][:, None], s[rest]), e[self.atoms][:, None] * e[rest], steric)
-        i, j = self.atoms[np.stack(np.triu_indices(len(self.atoms)))]
-        own = steric if "sterics" in self.annihilate else 1.0
-        return total + tail(*options, self.size(s[i], s[j]), e[i] * e[j], own)
+        rest, n = np.flatnonzero(~self.marked), len(params["sigmas"])
+        s, e = params["sigmas"][rest], root(params["epsilons"])[rest]
+        _, courses, _, sigmas, epsilons = self.entries(params)
+        total = sum(self.of_course(tail, form, n, course, params, *pairs) for course, pairs in self.inner_tail(params))
+        for course in np.unique(courses):
+            own = np.flatnonzero(courses == course)
+            pairs = self.size(sigmas[own][:, None], s), root(epsilons[own])[:, None] * e, 1.0
+            total = total + self.of_course(tail, form, n, course, params, *pairs)
+        return total
+
+    def _around(self, form, params, positions, box):
+        leaves = [params[k] for k in ("charges", "sigmas", "epsilons", "electrostatics", "sterics")] + [positions]
+        return at_values(_Around(self, form, box is not None), *leaves, *([] if box is None else [box]))
 
     def _inside(self, form, params, positions, box):
-        pairs, kinds = self.inner_pairs()
+        pairs, kinds, _ = self.inner_pairs()
         core, charge, steric = self.soft_core, params["electrostatics"], params["sterics"]
-        qq, sigma, epsilon = self.inner_values(params)
+        qq, sigma, epsilon, _ = self.inner_values(params)
         total = 0.0 * charge
         for kind in np.unique(kinds):
             which = np.flatnonzero(kinds == kind)
@@ -222,7 +258,7 @@ class AlchemicalNonbonded(Potential):
             u = 0.0
             if kind & (SOFTENED | PLAIN):
                 u = core.lennard_jones(r2, sigma[which], epsilon[which], steric if kind & SOFTENED else 1.0)
-                u = _switched(form, np.sqrt(r2), u) if kind & WITHIN else u
+                u = switched(form, np.sqrt(r2), u) if kind & WITHIN else u
             if kind & SCALED:
                 u = u + qq[which] * core.coulomb_scale(charge) * _coulomb(form if kind & WITHIN else None,
                                                                           core.distance(r2, sigma[which], charge))
@@ -246,7 +282,8 @@ def _value(box):
     return getattr(box, "value", box)
 
 
-def _switched(form, r, u):
+def switched(form: Any, r: Any, u: Any) -> Any:
+    """Energies with the switch of a form."""
     if form.switch is None or form.cutoff is None:
         return u
     x = np.maximum((r - form.switch) / (form.cutoff - form.switch), 0.0)
@@ -257,6 +294,15 @@ def _coulomb(form, r):
     return 1 / r if form is None else 1 / r + form.k_rf * r * r - form.c_rf
 
 
+def pairs_around(potential: AlchemicalNonbonded, form: Any, positions: np.ndarray,
+                 box: np.ndarray | None) -> np.ndarray:
+    """Pairs of a marked and another atom within the cut-off, (p, 2) int, the marked one first."""
+    pairs = find_pairs(positions, None if form.cutoff is None else box, form.cutoff, potential.exclusions)
+    marked = potential.marked
+    pairs = pairs[marked[pairs[:, 0]] != marked[pairs[:, 1]]]
+    return np.where(marked[pairs[:, :1]], pairs, pairs[:, ::-1])
+
+
 class _Around:
     """The energy of marked atoms with unmarked ones at given values."""
 
@@ -265,10 +311,7 @@ class _Around:
 
     def __call__(self, *leaves):
         p, form = self.potential, self.form
-        positions, box = (leaves[-2], leaves[-1]) if self.periodic else (leaves[-1], None)
-        pairs = find_pairs(positions, None if form.cutoff is None else box, form.cutoff, p.exclusions)
-        marked = p.marked
-        pairs = pairs[marked[pairs[:, 0]] != marked[pairs[:, 1]]]
+        pairs = pairs_around(p, form, *leaves[-2:] if self.periodic else (leaves[-1], None))
         function = _around_function(p.soft_core, form, p.ewald, self.periodic)
         return [Part(function, tuple(np.ascontiguousarray(pairs.T)))]
 
@@ -281,7 +324,7 @@ def _around_function(core, form, ewald, periodic):
         r2 = np.sum(d * d, axis=-1)
         arithmetic, e = form.mixing == "lorentz_berthelot", root(epsilons)
         sigma = 0.5 * (sigmas[i] + sigmas[j]) if arithmetic else np.sqrt(sigmas[i] * sigmas[j])
-        u = _switched(form, np.sqrt(r2), core.lennard_jones(r2, sigma, e[i] * e[j], steric))
+        u = switched(form, np.sqrt(r2), core.lennard_jones(r2, sigma, e[i] * e[j], steric))
         if not ewald:
             qq = COULOMB * charges[i] * charges[j] * core.coulomb_scale(charge)
             u = u + qq * _coulomb(form, core.distance(r2, sigma, charge))

@@ -19,7 +19,7 @@ from ..neighbors.state import BUILDS
 from ..pme.mesh import PME
 from ..units import COULOMB
 from . import kernels
-from .soft_core import COLUMNS, Beutler, coefficients
+from .soft_core import COLUMNS, COURSES, Beutler
 from .tail import jump, tail
 from .vector_kernel import LANES, environment8
 
@@ -52,54 +52,51 @@ class AlchemicalPlan(Plan):
         environment, _ = potential.environment(params, 1.0)
         self._base: Any = environment.plan(engine)
         self.form = environment.form(engine.box if engine.periodic else None)
-        self._lambdas = float(params["electrostatics"]), float(params["sterics"])
+        self._lambdas: dict[str, float] = {}
         n, m = engine.n, len(marked)
         form = self._numbers()
-        self.now, self._table = np.zeros((1, COLUMNS)), np.zeros((MOST_STATES, COLUMNS))
+        self.now, self._table = np.zeros((COURSES, COLUMNS)), np.zeros((MOST_STATES, COURSES, COLUMNS))
         self._n_states = np.zeros(1, np.int64)
-        self._kinds = _kinds_of_pairs(potential)
-        self._tails, self._tail_slopes, self._tail = np.zeros(0), np.zeros(0), 0.0
-        arithmetic = potential.nonbonded.mixing == "lorentz_berthelot"
-        sizes = 0.5 * params["sigmas"] if arithmetic else np.sqrt(params["sigmas"])
-        wells, charges = 2 * np.sqrt(params["epsilons"]), np.sqrt(COULOMB) * params["charges"]
-
+        self._tails, self._tail = np.zeros(0), 0.0
+        self._tail_slopes: dict[str, np.ndarray] = {}
         is_marked = potential.marked
+        rest = ~is_marked
+        sizes, wells = _sizes(potential, params["sigmas"]), 2 * np.sqrt(params["epsilons"])
+        charges = np.sqrt(COULOMB) * params["charges"]
+        atoms, courses, own_charges, sigmas, depths = _filled(potential.entries(params))
+        own = atoms, courses, np.sqrt(COULOMB) * own_charges, _sizes(potential, sigmas), 2 * np.sqrt(depths)
+        self._kinds = _kinds_of_pairs(potential, params["sigmas"][rest], params["epsilons"][rest])
+
         found = np.full(n, n, np.int64)
-        found[: n - m] = np.flatnonzero(~is_marked)
+        found[: n - m] = np.flatnonzero(rest)
         n_found = np.array([n - m])
         chunks = int(np.clip(m * min(n - m, 600) // _PAIRS_PER_CHUNK, 1, _MOST_CHUNKS))
-        width = 3 * MOST_STATES + 2
-        self._states = np.zeros((chunks + 1, width))
-        filled = -(-m // LANES) * LANES
-        forces, own, inner = np.zeros((n, 3)), np.zeros((chunks, 3 * filled)), np.zeros((m, 3))
+        self._states = np.zeros((chunks + 1, (2 + COURSES) * MOST_STATES + 2))
+        forces, own_forces, inner = np.zeros((n, 3)), np.zeros((chunks, 3 * len(atoms))), np.zeros((m, 3))
         self._own_rows = np.zeros((chunks + 2, ROW))
         cut = self.form.cutoff is not None
         periodic = int(engine.periodic)
-        periodic_pairs = int(periodic and cut)
         # with an Ewald sum only Lennard-Jones is left, which vectors do; other formulas are scalar
         vectors = potential.ewald and getattr(potential.soft_core, "c", 6.0) == 6.0
         at = engine.positions, engine.box
-        outside = [Task(kernels.environment, chunks, *at, periodic_pairs, found, n_found, marked, charges, sizes, wells,
-                        form, self.now, self._table, self._n_states, forces, own, self._own_rows, self._states,
-                        int(vectors), engine.flags, chunks=chunks)]
+        outside = [Task(kernels.environment, chunks, *at, int(periodic and cut), found, n_found, *own, charges, sizes,
+                        wells, form, self.now, self._table, self._n_states, forces, own_forces, self._own_rows,
+                        self._states, int(vectors), engine.flags, chunks=chunks)]
         if vectors:
-            packed = np.zeros((chunks, 5 * filled))
-            packed[:, 3 * filled : 4 * filled] = sizes[marked[-1]]
-            packed[:, 3 * filled : 3 * filled + m] = sizes[marked]
-            packed[:, 4 * filled : 4 * filled + m] = wells[marked]
-            outside.append(Task(environment8, chunks, *at, found, n_found, marked, sizes, wells, packed, form, self.now,
-                                forces, own, self._own_rows, engine.flags, chunks=chunks))
-        pairs, kinds = potential.inner_pairs()
+            packed = np.tile(np.concatenate([np.zeros(3 * len(atoms)), own[3], own[4]]), (chunks, 1))
+            outside.append(Task(environment8, chunks, *at, found, n_found, atoms, courses, sizes, wells, packed, form,
+                                self.now, forces, own_forces, self._own_rows, engine.flags, chunks=chunks))
+        pairs, kinds, of_course = potential.inner_pairs()
         values = np.stack([*potential.inner_values(params)], axis=1)
         values[:, 2] *= 4
         place = np.zeros(n, np.int64)
         place[marked] = np.arange(m)
-        inside = Task(kernels.inside, engine.positions, engine.box, periodic, marked, place[pairs], kinds, values, form,
-                      self.now, self._table, self._n_states, inner, self._own_rows[chunks], self._states[chunks],
-                      engine.flags)
+        inside = Task(kernels.inside, *at, periodic, marked, place[pairs], kinds, of_course, values, form, self.now,
+                      self._table, self._n_states, inner, self._own_rows[chunks], self._states[chunks], engine.flags)
         stages = [[*tasks] for tasks in self._base.stages] or [[]]
         stages[0] += [*outside, inside]
-        add = Task(kernels.add_forces, engine.atom_starts, found, n_found, forces, marked, own, inner, engine.forces,
+        add = Task(kernels.add_forces, engine.atom_starts, found, n_found, forces, atoms, own_forces, marked, inner,
+                   engine.forces,
                    chunks=engine.atom_chunks)
         before = list(self._base.before)
         if cut:
@@ -113,14 +110,14 @@ class AlchemicalPlan(Plan):
         if potential.ewald and self._base.coulomb is not None:
             flags = np.zeros(N_FLAGS, np.int64)
             flags[ENERGY] = 1
-            alone = np.where(is_marked, params["charges"], 0.0)
+            alone = potential.charge_change(params)
             mesh = self._mesh = PME(EngineView(engine, flags=flags), alone, self.form.alpha, self.form.grid,
                                     self.form.order)
             after += [Phase(tasks, flag=kernels.STATES, name="mesh of the marked")
                       for tasks in (mesh.before, *mesh.stages[:3]) if tasks]
         super().__init__(stages=stages, reduce=[*self._base.reduce, add], rows=self._own_rows,
                          update_box=self._update_box, before=before, after=after)
-        self.set_lambdas(*self._lambdas)
+        self.set_lambdas({name: float(params[name]) for name in potential.names})
 
     def _numbers(self):
         """The array `form` of the kernels."""
@@ -141,57 +138,61 @@ class AlchemicalPlan(Plan):
 
     # -- lambdas -------------------------------------------------------------------------------------------------------
 
-    def set_lambdas(self, electrostatics: float, steric: float) -> None:
+    def set_lambdas(self, lambdas: dict[str, float]) -> None:
         """Go to other lambdas; forces are then to be computed anew."""
         p, engine = self.potential, self.engine
-        changed = electrostatics != self._lambdas[0] or not self.now.any()
-        self._lambdas = float(electrostatics), float(steric)
-        self.now[:] = coefficients(p.soft_core, *self._lambdas)
+        changed = lambdas["electrostatics"] != self._lambdas.get("electrostatics")
+        self._lambdas = {name: float(lambdas[name]) for name in p.names}
+        self.now[:] = p.coefficients(self._lambdas)[0]
         if self.form.dispersion:
-            self._tail = float(self._beyond(tail, self._lambdas[1]))
-            self.jump = self._base.jump + self._beyond(jump, self._lambdas[1])
+            self._tail = float(self._beyond(tail, self._lambdas))
+            self.jump = self._base.jump + self._beyond(jump, self._lambdas)
         if p.ewald and changed:
-            self._base.set_charges(p.environment(p.params, self._lambdas[0])[1]["charges"])
+            self._base.set_charges(p.charges(p.params, self._lambdas["electrostatics"]))
             engine.flags[REBUILD] = 1
         self._update_tail()
 
-    def set_states(self, electrostatics: np.ndarray, sterics: np.ndarray) -> None:
+    def set_states(self, lambdas: dict[str, np.ndarray]) -> None:
         """Choose the states in which energies are computed along, by their lambdas (k,)."""
-        p, k = self.potential, len(sterics)
-        self._table[:k], self._n_states[0] = coefficients(p.soft_core, electrostatics, sterics), k
+        p, k = self.potential, len(lambdas["electrostatics"])
+        self._table[:k], self._n_states[0] = p.coefficients(lambdas), k
         if self.form.dispersion:
-            tails = core.jit(core.value_and_grad(lambda lam: self._beyond(tail, lam)))
-            different, which = np.unique(sterics, return_inverse=True)
-            found = np.array([[float(x) for x in tails(lam)] for lam in different])
-            self._tails, self._tail_slopes = found[which.ravel()].T
+            names = [name for name in p.names if name != "electrostatics"]
+            tails = core.jit(core.value_and_grad(lambda *x: self._beyond(tail, dict(zip(names, x))),
+                                                 tuple(range(len(names)))))
+            different, which = np.unique(np.stack([lambdas[name] for name in names], 1), axis=0, return_inverse=True)
+            found = [tails(*row) for row in different]
+            self._tails = np.array([float(value) for value, _ in found])[which.ravel()]
+            self._tail_slopes = {name: np.array([float(slopes[i]) for _, slopes in found])[which.ravel()]
+                                 for i, name in enumerate(names)}
 
-    def in_states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def in_states(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return what the last evaluation with the flag `kernels.STATES` found for each state.
 
         Returns
         -------
         energies : (k,) float64
             Differences to the energy at the present lambdas, kJ/mol.
-        by_electrostatics, by_sterics : (k,) float64
-            Derivatives by the lambdas, kJ/mol.
+        derivatives : dict of str to (k,) float64
+            By the lambdas, kJ/mol.
         """
-        k, q, p = int(self._n_states[0]), self._lambdas[0], self.potential
+        k, q, p = int(self._n_states[0]), self._lambdas["electrostatics"], self.potential
         total = self._states.sum(axis=0)
-        energies, by_steric, by_charge = total[:k], total[k : 2 * k], total[2 * k : 3 * k]
-        here = self._own_rows[:-1, 0].sum()
-        energies = energies - here
+        energies = total[:k] - self._own_rows[:-1, 0].sum()
+        slopes = {name: sum(total[(1 + c) * k : (2 + c) * k] for c in courses) for name, courses in p.steric.items()}
+        by_charge = total[(1 + COURSES) * k : (2 + COURSES) * k]
         if self._mesh is not None:
-            among = float(self._mesh.rows[:, 0].sum())
-            slope = float(p.params["charges"][p.atoms] @ self._base.coulomb.charge_gradient()[p.atoms])
-            linear, square = slope - 2 * q * among + total[3 * k], among + total[3 * k + 1]
-            there = self._table[:k, -1]
+            among, direct = float(self._mesh.rows[:, 0].sum()), total[(2 + COURSES) * k :]
+            slope = float(p.charge_change(p.params)[p.atoms] @ self._base.coulomb.charge_gradient()[p.atoms])
+            linear, square = slope - 2 * q * among + direct[0], among + direct[1]
+            there = self._table[:k, 0, -1]
             energies += (there - q) * (linear + (there + q) * square)
             by_charge = by_charge + linear + 2 * there * square
         if self.form.dispersion:
             volume = boxes.volume(self.engine.box)
             energies += (self._tails - self._tail) / volume
-            by_steric = by_steric + self._tail_slopes / volume
-        return energies, by_charge, by_steric
+            slopes = {name: slope + self._tail_slopes[name] / volume for name, slope in slopes.items()}
+        return energies, {"electrostatics": by_charge, **slopes}
 
     # -- box -----------------------------------------------------------------------------------------------------------
 
@@ -209,20 +210,37 @@ class AlchemicalPlan(Plan):
         if self.form.dispersion:
             self._own_rows[-1, [0, 1, 5, 9]] = self._tail / boxes.volume(self.engine.box)
 
-    def _beyond(self, function, steric):
+    def _beyond(self, function, lambdas):
         """`tail` or `jump` of all pairs with marked atoms."""
-        p, form = self.potential, self.form
-        outer, inner = self._kinds
-        options = p.soft_core, form.cutoff, form.switch, self.engine.n
-        own = steric if "sterics" in p.annihilate else 1.0
-        return function(*options, *outer[:2], steric, outer[2]) + function(*options, *inner[:2], own, inner[2])
+        return sum(self.potential.of_course(function, self.form, self.engine.n, course, lambdas, *pairs)
+                   for course, pairs in self._kinds)
 
 
-def _kinds_of_pairs(potential):
-    """Sigma, epsilon and number of the pairs of marked atoms with others, and with each other, alike ones together."""
-    s, e, marked = potential.params["sigmas"], np.sqrt(potential.params["epsilons"]), potential.marked
-    (own, n_own), (rest, n_rest) = (np.unique(np.stack([s[which], e[which]]), axis=1, return_counts=True)
-                                    for which in (marked, ~marked))
-    outer = (potential.size(own[0][:, None], rest[0]), own[1][:, None] * rest[1], n_own[:, None] * n_rest)
-    count = 0.5 * (np.outer(n_own, n_own) + np.diag(n_own))  # each pair once, and an atom with itself
-    return outer, (potential.size(own[0][:, None], own[0]), np.outer(own[1], own[1]), count)
+def _sizes(potential, sigmas):
+    return 0.5 * sigmas if potential.nonbonded.mixing == "lorentz_berthelot" else np.sqrt(sigmas)
+
+
+def _filled(entries):
+    """Entries sorted by course, each filled up to whole vectors by entries without interactions."""
+    columns = []
+    for course in np.unique(entries[1]):
+        own = [column[entries[1] == course] for column in entries]
+        more = -len(own[0]) % LANES
+        rest = [own[0][-1:], own[1][-1:], np.zeros(1), own[3][-1:], np.zeros(1)]
+        columns.append([np.concatenate([a, np.repeat(b, more)]) for a, b in zip(own, rest)])
+    return [np.ascontiguousarray(np.concatenate(column)) for column in zip(*columns)]
+
+
+def _kinds_of_pairs(potential, sigmas, epsilons):
+    """Course, and (sigma, epsilon, number) of the pairs of marked atoms with others, and with each other, alike ones
+    together.
+    """
+    kinds, count = np.unique(np.stack([sigmas, np.sqrt(epsilons)]), axis=1, return_counts=True)
+    _, courses, _, own_sigmas, own_epsilons = potential.entries(potential.params)
+    found = []
+    for course in np.unique(courses):
+        own, number = np.unique(np.stack([own_sigmas, np.sqrt(own_epsilons)])[:, courses == course], axis=1,
+                                return_counts=True)
+        found.append((course, (potential.size(own[0][:, None], kinds[0]), own[1][:, None] * kinds[1],
+                               number[:, None] * count)))
+    return found + potential.inner_tail(potential.params)

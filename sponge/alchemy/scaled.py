@@ -32,8 +32,10 @@ class Scaled(Potential):
     Parameters
     ----------
     potential : Potential
-    key : {"bonded", "restraints"}
-        Name of the lambda.
+    key : str
+        Name of the lambda: "bonded", "restraints" or "mixing".
+    falling : bool
+        Multiply by 1 less the lambda.
 
     Attributes
     ----------
@@ -49,14 +51,18 @@ class Scaled(Potential):
     1.0
     """
 
-    def __init__(self, potential: Potential, key: str):
-        self.name, self.potential, self.key = potential.name, potential, key
+    def __init__(self, potential: Potential, key: str, falling: bool = False):
+        self.name, self.potential, self.key, self.falling = potential.name, potential, key, falling
         self.images, self.enhanced = potential.images, potential.enhanced
         self.params = {**potential.params, key: np.ones(())}
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         own = {name: values for name, values in params.items() if name != self.key}
-        return params[self.key] * self.potential.energy(own, positions, box)
+        return self.factor(params[self.key]) * self.potential.energy(own, positions, box)
+
+    def factor(self, lam: Any) -> Any:
+        """By how much the energy is multiplied at a lambda."""
+        return 1 - lam if self.falling else lam
 
     def check(self, system):
         if not 0 <= self.params[self.key] <= 1:
@@ -87,16 +93,22 @@ class ScaledPlan(Plan):
         flags[ENERGY] = 1  # the energy is wanted in other states too, and the terms are few
         forces = np.zeros((engine.n, 3))
         self._inner = inner = scaled.potential.plan(EngineView(engine, flags=flags, forces=forces))
-        self.scale = np.array([float(scaled.params[scaled.key])])
+        self.scaled, self.scale = scaled, np.zeros(1)
+        self.set(float(scaled.params[scaled.key]))
         zero = Task(zero_forces, engine.atom_starts, forces, chunks=engine.atom_chunks)
         add = Task(add_scaled, engine.atom_starts, self.scale, forces, engine.forces, chunks=engine.atom_chunks)
         super().__init__(stages=inner.stages, reduce=[zero, *inner.reduce, add], update_box=inner.update_box,
                          before=inner.before, call=inner.call, after=inner.after)
 
-    @property
-    def unscaled(self) -> float:
-        """Energy at lambda 1, of the last evaluation (kJ/mol)."""
-        return float(self._inner.totals()[0])
+    def set(self, lam: float) -> None:
+        """Go to another lambda."""
+        self.scale[0] = self.scaled.factor(lam)
+
+    def in_states(self, lambdas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return energies less that at the present lambda, and derivatives, (k,) each, of the last evaluation."""
+        unscaled = float(self._inner.totals()[0])
+        sign = -1.0 if self.scaled.falling else 1.0
+        return (self.scaled.factor(lambdas) - self.scale[0]) * unscaled, np.full(len(lambdas), sign * unscaled)
 
     def totals(self) -> np.ndarray:
         return self.scale[0] * self._inner.totals()

@@ -12,18 +12,21 @@ from ..sealed import Fixed
 
 __all__ = ["NAMES", "Schedule"]
 
-NAMES = ("electrostatics", "sterics", "bonded", "restraints")
+NAMES = ("electrostatics", "sterics", "bonded", "restraints", "insertion", "deletion", "mixing")
 _MOST = 256
 
 
 class Schedule(Fixed):
-    """Lambdas of a row of states: 1 for the full interaction, 0 for none.
+    """Lambdas of a row of states: 1 for the full interaction, 0 for none; in a hybrid 0 for the old molecule and 1 for
+    the new one.
 
     Parameters
     ----------
     electrostatics, sterics, bonded, restraints : (k,) array, optional
         Lambdas of the same number of states, each array rising or falling throughout. One that is left out stays at 1
         in all states.
+    insertion, deletion, mixing : (k,) array, optional
+        Lambdas of a `hybrid`.
 
     Attributes
     ----------
@@ -44,9 +47,11 @@ class Schedule(Fixed):
     (5, {'electrostatics': 0.0, 'sterics': 0.5})
     """
 
-    def __init__(self, electrostatics: Any = None, sterics: Any = None, bonded: Any = None, restraints: Any = None):
+    def __init__(self, electrostatics: Any = None, sterics: Any = None, bonded: Any = None, restraints: Any = None,
+                 insertion: Any = None, deletion: Any = None, mixing: Any = None):
+        arrays = electrostatics, sterics, bonded, restraints, insertion, deletion, mixing
         given = {name: np.array(values, np.float64) for name, values in
-                 zip(NAMES, (electrostatics, sterics, bonded, restraints)) if values is not None}
+                 zip(NAMES, arrays) if values is not None}
         if not given:
             raise ValueError(f"Schedule: at least one of {', '.join(NAMES)} must be given")
         for name, values in given.items():

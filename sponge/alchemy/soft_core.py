@@ -9,12 +9,16 @@ import numpy as np
 
 from triskele.core.extend import check
 
-__all__ = ["COLUMNS", "Beutler", "Gapsys", "SoftCore", "coefficients"]
+__all__ = ["COLUMNS", "CONSTANT", "COURSES", "FALLING", "HARD_FALLING", "HARD_RISING", "RISING", "Beutler", "Gapsys",
+           "SoftCore", "coefficients"]
 
 # Columns of `coefficients`: factor and softening of Lennard-Jones, and their derivatives by lambda; the same of
 # Coulomb; lambda of electrostatics.
 SCALE, SOFT, D_SCALE, D_SOFT, Q_SCALE, Q_SOFT, DQ_SCALE, DQ_SOFT, Q_LAMBDA = range(9)
 COLUMNS = 9
+# How Lennard-Jones interactions change with lambdas: softly up or down, in proportion down or up, or not.
+RISING, FALLING, HARD_FALLING, HARD_RISING, CONSTANT = range(5)
+COURSES = 5
 _FLEX = 26 / 7  # (r/sigma)^6 where the force of a Lennard-Jones pair is at its most attractive
 
 
@@ -161,26 +165,32 @@ class Gapsys:
 SoftCore = Beutler | Gapsys
 
 
-def coefficients(core: SoftCore, electrostatics: Any, sterics: Any) -> np.ndarray:
-    """Numbers that the kernels read for states of given lambdas, (k, 9) float64: columns `SCALE` to `Q_LAMBDA`.
+def coefficients(core: SoftCore, electrostatics: Any, rising: Any, falling: Any = 0.0, mixing: Any = 1.0) -> np.ndarray:
+    """Numbers that the kernels read, (k, courses, 9) float64: columns `SCALE` to `Q_LAMBDA` for each course.
 
     Parameters
     ----------
     core : Beutler or Gapsys
-    electrostatics, sterics : (k,) array
+    electrostatics, rising, falling, mixing : (k,) array
+        Lambdas of k states. Falling interactions are those of the soft core at 1 - falling; hard ones are multiplied by
+        mixing or by 1 - mixing.
 
     Examples
     --------
-    >>> coefficients(Beutler(), [1.0], [0.5])[0, :2].tolist()
+    >>> coefficients(Beutler(), [1.0], [0.5])[0, RISING, :2].tolist()
     [0.5, 0.25]
     """
-    q, s = np.atleast_1d(np.asarray(electrostatics, np.float64)), np.atleast_1d(np.asarray(sterics, np.float64))
+    q, s, f, m = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, np.float64))
+                                       for x in (electrostatics, rising, falling, mixing)))
     zero = np.zeros_like(q)
     charged = (q, zero, zero + 1, zero)
     if isinstance(core, Beutler):
         charged = (q**core.d, core.beta * (1 - q) ** core.e, core.d * q ** (core.d - 1),
                    -core.beta * core.e * (1 - q) ** (core.e - 1))
-    return np.ascontiguousarray(np.stack([*core.columns(s), *charged, q], axis=1))
+    scale, soft, d_scale, d_soft = core.columns(1 - f)
+    courses = [core.columns(s), (scale, soft, -d_scale, -d_soft), (1 - m, zero, zero - 1, zero),
+               (m, zero, zero + 1, zero), (zero + 1, zero, zero, zero)]
+    return np.ascontiguousarray(np.stack([np.stack([*own, *charged, q], axis=1) for own in courses], axis=1))
 
 
 def _power(x, n):

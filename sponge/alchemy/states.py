@@ -138,11 +138,10 @@ class States(Sampling):
     def check(self, system, integrator):
         own = alchemical(system, type(self).__name__)
         check_schedule(system, self.schedule.names, type(self).__name__)
-        bare = (self.schedule.column("sterics") == 0) & (self.schedule.column("electrostatics") != 0)
-        if bare.any() and np.any(own.params["charges"][own.atoms]):
-            raise ValueError(f"{type(self).__name__}: electrostatics must be 0 where sterics is 0, or opposite charges "
-                             f"fall onto each other; it is {self.schedule.column('electrostatics')[bare][0]:g} in "
-                             f"state {np.argmax(bare)} (discharge first)")
+        bare = own.bare({name: self.schedule.column(name) for name in own.names})
+        if bare.any():
+            raise ValueError(f"{type(self).__name__}: state {np.argmax(bare)} has charges without Lennard-Jones, and "
+                             f"opposite charges fall onto each other (schedule electrostatics apart from sterics)")
         if integrator.forces_at is None and self.record is not None:
             raise ValueError(f"{type(self).__name__}: to record, the integrator must keep the forces of its steps, as "
                              f"LangevinMiddle does, got {type(integrator).__name__}")

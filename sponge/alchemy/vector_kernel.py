@@ -46,31 +46,35 @@ def _switched(u, rise, r2, switch, width):
 
 
 @kernel(nogil=True)
-def environment8(chunk, chunks, positions, box, found, n_found, marked, sizes, wells, packed, form, now, forces,
-                 own_forces, rows, flags):
+def environment8(chunk, chunks, positions, box, found, n_found, marked, courses, sizes, wells, packed, form, now,
+                 forces, own_forces, rows, flags):
     """As `kernels.environment`, forces and energy alone.
 
-    `packed` [chunks, 5 m] begins with room for the positions of the marked atoms, followed by their sigmas and wells;
-    m is their number, filled up to whole vectors. `own_forces` [chunks, 3 m] is laid out alike.
+    `packed` [chunks, 5 m] begins with room for the positions of the entries, followed by their sigmas and wells. All
+    entries of a vector must be of one course; `own_forces` [chunks, 3 m] is laid out alike.
     """
     wanted = flags[ENERGY] != 0 or flags[STATES] != 0
     place, mine = packed[chunk], own_forces[chunk]
     m = len(mine) // 3
     mine[:] = 0.0
     for k in range(m):
-        i = marked[min(k, len(marked) - 1)]
+        i = marked[k]
         place[k], place[m + k], place[2 * m + k] = positions[i, 0], positions[i, 1], positions[i, 2]
     cell = open_box(box)
-    scale, soft, limit = now[0, SCALE], now[0, SOFT], simd.splat(form[CUTOFF2], LANES)
+    limit = simd.splat(form[CUTOFF2], LANES)
     switch, width = form[SWITCH], form[WIDTH]
     geometric, beutler = form[GEOMETRIC] != 0.0, form[CORE] == BEUTLER
     zero, energy, virial = nothing8()
     for e in range(chunk * n_found[0] // chunks, (chunk + 1) * n_found[0] // chunks):
         j = found[e]
         fx, fy, fz = zero, zero, zero
-        if wells[j] != 0.0 and scale != 0.0:
-            depth, size_j = scale * wells[j], sizes[j]
+        if wells[j] != 0.0:
+            size_j = sizes[j]
             for b in range(0, m, LANES):
+                scale, soft = now[courses[b], SCALE], now[courses[b], SOFT]
+                if scale == 0.0:
+                    continue
+                depth = scale * wells[j]
                 x, y, z = image8(simd.load(place, b, LANES) - positions[j, 0],
                                  simd.load(place, m + b, LANES) - positions[j, 1],
                                  simd.load(place, 2 * m + b, LANES) - positions[j, 2], cell)

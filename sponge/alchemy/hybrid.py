@@ -1,0 +1,243 @@
+"""`hybrid`: a system in which one molecule turns into another, from two systems and a mapping of their atoms."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ..analysis.superposition import superpose
+from ..barostats.molecules import molecules
+from ..constraints.choose import Constraints
+from ..potential import Potential
+from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.terms import TermPotential
+from ..system import System
+from .hybrid_nonbonded import HybridNonbonded
+from .scaled import Scaled
+from .soft_core import Beutler, SoftCore
+
+__all__ = ["hybrid"]
+
+
+def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: SoftCore | None = None) -> System:
+    """Return a system in which the molecule of `old` turns into that of `new`.
+
+    The molecules are those that mapped atoms belong to; all other atoms must be the same, in the same order. Atoms of
+    the result are those of `old`, followed by those that only the new molecule has. With all lambdas 0 the molecule is
+    the old one, with all 1 the new one. Atoms that only the other one has are then dummies, which keep their bonded
+    terms, 1-4 pairs and interactions with each other. `HybridNonbonded` says what the lambdas "electrostatics",
+    "insertion", "deletion" and "mixing" do to pairs. Terms of shared atoms that differ go from old to new with
+    "mixing".
+
+    A path that never leaves a charge without Lennard-Jones takes "insertion" to 1 first, then "electrostatics", and
+    then "deletion".
+
+    Parameters
+    ----------
+    old, new : System
+        With Nonbonded of method "pme" and the same options; both need positions, of which those of the new molecule
+        are laid on the old one by the mapped atoms.
+    mapping : mapping of int to int
+        Atoms of `old` to atoms of `new`.
+    soft_core : Beutler or Gapsys, optional
+        Defaults to ``Beutler()``.
+
+    Returns
+    -------
+    System
+
+    Raises
+    ------
+    ValueError
+        If the mapping is not one to one or leaves its molecules, shared atoms are bonded or excluded otherwise in the
+        new molecule (as when a ring opens), other atoms differ, or a potential is not made of terms.
+
+    References
+    ----------
+    Gapsys, Michielssens, Seeliger, de Groot, "pmx: Automated protein structure and topology generation for alchemical
+    perturbations", J. Comput. Chem. 36 (2015) 348. doi:10.1002/jcc.23804
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import sponge
+    >>> from triskele.sponge import alchemy
+    >>> def argon(sigma):
+    ...     x = 0.5 * np.stack(np.meshgrid(*[np.arange(4)] * 3), -1).reshape(-1, 3)
+    ...     system = sponge.System(sponge.Topology.of_particles(64), np.full(64, 40.0), 2.0, x)
+    ...     sigmas = np.where(np.arange(64) == 5, sigma, 0.34)
+    ...     _ = system.add(sponge.Nonbonded(np.zeros(64), sigmas, np.full(64, 1.0), cutoff=0.9))
+    ...     return system
+    >>> both = alchemy.hybrid(argon(0.34), argon(0.36), {5: 5})
+    >>> np.round(alchemy.energies(both, alchemy.Schedule(mixing=[0, 1])) / [argon(s).energy() for s in (0.34, 0.36)], 9)
+    array([1., 1.])
+    """
+    parts = _Parts(old, new, mapping)
+    result = System(parts.topology(), parts.joined("masses"), old.box, parts.positions(),
+                    constraints=parts.constraints(), virtual_sites=old.virtual_sites, exclusions=parts.exclusions(),
+                    remove_com_motion=old.remove_com_motion)
+    result.potentials = [parts.nonbonded(soft_core or Beutler()), *parts.terms()]
+    result.check()
+    return result
+
+
+class _Parts:
+    """Both systems, and where the atoms of the new one stand in the hybrid."""
+
+    def __init__(self, old, new, mapping):
+        self.old, self.new = old, new
+        for name, system in (("old", old), ("new", new)):
+            if not isinstance(system, System):
+                raise TypeError(f"hybrid: {name} must be a System, got {type(system).__name__}")
+            system.check()
+            if system.positions is None:
+                raise ValueError(f"hybrid: the {name} system must have positions")
+        self.pairs = np.array(sorted((int(a), int(b)) for a, b in mapping.items()), np.int64).reshape(-1, 2)
+        for k, (name, system) in enumerate((("old", old), ("new", new))):
+            own = self.pairs[:, k]
+            if not len(own) or own.min() < 0 or own.max() >= system.n or len(set(own.tolist())) < len(own):
+                raise ValueError(f"hybrid: mapping must name different atoms of the {name} system, 0 to "
+                                 f"{system.n - 1}, got {own.tolist()}")
+        inside = [np.isin(of := molecules(system), of[self.pairs[:, k]]) for k, system in enumerate((old, new))]
+        rest = [np.flatnonzero(~mask) for mask in inside]
+        if len(rest[0]) != len(rest[1]):
+            raise ValueError(f"hybrid: both systems must have the same other atoms, got {len(rest[0])} and "
+                             f"{len(rest[1])}")
+        self.place = np.full(new.n, -1)  # of the new system's atoms
+        self.place[self.pairs[:, 1]] = self.pairs[:, 0]
+        self.place[rest[1]] = rest[0]
+        self.added = np.flatnonzero(self.place < 0)
+        self.n = old.n + len(self.added)
+        self.place[self.added] = np.arange(old.n, self.n)
+        self.new_atoms = np.arange(old.n, self.n)
+        self.old_atoms = np.setdiff1d(np.flatnonzero(inside[0]), self.pairs[:, 0])
+        self.molecule = np.concatenate([np.flatnonzero(inside[0]), self.new_atoms])
+        a, b = (self._pair_potential(system, name) for system, name in ((old, "old"), (new, "new")))
+        for key in ("charges", "sigmas", "epsilons"):
+            if not np.array_equal(a.params[key][rest[0]], b.params[key][rest[1]]):
+                raise ValueError(f"hybrid: atoms outside of the molecules must have the same {key} in both systems")
+        self.pair_potentials = a, b
+
+    @staticmethod
+    def _pair_potential(system, name):
+        found = [p for p in system.potentials if isinstance(p, Nonbonded)]
+        others = [p for p in system.potentials if not isinstance(p, (Nonbonded, TermPotential))]
+        if len(found) != 1 or "sigmas" not in found[0].params:
+            raise ValueError(f"hybrid: the {name} system must have one Nonbonded, without a table")
+        if others:
+            raise ValueError(f"hybrid: {others[0].name!r} of the {name} system is not a sum of bonded terms")
+        return found[0]
+
+    def joined(self, name):
+        """An array of the old system's atoms, followed by that of the added ones."""
+        return np.concatenate([getattr(self.old, name), getattr(self.new, name)[self.added]])
+
+    def positions(self):
+        core = self.pairs
+        if len(core) > 2:
+            reference = self.new.positions.copy()
+            reference[core[:, 1]] = self.old.positions[core[:, 0]]
+            moved = superpose(self.new.positions[None], reference, core[:, 1])[0]
+        else:
+            moved = self.new.positions + (self.old.positions[core[:, 0]]
+                                          - self.new.positions[core[:, 1]]).mean(axis=0)
+        return np.concatenate([self.old.positions, moved[self.added]])
+
+    def topology(self):
+        a, b = self.old.topology, self.new.topology
+        residue = np.full(len(self.added), a.residue_index[self.pairs[0, 0]])
+        bonds = np.sort(np.concatenate([a.bonds, self.place[b.bonds]]), axis=1)
+        self._same("bonded", a.bonds, b.bonds)
+        return replace(a, names=np.concatenate([a.names, b.names[self.added]]),
+                       elements=np.concatenate([a.elements, b.elements[self.added]]),
+                       residue_index=np.concatenate([a.residue_index, residue]), bonds=np.unique(bonds, axis=0))
+
+    def _same(self, how, a, b):
+        """Raise unless the pairs of shared atoms are the same."""
+        shared = np.zeros(self.n, bool)
+        shared[self.pairs[:, 0]] = True
+        a, b = ({tuple(sorted(pair)) for pair in np.asarray(pairs).tolist() if shared[pair].all()}
+                for pairs in (a, self.place[np.asarray(b, np.int64)].reshape(-1, 2)))
+        if different := sorted(a ^ b):
+            i, j = (self.old.topology.describe(k) for k in different[0])
+            where = "old" if different[0] in a else "new"
+            raise ValueError(f"hybrid: shared atoms must be alike in both molecules, but {i} and {j} are {how} in the "
+                             f"{where} one alone (leave atoms out of the mapping)")
+
+    def exclusions(self):
+        self._same("excluded", self.old.exclusions, self.new.exclusions)
+        apart = np.stack(np.meshgrid(self.old_atoms, self.new_atoms), axis=-1).reshape(-1, 2)
+        return np.concatenate([self.old.exclusions, self.place[self.new.exclusions], apart]).astype(np.int64)
+
+    def constraints(self):
+        found: dict[tuple[int, ...], float] = {}
+        for pairs, distances in ((self.old.constraints.pairs, self.old.constraints.distances),
+                                 (self.place[self.new.constraints.pairs], self.new.constraints.distances)):
+            for pair, distance in zip(np.sort(np.asarray(pairs).reshape(-1, 2), axis=1).tolist(), distances):
+                if abs(found.setdefault(tuple(pair), distance) - distance) > 1e-9:
+                    i, j = (self.old.topology.describe(k) for k in pair)
+                    raise ValueError(f"hybrid: constraints of shared atoms must be the same, but {i} and {j} are held "
+                                     f"at {found[tuple(pair)]:.5f} and {distance:.5f} nm (make both systems without)")
+        return Constraints(np.array(list(found), np.int64).reshape(-1, 2), np.array(list(found.values())))
+
+    def nonbonded(self, soft_core):
+        old, new = self.pair_potentials
+        whole = copy.deepcopy(old)
+        if self.old.box is not None:
+            whole.fix_mesh(self.old.box)
+        before = {key: np.concatenate([old.params[key], new.params[key][self.added]]) for key in old.params}
+        after = {key: values.copy() for key, values in before.items()}
+        for key in ("charges", "epsilons"):
+            before[key][self.new_atoms] = after[key][self.old_atoms] = 0.0
+        for key, values in after.items():
+            values[self.place] = new.params[key]
+        for values in (before["sigmas"], after["sigmas"]):
+            values[values <= 0] = 0.1  # of atoms without Lennard-Jones
+        whole.params = before
+        return HybridNonbonded(whole, after, self.molecule, self.old_atoms, self.new_atoms, soft_core)
+
+    def terms(self) -> list[Potential]:
+        """Terms of both systems: those that stay, and those of shared atoms that come and go."""
+        names = dict.fromkeys(p.name for system in (self.old, self.new) for p in system.potentials
+                              if isinstance(p, TermPotential))
+        found: list[Potential] = []
+        for name in names:
+            a, b = (copy.deepcopy(system[name]) if name in system else None for system in (self.old, self.new))
+            if b is not None:
+                b.atoms = np.ascontiguousarray(self.place[b.atoms], np.int32)
+            rows = [Counter() if p is None else Counter(_rows(p)) for p in (a, b)]
+            common = rows[0] & rows[1]
+            for p, left, only, falling in ((a, common.copy(), self.old_atoms, True),
+                                           (b, common.copy(), self.new_atoms, False)):
+                if p is None:
+                    continue
+                shared = np.zeros(len(p.atoms), bool)
+                for k, row in enumerate(_rows(p)):
+                    if left[row] > 0:
+                        left[row] -= 1
+                        shared[k] = True
+                own = np.isin(p.atoms, only).any(axis=1)
+                found += self._named(p, (shared if falling else np.zeros_like(shared)) | own, name
+                                     if falling else f"{name} of new atoms")
+                found += [Scaled(part, "mixing", falling) for part in
+                          self._named(p, ~shared & ~own, f"{name} of the {'old' if falling else 'new'} molecule")]
+        return found
+
+    @staticmethod
+    def _named(potential, which, name):
+        if not which.any():
+            return []
+        part = potential.subset(which)
+        part.name = name
+        return [part]
+
+
+def _rows(potential):
+    """A key for each term: its atoms, in one of two directions, and parameters."""
+    keys = list(potential.params)
+    values = np.stack([potential.params[key] for key in keys], axis=1)
+    return [(*min(atoms, atoms[::-1]), *row) for atoms, row in zip(potential.atoms.tolist(), values.tolist())]

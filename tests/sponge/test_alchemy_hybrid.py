@@ -1,0 +1,144 @@
+"""Hybrids: ends are the two systems, derivatives are differences, and mappings that cannot be are refused."""
+
+import numpy as np
+import pytest
+
+from tests.data.sponge.alchemy import systems
+from triskele import sponge
+from triskele.sponge import alchemy
+from triskele.sponge.testing import check_potential
+
+NAMES = ("electrostatics", "insertion", "deletion", "mixing")
+STAGES = alchemy.Schedule(insertion=[0, 0.5, 1, 1, 1, 1, 1], electrostatics=[0, 0, 0, 0.5, 1, 1, 1],
+                          mixing=[0, 0, 0, 0.5, 1, 1, 1], deletion=[0, 0, 0, 0, 0, 0.5, 1])
+
+
+def molecule(kind):
+    """A chain of atoms, of which the old and the new molecule share the first four, among 59 others."""
+    rng = np.random.default_rng(4)
+    n, box = 59, np.array([[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]])
+    lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), axis=-1).reshape(-1, 3)[:n] / 4
+    rest = {"positions": lattice @ box + rng.normal(scale=0.02, size=(n, 3)), "charges": rng.normal(size=n),
+            "sigmas": rng.uniform(0.2, 0.3, n), "epsilons": rng.uniform(0.1, 1, n)}
+    m = {"old": 6, "new": 7}[kind]
+    own = np.random.default_rng(m)
+    shape = np.array([[0, 0, 0], [0.15, 0, 0], [0.2, 0.14, 0], [0.35, 0.14, 0.05], [0.41, 0.27, 0], [0.55, 0.27, 0.04],
+                      [0.6, 0.4, 0.0]])[:m] + 0.6
+    bonds = [[k, k + 1] for k in range(m - 1)]
+    near = [[k, k + d] for d in (1, 2, 3) for k in range(m - d)]
+    system = sponge.System(sponge.Topology.of_particles(m + n, bonds=bonds), np.full(m + n, 12.0), box,
+                           np.concatenate([shape, rest["positions"]]), exclusions=near)
+    charges, sigmas, epsilons = own.normal(0, 0.3, m), own.uniform(0.2, 0.3, m), own.uniform(0.1, 0.5, m)
+    sigmas[1], epsilons[1] = 0.25, 0.3  # the same in both
+    system.add(sponge.Nonbonded(np.r_[charges, rest["charges"]], np.r_[sigmas, rest["sigmas"]],
+                                np.r_[epsilons, rest["epsilons"]], cutoff=0.7, switch=0.6, alpha=6.5,
+                                grid=(24, 24, 24)))
+    system.add(sponge.harmonic_bond(bonds, k=[2000.0, *own.uniform(1000, 3000, m - 2)], r0=0.15))
+    ends = [[k, k + 3] for k in range(m - 3)]
+    system.add(sponge.pair14(ends, charge_product=0.1, sigma=0.25, epsilon=own.uniform(0.1, 0.3, m - 3)))
+    return system
+
+
+@pytest.fixture(scope="module")
+def both():
+    return alchemy.hybrid(molecule("old"), molecule("new"), {k: k for k in range(4)})
+
+
+@pytest.mark.parametrize("end, kind", [(0.0, "old"), (1.0, "new")])
+def test_ends_are_the_systems_and_dummies_that_keep_to_themselves(both, end, kind):
+    soft, plain = both.copy(), molecule(kind)
+    alchemy.set_lambdas(soft, **dict.fromkeys(NAMES, end))
+    present = np.r_[0:65] if kind == "old" else np.r_[0:4, 65:68, 6:65]
+    x = np.zeros((plain.n, 3))
+    x[:] = soft.positions[present]
+    forces, expected = soft.forces()[present], plain.forces(x)
+    bonded = [p.name for p in soft.potentials if "new atoms" in p.name or p.name in ("bond", "pair14")]
+    # dummies pull at the shared atoms that they are bonded to, but at no other
+    shared = np.r_[0:4]
+    free = np.setdiff1d(np.arange(plain.n), shared)
+    np.testing.assert_allclose(forces[free], expected[free], atol=1e-8 * np.abs(expected).max())
+    assert len(bonded) == 4
+    # what is left of the dummies: Lennard-Jones of two that are no neighbors, 1-4 pairs and bonds
+    gone = np.setdiff1d(np.arange(soft.n), present)
+    moved = soft.positions.copy()
+    away = soft.energy(moved)
+    moved[gone] += 0.05
+    for p in list(soft.potentials):
+        if isinstance(p, sponge.harmonic_bond | sponge.pair14):
+            away -= p.energy(p.params, soft.positions, soft.box) - p.energy(p.params, moved, soft.box)
+    assert soft.energy(moved) == pytest.approx(float(away), rel=1e-10)
+
+
+def test_energies_of_shared_atoms_alone_are_those_of_the_systems():
+    """With a mapping of all atoms there are no dummies: the ends are the systems themselves."""
+    old, new = molecule("old"), molecule("old")
+    rng = np.random.default_rng(1)
+    new.nonbonded.params["charges"][:6] = rng.normal(size=6)
+    new.nonbonded.params["sigmas"][:6] = rng.uniform(0.2, 0.3, 6)
+    new["bond"].params["k"][:] *= 1.3
+    for soft_core in (None, alchemy.Gapsys()):
+        soft = alchemy.hybrid(old, new, {k: k for k in range(6)}, soft_core=soft_core)
+        ends = alchemy.Schedule(electrostatics=[0, 1], mixing=[0, 1])
+        np.testing.assert_allclose(alchemy.energies(soft, ends), [old.energy(), new.energy()], rtol=1e-10)
+        for end, system in ((0.0, old), (1.0, new)):
+            alchemy.set_lambdas(soft, electrostatics=end, mixing=end)
+            np.testing.assert_allclose(soft.forces(), system.forces(), atol=1e-9 * np.abs(system.forces()).max())
+            np.testing.assert_allclose(soft.virial(), system.virial(), atol=1e-9 * np.abs(system.virial()).max())
+
+
+def test_one_pass_gives_all_states_and_derivatives(both):
+    soft = both.copy()
+    energies = alchemy.energies(soft, STAGES)
+    for k in range(len(STAGES)):
+        alchemy.set_lambdas(soft, **STAGES[k])
+        assert soft.energy() == pytest.approx(energies[k], rel=1e-10)
+    h = 1e-3
+    for name in NAMES:
+        points = alchemy.Schedule(**{other: 0.5 + h * np.arange(-3, 4) if other == name else [0.6] * 7
+                                     for other in NAMES})
+        u = alchemy.energies(soft, points)
+        slope = (45 * (u[4] - u[2]) - 9 * (u[5] - u[1]) + (u[6] - u[0])) / (60 * h)
+        assert alchemy.derivatives(soft, points)[name][3] == pytest.approx(slope, rel=1e-8, abs=1e-9 * abs(u[3]))
+
+
+@pytest.mark.slow
+def test_the_potential_keeps_its_contract(both):
+    soft = both.copy()
+    alchemy.set_lambdas(soft, electrostatics=0.4, insertion=0.7, deletion=0.6, mixing=0.3)
+    check_potential(soft.potentials[0], soft, order=1)
+
+
+def test_a_hybrid_runs_and_resumes(both, tmp_path):
+    def run():
+        states = alchemy.States(STAGES, state=3, record=5)
+        return states, sponge.Simulation(both, sponge.LangevinMiddle(300, 5.0, 0.0002), sampling=[states], seed=1)
+
+    states, sim = run()
+    sim.minimize(max_steps=20)
+    sim.run(10)
+    sim.save(tmp_path / "a.chk")
+    sim.run(10)
+    other, again = run()
+    again.load(tmp_path / "a.chk")
+    again.run(10)
+    assert np.array_equal(sim.positions, again.positions) and np.array_equal(states.energies, other.energies)
+    assert np.isfinite(states.energies).all() and len(states.energies) == 4
+
+
+def test_mappings_that_cannot_be_are_refused(both):
+    old, new = molecule("old"), molecule("new")
+    ring = molecule("new")
+    ring.topology = sponge.Topology.of_particles(ring.n, bonds=[*ring.topology.bonds.tolist(), [0, 3]])
+    water = systems.system("methanol")
+    for make, message in [
+        (lambda: alchemy.hybrid(old, new, {0: 0, 1: 0}), "different atoms of the new system"),
+        (lambda: alchemy.hybrid(old, new, {90: 0}), "different atoms of the old system, 0 to 64"),
+        (lambda: alchemy.hybrid(old, new, {0: 3, 1: 2, 2: 1, 3: 6}), "bonded|excluded"),
+        (lambda: alchemy.hybrid(old, ring, {k: k for k in range(4)}), "bonded in the new one alone"),
+        (lambda: alchemy.hybrid(old, water, {0: 0}), "the same other atoms"),
+        (lambda: sponge.Simulation(both, sponge.LangevinMiddle(300, 1.0, 0.001), sampling=[alchemy.States(
+            alchemy.Schedule(insertion=[0, 1], deletion=[0, 1]))]), "charges without Lennard-Jones"),
+        (lambda: alchemy.set_lambdas(both, sterics=0.5), "no potential of the system scales with the lambda"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            make()

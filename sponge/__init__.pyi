@@ -40,6 +40,7 @@ from .potentials.bias import BiasPotential as BiasPotential
 from .potentials.bias import umbrella as umbrella
 from .potentials.cmap import CMAP as CMAP
 from .potentials.eam import EAM as EAM
+from .potentials.edip import EDIP as EDIP
 from .potentials.function import ASEPotential as ASEPotential
 from .potentials.function import FunctionPotential as FunctionPotential
 from .potentials.gb.gb import GB as GB
@@ -56,9 +57,11 @@ from .potentials.restraints import angle_restraint as angle_restraint
 from .potentials.restraints import distance_restraint as distance_restraint
 from .potentials.restraints import torsion_restraint as torsion_restraint
 from .potentials.ryckaert_bellemans import ryckaert_bellemans as ryckaert_bellemans
+from .potentials.stillinger_weber import StillingerWeber as StillingerWeber
 from .potentials.terms import angle_potential as angle_potential
 from .potentials.terms import bond_potential as bond_potential
 from .potentials.terms import torsion_potential as torsion_potential
+from .potentials.tersoff import Tersoff as Tersoff
 from .potentials.urey_bradley import urey_bradley as urey_bradley
 from .report import CSV as CSV
 from .report import DCD as DCD

@@ -22,7 +22,7 @@ from .state import aligned_zeros
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
-__all__ = ["NeighborRows", "eight", "even", "odd", "shared_rows", "zipped"]
+__all__ = ["NeighborRows", "describe", "eight", "even", "odd", "shared_rows", "zipped"]
 
 SKIN = 0.1  # nm
 FULL = 25  # status: entries or a row do not fit; the information is the number needed, minus that of entries
@@ -239,6 +239,15 @@ def search(chunk, chunks, n, flags, radius, sizes, grid, starts, xs, counts, row
         else:
             for k in range(count, (count + 7) & -8):
                 row[k] = filler
+
+
+@kernel(nogil=True)
+def describe(chunk, n, sizes, types, atoms, kinds, home, first):
+    """Element of each entry, and the one among the first n that stands for the same atom."""
+    for k in range(n):
+        home[atoms[k]] = k
+    for k in range(sizes[0]):
+        kinds[k], first[k] = types[atoms[k]], home[atoms[k]]
 
 
 @kernel(nogil=True)

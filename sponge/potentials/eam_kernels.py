@@ -15,7 +15,7 @@ from triskele.core.extend import Task, kernel, simd, template
 
 from ..engine.flags import ENERGY
 from ..engine.plan import ROW, Plan, add_forces
-from ..neighbors.rows import eight, even, odd, shared_rows, zipped
+from ..neighbors.rows import describe, eight, even, odd, shared_rows, zipped
 from ..neighbors.state import aligned_zeros
 
 if TYPE_CHECKING:
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from .eam import EAM
 
 __all__ = ["plan"]
-
-
-@kernel(nogil=True)
-def describe(chunk, n, sizes, types, atoms, kinds, home, first):
-    """Element of each entry, and the one among the first n that stands for the same atom."""
-    for k in range(n):
-        home[atoms[k]] = k
-    for k in range(sizes[0]):
-        kinds[k], first[k] = types[atoms[k]], home[atoms[k]]
-    kinds[sizes[0]] = 0
 
 
 @template

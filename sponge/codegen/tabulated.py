@@ -36,7 +36,8 @@ class Tabulated:
     Examples
     --------
     >>> import numpy as np
-    >>> square = Tabulated(np.linspace(0, 1, 101) ** 2, [(0.0, 1.0)])
+    >>> from triskele import sponge
+    >>> square = sponge.Tabulated(np.linspace(0, 1, 101) ** 2, [(0.0, 1.0)])
     >>> round(float(square(0.505)), 4)
     0.255
     """
@@ -71,6 +72,10 @@ class Tabulated:
         d = self.arity
         out = out.transpose([2 * k + 1 for k in range(d)] + [2 * k for k in range(d)])
         return np.ascontiguousarray(out.reshape(-1, *[4] * d))
+
+    def __repr__(self):
+        kind = "whole numbers" if self.ranges is None else "periodic spline" if self.periodic else "spline"
+        return f"<Tabulated {self.values.shape}: {kind}>"
 
     def __call__(self, *at: Any) -> Any:
         """The value at numbers, arrays or traced values, which broadcast."""

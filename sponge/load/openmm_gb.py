@@ -1,4 +1,4 @@
-"""OpenMM's CustomGBForce, when its expressions are those of the implicit solvents HCT, OBC1, OBC2, GBn and GBn2."""
+"""OpenMM's CustomGBForce: the implicit solvents HCT, OBC1, OBC2, GBn and GBn2, and expressions that are compiled."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from ..codegen.tabulated import Tabulated
 from ..errors import FileFormatError
 from ..potentials.gb.gb import PROBE
 from ..potentials.gb.tables import MODELS, NECK_CUTOFF, Model, neck_tables
+from ..potentials.particle_values import ExpressionGB
 from ..units import COULOMB
 from .openmm_custom import children, parameters, tables
 from .openmm_terms import OpenMMTerms
 
 __all__ = ["read_generalized_born"]
+
+_KINDS = {"0": "single", "1": "pair", "2": "every pair"}
 
 # the integral over the other sphere, as versions of OpenMM have written it
 _SHELL = "0.5*(1/L-1/U+0.25*(r-sr2^2/r)*(1/(U^2)-1/(L^2))+0.5*log(L/U)/r{})"
@@ -34,8 +37,31 @@ _NECK = (
 )
 
 
-def read_generalized_born(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
-    """Add the implicit solvent to the terms, with or without salt and surface term; refuse other expressions."""
+def read_generalized_born(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+    """Add the force to the terms, as an implicit solvent if it is one; return True if it is periodic."""
+    try:
+        _implicit_solvent(terms, force, where)
+    except FileFormatError:
+        _compiled(terms, force, where)
+    return force.attrib["method"] == "2"
+
+
+def _compiled(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
+    """The expressions as they are."""
+    _, params = parameters(force, "PerParticleParameters", "Particles", (), where)
+    values = [(v.attrib["name"], v.attrib["expression"], _KINDS[v.attrib["type"]])
+              for v in children(force, "ComputedValues")]
+    energies = [(v.attrib["expression"], _KINDS[v.attrib["type"]]) for v in children(force, "EnergyTerms")]
+    excluded = [[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in children(force, "Exclusions")]
+    method = int(force.attrib["method"])
+    terms.pair_method(where, method)
+    potential = ExpressionGB(values, energies, params, tables(force, where), excluded,
+                             float(force.attrib["cutoff"]) if method else None)
+    terms.potential(lambda: potential)
+
+
+def _implicit_solvent(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
+    """Add an implicit solvent, with or without salt and surface term; raise for other expressions."""
     _, values = parameters(force, "PerParticleParameters", "Particles", (), where)
     names = [p.attrib["name"] for p in children(force, "PerParticleParameters")]
     if force.get("method") != "0":

@@ -11,7 +11,7 @@ from ..codegen.expressions import Expression, parse
 from ..codegen.tabulated import Tabulated
 from ..errors import FileFormatError
 from ..potentials.compound import ExpressionCompound
-from ..potentials.expression import ExpressionPair, pair_values
+from ..potentials.expression import MOST_TYPES, ExpressionPair, pair_values
 from ..potentials.nonbonded.mixing import LJTable
 from ..potentials.pair_tail import ExpressionTail
 from .openmm_custom import Form, children, parameters, tables
@@ -19,7 +19,6 @@ from .openmm_terms import OpenMMTerms
 
 __all__ = ["read_pairs"]
 
-_MOST_TYPES = 2000  # of particles that differ in their parameters: tables of pairs grow with the square
 _MOST_PAIRS = 3_000_000  # of a list
 
 
@@ -49,7 +48,7 @@ def read_pairs(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     groups = children(force, "InteractionGroups")
     kinds, types = _types(columns, n)
     by_type = {k: kinds[:, c] for c, k in enumerate(columns)} | constants
-    listed = bool(groups) or len(kinds) > _MOST_TYPES
+    listed = bool(groups) or len(kinds) > MOST_TYPES
     if not listed:
         form = Form(text, where, ("r",), pair_values({k: kinds[:, c] for c, k in enumerate(columns)}) | constants, 0,
                     arity)
@@ -60,9 +59,9 @@ def read_pairs(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
         terms.exclude(where, excluded)
         terms.lennard_jones(where, method, table, cut | {"dispersion_correction": tail})
         return method == 2
-    if tail and (groups or len(kinds) > _MOST_TYPES):
-        raise FileFormatError(f"{where}: a long-range correction must be of all particles and of at most {_MOST_TYPES} "
-                              "kinds of them, got more or interaction groups")
+    if tail and len(kinds) > MOST_TYPES:
+        raise FileFormatError(f"{where}: a long-range correction must be of at most {MOST_TYPES} kinds of particles, "
+                              f"got {len(kinds)}")
     if not listed:
         terms.expect_exclusions(where, excluded)
 
@@ -76,7 +75,8 @@ def read_pairs(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
 
     terms.potential(make)
     if tail:
-        terms.potential(lambda: ExpressionTail(text, types, by_type, tables=functions, **cut))
+        own = _pairs(groups, excluded[:0], n, where) if groups else None
+        terms.potential(lambda: ExpressionTail(text, types, by_type, tables=functions, pairs=own, **cut))
     return method == 2
 
 
@@ -127,7 +127,7 @@ def _pairs(groups: list[ET.Element], excluded: np.ndarray, n: int, where: str) -
     if not groups:
         if n * (n - 1) // 2 > _MOST_PAIRS:
             raise FileFormatError(f"{where}: pairs that no compiled loop takes (exclusions of their own, tables of "
-                                  f"the distance, or more than {_MOST_TYPES} kinds of particles) must be at most "
+                                  f"the distance, or more than {MOST_TYPES} kinds of particles) must be at most "
                                   f"{_MOST_PAIRS}, got {n * (n - 1) // 2}")
         found = [np.stack(np.triu_indices(n, 1), axis=1)]
     pairs = np.concatenate(found)

@@ -25,8 +25,9 @@ from ..topology import check_indices
 from .pair_terms import PairPotential
 from .terms import ANGLE, BOND, TORSION, TermPotential, indices
 
-__all__ = ["ExpressionExternal", "ExpressionPair", "ExpressionTerm"]
+__all__ = ["ExpressionExternal", "ExpressionPair", "ExpressionTerm", "pair"]
 
+MOST_TYPES = 2000  # of atoms that differ in their parameters: tables of pairs grow with the square
 _KINDS = {"bond": (BOND, "r"), "angle": (ANGLE, "theta"), "torsion": (TORSION, "theta")}
 
 
@@ -168,6 +169,59 @@ class ExpressionPair(PairPotential):
         self.check_pairs(system)
 
     __reduce__ = object.__reduce__  # unlike classes that a decorator makes, this one is found by its name
+
+
+def pair(expression: str, *, types: Any = None, functions: Mapping[str, Tabulated] | None = None,
+         cutoff: float | None = None, switch: float | None = None, name: str = "pair", **params: Any) -> ExpressionPair:
+    """Make a potential between all pairs of atoms from an expression in OpenMM's syntax.
+
+    `pair_potential` makes one from a Python function.
+
+    Parameters
+    ----------
+    expression : str
+        Energy of a pair in kJ/mol, of the distance ``r`` (nm) and of the parameters. A number goes by its own name, and
+        values of atoms by theirs with 1 and 2 for the two atoms: ``sigma`` gives ``sigma1`` and ``sigma2``. Definitions
+        follow after semicolons and hold for the text to their left.
+    types : (n,) int, optional
+        Type of each atom, for parameters that are values of types. Defaults to making types of the atoms that have the
+        same values.
+    functions : mapping of str to Tabulated, optional
+        Functions of anything but the distance that the expression may call.
+    cutoff, switch : float, nm, optional
+        As for `PairPotential`.
+    name : str
+        Name under which the energy is reported.
+    **params : float, (n,) array or (t,) array
+        Numbers for all pairs alike, and values of atoms or, with `types`, of types. The potential's parameters are
+        those of types.
+
+    Raises
+    ------
+    FileFormatError
+        If the expression is not valid; the message gives the position and the known names.
+    ValueError
+        If lengths of arrays differ, or the energy is not the same when the two atoms change places.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> mixed = "4*eps*((s/r)^12-(s/r)^6); s=0.5*(sigma1+sigma2); eps=sqrt(epsilon1*epsilon2)"
+    >>> sponge.pair(mixed, sigma=[0.3, 0.3, 0.25], epsilon=[1.0, 1.0, 0.5], cutoff=1.0)
+    <ExpressionPair 'pair': sigma (2,), epsilon (2,)>
+    """
+    values = {key: np.asarray(v, np.float64) for key, v in params.items()}
+    arrays = {key: v for key, v in values.items() if v.ndim}
+    if len({v.shape for v in arrays.values()}) > 1 or any(v.ndim > 1 for v in arrays.values()):
+        shapes = ", ".join(f"{key} {v.shape}" for key, v in arrays.items())
+        raise ValueError(f"pair: arrays of parameters must be of one length, got {shapes}")
+    if types is None and arrays:
+        kinds, types = np.unique(np.stack(list(arrays.values()), axis=1), axis=0, return_inverse=True)
+        if len(kinds) > MOST_TYPES:
+            raise ValueError(f"pair: atoms must be of at most {MOST_TYPES} kinds, got {len(kinds)} that differ in "
+                             "their parameters (pair_potential takes any number)")
+        values |= dict(zip(arrays, kinds.T))
+    return ExpressionPair(expression, types, values, functions, cutoff, switch, name)
 
 
 def pair_values(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,8 @@ class ExpressionTail(Potential):
     ----------
     expression, types, params, tables, cutoff, switch
         As for `ExpressionPair`.
+    pairs : (m, 2) int, optional
+        The pairs of atoms that interact. Defaults to all.
 
     Raises
     ------
@@ -42,12 +44,17 @@ class ExpressionTail(Potential):
     """
 
     def __init__(self, expression: str, types: Any, params: Mapping[str, Any], cutoff: float,
-                 switch: float | None = None, tables: Mapping[str, Tabulated] | None = None):
+                 switch: float | None = None, tables: Mapping[str, Tabulated] | None = None,
+                 pairs: np.ndarray | None = None):
         self.name, self.expression, self.cutoff, self.switch = "pair_tail", expression, cutoff, switch
         self.tables = dict(tables or {})
         self.params = {key: np.array(v, np.float64) for key, v in params.items()}
         t = max((v.size for v in self.params.values() if v.ndim), default=1)
-        self.counts = np.bincount(types, minlength=t).astype(np.float64)
+        self.atoms, n = len(types), np.bincount(types, minlength=t).astype(np.float64)
+        self.counts = 0.5 * (n[:, None] * n + np.diag(n))  # of types i <= j, half of them when i < j
+        if pairs is not None:
+            self.counts = np.zeros((t, t))
+            np.add.at(self.counts, tuple(np.sort(np.asarray(types)[pairs], axis=1).T), 1.0)
         coarse, fine = (self._coefficient(self.params, nodes) for nodes in (_NODES // 2, _NODES))
         if not abs(coarse - fine) <= 1e-6 * abs(fine):
             raise ValueError(f"{self.name}: the integral beyond the cut-off must converge, got {coarse:g} and "
@@ -66,11 +73,8 @@ class ExpressionTail(Potential):
         values = pair_values({key: params[key] for key in self.params if key not in numbers})
         values |= {key: params[key] for key in numbers} | {"r": r[:, None, None]}
         parsed = parse(self.expression, self.name, tuple(values), {key: f.arity for key, f in self.tables.items()})
-        n = self.counts
-        pairs = 0.5 * (n[:, None] * n + np.diag(n))  # of types i <= j, half of them when i < j
-        energy = parsed(values, self.tables) * weights[:, None, None]
-        total, atoms = np.sum(energy * pairs), np.sum(n)
-        return 2 * np.pi * atoms**2 * total / (0.5 * atoms * (atoms + 1))
+        total = np.sum(parsed(values, self.tables) * weights[:, None, None] * self.counts)
+        return 4 * np.pi * self.atoms / (self.atoms + 1) * total
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         return self._coefficient(params) / volume(box) + 0.0 * positions[0, 0]

@@ -38,9 +38,11 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
 
     Parameters
     ----------
-    old, new : System
-        With Nonbonded of method "pme" and the same options; both need positions, of which those of the new molecule
-        are laid on the old one by the mapped atoms.
+    old : System
+        With Nonbonded of method "pme".
+    new : System
+        The new molecule among the same other atoms, or alone, as in vacuum. Its positions are laid on the old molecule
+        by the mapped atoms; options of Nonbonded are those of `old`.
     mapping : mapping of int to int
         Atoms of `old` to atoms of `new`.
     soft_core : Beutler or Gapsys, optional
@@ -104,6 +106,9 @@ class _Parts:
                                  f"{system.n - 1}, got {own.tolist()}")
         inside = [np.isin(of := molecules(system), of[self.pairs[:, k]]) for k, system in enumerate((old, new))]
         rest = [np.flatnonzero(~mask) for mask in inside]
+        self.alone = not len(rest[1])  # then the other atoms are those of the old system
+        if self.alone:
+            rest[0] = rest[0][:0]
         if len(rest[0]) != len(rest[1]):
             raise ValueError(f"hybrid: both systems must have the same other atoms, got {len(rest[0])} and "
                              f"{len(rest[1])}")
@@ -215,7 +220,8 @@ class _Parts:
                                            (b, common.copy(), self.new_atoms, False)):
                 if p is None:
                     continue
-                shared = np.zeros(len(p.atoms), bool)
+                shared: np.ndarray = ~np.isin(p.atoms, self.molecule).any(axis=1)
+                shared &= falling and self.alone
                 for k, row in enumerate(_rows(p)):
                     if left[row] > 0:
                         left[row] -= 1

@@ -86,6 +86,27 @@ def test_energies_of_shared_atoms_alone_are_those_of_the_systems():
             np.testing.assert_allclose(soft.virial(), system.virial(), atol=1e-9 * np.abs(system.virial()).max())
 
 
+def test_a_new_molecule_alone_takes_the_place_of_the_old_one():
+    old, new = systems.system("methanol"), systems.system("ethanol", water=False)
+    soft = alchemy.hybrid(old, new, {0: 0, 1: 1})
+    alchemy.set_lambdas(soft, electrostatics=0, insertion=0, deletion=0, mixing=0)
+    water = np.arange(6, old.n)
+    expected = old.forces()
+    np.testing.assert_allclose(soft.forces()[water], expected[water], atol=1e-9 * np.abs(expected).max())
+    alchemy.set_lambdas(soft, electrostatics=1, insertion=1, deletion=1, mixing=1)
+    whole = systems.molecule("ethanol")
+    order = np.r_[0, 1, old.n : soft.n, 6 : old.n]  # the ethanol, then the water
+    params = soft.potentials[0].params
+    assert params["new_charges"][order[:9]] == pytest.approx(whole["charges"])
+    plain = sponge.System(sponge.Topology.of_particles(len(order)), np.full(len(order), 12.0), old.box,
+                          soft.positions[order], exclusions=[
+        *whole["exclusions"], *(old.exclusions[old.exclusions.min(axis=1) > 5] + 3)])
+    plain.add(sponge.Nonbonded(params["new_charges"][order], params["new_sigmas"][order], params["new_epsilons"][order],
+                               cutoff=0.75, switch=0.65, alpha=4.0, grid=(24, 24, 24), dispersion_correction=False))
+    expected = plain.forces()
+    np.testing.assert_allclose(soft.forces()[order][9:], expected[9:], atol=1e-9 * np.abs(expected).max())
+
+
 def test_one_pass_gives_all_states_and_derivatives(both):
     soft = both.copy()
     energies = alchemy.energies(soft, STAGES)

@@ -144,6 +144,9 @@ def test_a_hybrid_runs_and_resumes(both, tmp_path):
     again.run(10)
     assert np.array_equal(sim.positions, again.positions) and np.array_equal(states.energies, other.energies)
     assert np.isfinite(states.energies).all() and len(states.energies) == 4
+    rex = alchemy.LambdaExchange(both, STAGES, sponge.LangevinMiddle(300, 5.0, 0.0001), every=4, record=2, seed=1)
+    rex.run(8)
+    assert [x.shape for x in rex.samples] == [(4, 7)] * 7 and np.isfinite(rex.cross_energies[:, 1:-1]).all()
 
 
 def test_mappings_that_cannot_be_are_refused(both):

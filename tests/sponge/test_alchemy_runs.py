@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.data.sponge.alchemy import systems
-from triskele import sponge
+from triskele import core, sponge
 from triskele.sponge import alchemy, units
 
 SCHEDULE = alchemy.Schedule(electrostatics=[1, 0.4, 0, 0], sterics=[1, 1, 1, 0.4])
@@ -69,6 +69,20 @@ def test_runs_in_mixed_precision_record_nearly_the_same(soft):
         sponge.Simulation(soft, BATH, sampling=[states], seed=1, precision=precision).run(1)
         energies.append(states.energies[0])
     np.testing.assert_allclose(*energies, atol=2e-3)
+
+
+def test_results_are_the_same_for_any_number_of_threads(soft):
+    found, before = [], core.get_threads()
+    for threads in (1, 2):
+        core.set_threads(threads)
+        try:
+            states = alchemy.States(SCHEDULE, state=3, record=5)
+            sim = sponge.Simulation(soft, BATH, sampling=[states], seed=1)
+            sim.run(20)
+        finally:
+            core.set_threads(before)
+        found.append((sim.positions, states.energies))
+    assert all(np.array_equal(a, b) for a, b in zip(*found))
 
 
 METHODS = {

@@ -168,7 +168,7 @@ class NeighborList:
         self.strict()
         self._allocate()
         engine.on_status(OVERFLOW, _grow)
-        engine.on_status(SMALL_BOX, _box_too_small)
+        engine.on_status(SMALL_BOX, box_too_small)
 
     # ------------------------------------------------------------------------------------------------------ radii
     def strict(self) -> None:
@@ -407,7 +407,8 @@ def _grow(engine: Engine) -> bool:
     return True
 
 
-def _box_too_small(engine: Engine) -> bool:
+def box_too_small(engine: Engine) -> bool:
+    """Raise BoxError."""
     cutoff = max(neighbors.cutoff for neighbors in engine.neighbor_lists.values())
     raise BoxError(f"neighbor list: the box must be at least twice the cut-off of {cutoff} nm wide, got a box of "
                    f"{engine.box.tolist()} (a smaller cut-off, or a larger system)")

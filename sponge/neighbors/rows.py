@@ -16,8 +16,8 @@ from triskele.core.extend import Task, kernel, simd, template
 
 from ..engine.flags import REBUILD, STATUS, STATUS_INFO
 from ..engine.program import Phase
-from .neighbor_list import FIRST_WORD, LAST_WORD, first_word
-from .state import aligned_zeros
+from .neighbor_list import FIRST_WORD, LAST_WORD, box_too_small, first_word
+from .state import SMALL_BOX, aligned_zeros
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -71,8 +71,10 @@ def _transposed(a, b, c, d):
 
 
 @kernel(nogil=True)
-def clock(chunk, first, last, flags):
-    """Pass on the wish that all lists be rebuilt."""
+def clock(chunk, first, last, flags, box, periodic, cutoff):
+    """Pass on the wish that all lists be rebuilt, and report a box in which an atom would be met twice."""
+    if periodic and min(box[0, 0], min(box[1, 1], box[2, 2])) < 2.0 * cutoff:
+        flags[STATUS] = SMALL_BOX
     if flags[REBUILD]:
         flags[REBUILD] = 0
         for word in range(first, last, 2):
@@ -297,6 +299,7 @@ class NeighborRows:
         self._width = int(min(100 * 4.19 * (self.cutoff + SKIN) ** 3, 27 * n)) // 8 * 8 + 32
         self._allocate()
         engine.on_status(FULL, _grow)
+        engine.on_status(SMALL_BOX, box_too_small)
 
     def _allocate(self):
         e, n, places = self.engine, self.engine.n, self._places
@@ -309,7 +312,7 @@ class NeighborRows:
         place = e.positions, e.box, periodic
         self._sorted = Phase([], "sequence", flag=need, name="rows parameters")
         self.before = [
-            Phase([Task(clock, FIRST_WORD, LAST_WORD, e.flags)], name="rows clock"),
+            Phase([Task(clock, FIRST_WORD, LAST_WORD, e.flags, e.box, periodic, self.cutoff)], name="rows clock"),
             Phase([Task(refresh, self.chunks, need, e.flags, e.positions, e.box, 0.5 * SKIN, self.sizes, self.atoms,
                         self.turns, self.xs, self._built, chunks=self.chunks)], name="coordinates"),
             Phase([Task(wrap, n, *place, radius, cells, self.sizes, self._grid, self._wrapped)], flag=need, redo=True,

@@ -56,35 +56,55 @@ def _energies(chunk, chunks, n, flags, cutoff, xs, kinds, first, counts, rows, t
             simd.store(own, _SLOPE * width + k, -(triple * gamma * fall))
             for c in range(3):
                 simd.store(own, (GX + c) * width + k, by_r * simd.load(own, (DX + c) * width + k, 8))
-        total = 0.0
         for j in range(m):
             if own[_TRIPLE, j] == 0.0:
                 continue
-            x, y, z, other = own[0, j], own[1, j], own[2, j], np.int64(own[KIND, j])
-            one, inverse = own[_TRIPLE, j], 1 / own[RADIUS, j]
-            gx, gy, gz = 0.0, 0.0, 0.0
-            for k in range(j + 1, m):
-                u, v, w, second = own[0, k], own[1, k], own[2, k], 1 / own[RADIUS, k]
-                third = np.int64(own[KIND, k])
-                at = ((kind * elements + other) * elements + third) * numbers
-                turned = ((kind * elements + third) * elements + other) * numbers  # the same triple
-                cosine = (x * u + y * v + z * w) * inverse * second
-                off, other_off = cosine - flat[at + _COSINE], cosine - flat[turned + _COSINE]
-                slope = flat[at + _EPSILON] * flat[at + _LAMBDA] * off
-                other_slope = flat[turned + _EPSILON] * flat[turned + _LAMBDA] * other_off
-                both = 0.5 * (slope * off + other_slope * other_off)
-                bend = (slope + other_slope) * one * own[_TRIPLE, k] * inverse * second
-                along = both * own[_SLOPE, j] * own[_TRIPLE, k] * inverse - bend * cosine * inverse / second
-                gx, gy, gz = gx + along * x + bend * u, gy + along * y + bend * v, gz + along * z + bend * w
-                along = both * one * own[_SLOPE, k] * second - bend * cosine * second / inverse
-                own[GX, k] += along * u + bend * x
-                own[GX + 1, k] += along * v + bend * y
-                own[GX + 2, k] += along * w + bend * z
-                total += both * one * own[_TRIPLE, k]
-            own[GX, j] += gx
-            own[GX + 1, j] += gy
-            own[GX + 2, j] += gz
-        out[0] += total
+            x, y, z, other = own[DX, j], own[DX + 1, j], own[DX + 2, j], np.int64(own[KIND, j])
+            one, by_one, inverse = own[_TRIPLE, j], own[_SLOPE, j], 1 / own[RADIUS, j]
+            at = (kind * elements + other) * elements * numbers
+            rest, strength = simd.splat(flat[at + _COSINE], 8), simd.splat(flat[at + _EPSILON] * flat[at + _LAMBDA], 8)
+            other_rest, other_strength = rest, strength
+            gx, gy, gz = simd.splat(0.0, 8), simd.splat(0.0, 8), simd.splat(0.0, 8)
+            along = simd.splat(0.0, 8)
+            for k in range(j + 1, m, 8):
+                real = simd.iota(8) < np.int32(m - k)
+                u, v = simd.load(own, DX * width + k, 8), simd.load(own, (DX + 1) * width + k, 8)
+                w = simd.load(own, (DX + 2) * width + k, 8)
+                second = 1.0 / simd.select(real, simd.load(own, RADIUS * width + k, 8), cutoff)
+                two = simd.select(real, simd.load(own, _TRIPLE * width + k, 8), 0.0)
+                by_two = simd.select(real, simd.load(own, _SLOPE * width + k, 8), 0.0)
+                if elements > 1:
+                    third = simd.select(real, simd.load(own, KIND * width + k, 8), 0.0)
+                    third = simd.convert(third, np.int32)
+                    same = third * np.int32(numbers) + np.int32(at)
+                    turned = (third * np.int32(elements) + np.int32(kind * elements * elements + other)) * np.int32(
+                        numbers)  # the same triple
+                    rest, other_rest = (simd.gather(flat, same + np.int32(_COSINE)),
+                                        simd.gather(flat, turned + np.int32(_COSINE)))
+                    strength = (simd.gather(flat, same + np.int32(_EPSILON))
+                                * simd.gather(flat, same + np.int32(_LAMBDA)))
+                    other_strength = (simd.gather(flat, turned + np.int32(_EPSILON))
+                                      * simd.gather(flat, turned + np.int32(_LAMBDA)))
+                cosine = (x * u + y * v + z * w) * (inverse * second)
+                slope, other_slope = strength * (cosine - rest), other_strength * (cosine - other_rest)
+                both = 0.5 * (slope * (cosine - rest) + other_slope * (cosine - other_rest))
+                bend = (slope + other_slope) * (one * two)
+                energy = energy + both * (one * two)
+                turn = bend * cosine
+                along = along + both * (by_one * two) - turn * inverse
+                outward = (both * (one * by_two) - turn * second) * second
+                bend = bend * (inverse * second)
+                gx, gy, gz = gx + bend * u, gy + bend * v, gz + bend * w
+                to = GX * width + k
+                simd.store(own, to, simd.load(own, to, 8) + outward * u + bend * x)
+                to += width
+                simd.store(own, to, simd.load(own, to, 8) + outward * v + bend * y)
+                to += width
+                simd.store(own, to, simd.load(own, to, 8) + outward * w + bend * z)
+            out_along = simd.sum(along) * inverse
+            own[GX, j] += simd.sum(gx) + out_along * x
+            own[GX + 1, j] += simd.sum(gy) + out_along * y
+            own[GX + 2, j] += simd.sum(gz) + out_along * z
         finish_atom(want, m, start, own, gradients, out)
     out[0] += simd.sum(energy)
 

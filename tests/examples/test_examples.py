@@ -18,6 +18,7 @@ SHORTER = {  # arguments of examples that take as long as they are asked to
     "fit_water_charge.py": "--rounds 1",
     "gumbel_muzero.py": "--steps 5000",
     "maxcut_qaoa_mcts.py": "--graphs 2",
+    "melting_copper.py": "--cells 5 5 6 --time 0.4 --temperatures 1200 1400",
     "metadynamics.py": "--ns 1",
     "network_sits.py": "--steps 100000 --epochs 5",
     "replica_exchange.py": "--time 0.2ns",

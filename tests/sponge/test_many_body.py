@@ -192,6 +192,9 @@ def test_wrong_elements_and_boxes():
         sponge.EAM.read(FILES / "copper.eam", [29, 0])
     with pytest.raises(ValueError, match="each of 3 atoms, got 2"):
         system_of(sponge.EAM.read(FILES / "copper.eam", ["Cu", "Cu"]), np.zeros((3, 3)))
+    engine = sponge.Engine(copper(3))
+    with pytest.raises(BoxError, match="at least twice the cut-off"):
+        engine.compute(box=0.9 * np.eye(3))
     with pytest.raises(BoxError, match="half the smallest box edge"):
         system_of(sponge.EAM.read(FILES / "copper.eam", ["Cu"]), np.zeros((1, 3)), 0.9)
 

@@ -5,6 +5,7 @@ all. GROMACS is taken when `gmx` is on the path. `... sponge alchemy` times mark
 """
 
 import argparse
+import importlib
 import importlib.util
 import json
 import os
@@ -91,10 +92,8 @@ def measure(bench, tools, threads, cache):
 
 
 def main(arguments=None):
-    if arguments and arguments[0] == "alchemy":
-        from tests.benchmarks.sponge import alchemy
-
-        return alchemy.main(arguments[1:])
+    if arguments and arguments[0] in ("alchemy", "manybody"):
+        return importlib.import_module(f"tests.benchmarks.sponge.{arguments[0]}").main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks sponge", description=__doc__)
     parser.add_argument("--case", nargs="*", default=[""], help="names or their beginnings; all when left out")
     parser.add_argument("--threads", default="1,2", help="thread counts, separated by commas")

@@ -159,7 +159,9 @@ def _custom(mm: Any, kind: str, entry: str, expression: str, potential: Any) -> 
     force = getattr(mm, f"Custom{kind}Force")(expression)
     for name in potential.params:
         getattr(force, f"addPer{entry}Parameter")(name)
-    for atoms, *values in zip(potential.atoms.reshape(len(potential.atoms), -1).tolist(), *potential.params.values()):
+    m = len(potential.atoms)
+    columns = [np.broadcast_to(values, m) for values in potential.params.values()]
+    for atoms, *values in zip(potential.atoms.reshape(m, -1).tolist(), *columns):
         getattr(force, f"add{entry}")(*atoms, values)
     return force
 

@@ -49,6 +49,8 @@ def assign_templates(topology: Topology, forcefield: ForceField) -> Assignment:
     groups, missing = [], []
     for residues, graph in kinds:
         found = _choose(graph, by_signature.get(graph.signature, ()), residues[0], topology)
+        if found is None and forcefield.patches.steps:
+            found = _choose(graph, list(forcefield.patches.templates(forcefield, graph)), residues[0], topology)
         if found is None:
             missing.append((residues, graph))
             continue

@@ -18,6 +18,7 @@ from ..topology import Topology, graph_distances
 from ..virtual_sites import sites as virtual_sites
 from .assign import Assignment, assign_templates
 from .bonded import find_impropers, find_terms
+from .custom import add_custom, add_urey_bradley
 from .ffxml import ForceField
 from .nonbonded import atom_parameters, build_nonbonded
 from .sources import shipped
@@ -276,6 +277,12 @@ def _add_bonded(system, topology, field, assignment, bonds, angles):
     if atoms:
         periodicity, phase, k = np.array(terms).T
         system.add(periodic_torsion(np.array(atoms), k=k, periodicity=periodicity, phase=phase))
+    every = {"bond": topology.bonds.astype(np.int64), "angle": bonded_angles(starts, near), "torsion": propers}
+    for terms_of in field.custom:
+        add_custom(system, terms_of, every[terms_of.kind], candidates, assignment, topology)
+    if len(field.urey_bradleys):
+        add_urey_bradley(system, field.urey_bradleys, _bending(every["angle"], system.constraints), assignment,
+                         topology)
     rows, improper = find_impropers(candidates, field.rb_impropers, assignment, topology)
     values = [field.rb_propers.values[k]
               for k in by_rb[by_rb >= 0]] + [field.rb_impropers.values[k][1] for k in improper]
@@ -286,6 +293,12 @@ def _add_bonded(system, topology, field, assignment, bonds, angles):
         chains, maps, kinds = _cmap_terms(field, assignment, topology, propers, starts, near)
         if len(chains):
             system.add(CMAP(maps, chains[:, :4], chains[:, 1:], kinds))
+
+
+def _bending(angles, constraints):
+    """The angles that constraints leave free: those without a constraint between the outer atoms."""
+    key = lambda pairs: np.min(pairs, axis=1) * 2**32 + np.max(pairs, axis=1)
+    return angles[~np.isin(key(angles[:, [0, 2]].astype(np.int64)), key(constraints.pairs.astype(np.int64)))]
 
 
 def _collect(atoms, terms, rows, series):

@@ -16,8 +16,9 @@ import numpy as np
 from ..elements import NUMBERS
 from ..errors import FileFormatError
 from ..load.structure import standard_residue
+from .patches import Patches
 from .sources import load_roots, shipped
-from .tables import TermTable
+from .tables import CustomTerms, TermTable
 from .templates import SiteTemplate, Template
 
 __all__ = ["AtomType", "ForceField"]
@@ -27,15 +28,19 @@ _REFUSED = {
     "Script": "it runs Python code, which is not done here (for implicit solvent: create_system(..., "
               "implicit_solvent=...))",
     "InitializationScript": "it runs Python code, which is not done here",
-    "Patches": "patches of residues (CHARMM's way of termini and links) are not supported (a .psf file can be read "
-               "through ParmEd)",
 }
+# the script by which CHARMM's files say their version
+_VERSION = re.compile(
+    r'\s*EXPECTED_VERSION = "(\w+)"\s*if hasattr\(self, "_charmm_ff_version"\):\s*'
+    r"if self\._charmm_ff_version != EXPECTED_VERSION:\s*raise RuntimeError\([^\n]*\)\s*else:\s*"
+    r"self\._charmm_ff_version = EXPECTED_VERSION\s*"
+)
 _OF_TEMPLATES = {
     "Bond": ("from", "to", "atomName#"), "ExternalBond": ("from", "atomName"), "Constraint": ("atomName#", "distance"),
     "VirtualSite": ("type", "index", "siteName", "atom#", "atomName#", "weight#", "weightCross", "excludeWith", "wo#",
                     "wx#", "wy#", "p#"),
 }
-_IGNORED = ("Info", "AtomTypes", "Residues", "Include")
+_IGNORED = ("Info", "AtomTypes", "Residues", "Patches", "Include")
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,10 @@ class ForceField:
         self.lennard_jones: NonbondedTypes | None = None
         self.nbfix: list[tuple[tuple, tuple, float, float]] = []
         self.sections: set[str] = set()
+        self.patches = Patches()
+        self.urey_bradleys = TermTable(3, specific_first=False)
+        self.custom: list[CustomTerms] = []
+        self.version = ""
         self.names: list[str] = []
         roots = load_roots(sources)
         self.names = [name for name, _ in roots]
@@ -135,6 +144,13 @@ class ForceField:
 
     def _read_types(self, root):
         for child in root:
+            version = _VERSION.fullmatch(child.text or "") if child.tag == "InitializationScript" else None
+            if version:
+                if self.version not in ("", version[1]):
+                    raise FileFormatError(f"files must be of one version of CHARMM, got {version[1]} after "
+                                          f"{self.version}")
+                self.version = version[1]
+                continue
             if child.tag in _REFUSED:
                 raise FileFormatError(f"element <{child.tag}> cannot be read: {_REFUSED[child.tag]}")
             if child.tag not in _IGNORED and child.tag not in TERMS:
@@ -153,6 +169,8 @@ class ForceField:
                 raise FileFormatError(f"atom type {new.name!r} must be defined once, got another in a file read before")
 
     def _read_residues(self, root):
+        for section in root.iterfind("Patches"):
+            self.patches.read(section)
         for e in root.iterfind("Residues/Residue"):
             template = self._template(e)
             old = self.templates.get(template.name)
@@ -181,6 +199,9 @@ class ForceField:
         if unknown is not None:
             raise FileFormatError(f"atom types of residue template {residue!r} must be defined, got {unknown!r}")
         for child in e:
+            if child.tag == "AllowPatch":
+                self.patches.allowed.setdefault(residue, []).append(child.attrib["name"])
+                continue
             if child.tag not in ("Atom", "Bond", "ExternalBond", "VirtualSite", "Constraint"):
                 raise FileFormatError(
                     f"residue template {residue!r} must hold atoms, bonds, virtual sites and constraints, got "
@@ -439,7 +460,33 @@ def _merge(forcefield, section, old, new, wanted):
     return new
 
 
+def _read_custom(tag, n):
+    def read(forcefield, section):
+        _known(section, ("energy", "ordering"), ("GlobalParameter", "PerBondParameter", "PerAngleParameter",
+                                                 "PerTorsionParameter", tag, *(("Improper",) if n == 4 else ())))
+        per = [e.attrib["name"] for e in section if e.tag.startswith("Per")]
+        new = CustomTerms({2: "bond", 3: "angle", 4: "torsion"}[n], section.attrib["energy"], per,
+                          {e.attrib["name"]: _number(e, "defaultValue") for e in section.iterfind("GlobalParameter")})
+        ordering = _ordering(section) if "ordering" in section.attrib else "charmm"
+        for e in section:
+            if e.tag in (tag, "Improper"):
+                _known(e, ("class#", "type#", *per))
+                keys = forcefield.keys(e, n)
+                values = tuple(_number(e, name) for name in per)
+                if keys is not None and e.tag == "Improper":
+                    new.impropers.add(keys, (ordering, values))
+                elif keys is not None:
+                    new.table.add(keys, values)
+        forcefield.custom.append(new)
+
+    return read
+
+
 TERMS: dict[str, Any] = {
+    "AmoebaUreyBradleyForce": _read_simple("UreyBradley", "urey_bradleys", ("d", "k")),
+    "CustomBondForce": _read_custom("Bond", 2),
+    "CustomAngleForce": _read_custom("Angle", 3),
+    "CustomTorsionForce": _read_custom("Proper", 4),
     "HarmonicBondForce": _read_simple("Bond", "bonds", ("length", "k")),
     "HarmonicAngleForce": _read_simple("Angle", "angles", ("angle", "k")),
     "PeriodicTorsionForce": _read_periodic,

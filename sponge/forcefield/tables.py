@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-__all__ = ["TermTable"]
+__all__ = ["CustomTerms", "TermTable"]
+
+_ATOMS = {"bond": 2, "angle": 3, "torsion": 4}
 
 
 class TermTable:
@@ -46,3 +49,19 @@ class TermTable:
     def fits(self, index: int, types: Any) -> bool:
         """Return True if a definition fits atoms of the given AtomTypes in this direction."""
         return all(key in t.keys for key, t in zip(self.patterns[index], types))
+
+
+@dataclass
+class CustomTerms:
+    """A section such as CustomTorsionForce: values of the parameters by the types of atoms."""
+
+    kind: str  # "bond", "angle", "torsion"
+    energy: str
+    parameters: list[str]
+    constants: dict[str, float]
+    table: TermTable = field(init=False)
+    impropers: TermTable = field(init=False)
+
+    def __post_init__(self):
+        self.table = TermTable(_ATOMS[self.kind], specific_first=self.kind == "torsion")
+        self.impropers = TermTable(4)

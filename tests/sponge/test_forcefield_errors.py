@@ -151,7 +151,7 @@ def test_missing_nonbonded_type(write):
     [
         ("<Script>import os</Script>", "<Script> cannot be read: it runs Python code"),
         ("<AmoebaBondForce/>", "got <AmoebaBondForce>, a term that is not supported"),
-        ("<Patches/>", "<Patches> cannot be read"),
+        ("<Patches><Drude/></Patches>", "<Patches> must hold <Patch>, got <Drude>"),
         (
             '<HarmonicAngleForce><Angle class1="A" class2="B" class3="A" angle="2"/></HarmonicAngleForce>',
             "attribute 'k' is missing",

@@ -1,0 +1,109 @@
+"""Patches of residue templates, CHARMM's way of termini and links."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ..errors import FileFormatError
+from .templates import Graph, Template
+
+__all__ = ["Patches"]
+
+_MOST = 3  # patches of one residue
+_BONDS = ("AddBond", "RemoveBond", "AddExternalBond", "RemoveExternalBond")
+_TAGS = ("AddAtom", "ChangeAtom", "RemoveAtom", *_BONDS, "ApplyToResidue")
+
+
+class Patches:
+    """The patches of a force field, and the residues that each may be applied to.
+
+    A patch of several residues is one patch for each of them, whose bonds to the others lead out of the residue.
+    """
+
+    def __init__(self):
+        self.steps: dict[str, list[tuple[str, tuple[str, ...], dict[str, str]]]] = {}
+        self.allowed: dict[str, list[str]] = {}  # by residue
+
+    def read(self, section: Any) -> None:
+        """Read a section <Patches>."""
+        for patch in section:
+            if patch.tag != "Patch":
+                raise FileFormatError(f"<Patches> must hold <Patch>, got <{patch.tag}>")
+            name, several = patch.attrib["name"], int(patch.get("residues", "1"))
+            for part in range(1, several + 1):
+                self._read_part(patch, f"{name}:{part}" if several > 1 else name, str(part), several > 1)
+
+    def _read_part(self, patch: Any, name: str, part: str, several: bool) -> None:
+        if name in self.steps:
+            raise FileFormatError(f"patch {name!r} must be defined once, got another in a file read before")
+        steps = self.steps[name] = []
+        for e in patch:
+            if e.tag not in _TAGS:
+                raise FileFormatError(f"patch {name!r}: elements must be of {', '.join(_TAGS)}, got <{e.tag}>")
+            atoms = [e.attrib[k] for k in ("name", "atomName", "atomName1", "atomName2") if k in e.attrib]
+            here = [a.partition(":")[2] if several else a for a in atoms if not several or a.split(":")[0] == part]
+            if not here:
+                continue
+            if e.tag == "ApplyToResidue":
+                self.allowed.setdefault(here[0], []).append(name)
+            elif len(here) < len(atoms):
+                steps.append((f"{e.tag[:-4]}ExternalBond", tuple(here), {}))
+            else:
+                more = {k: v for k, v in e.attrib.items() if k not in ("name", "type")}
+                steps.append((e.tag, tuple(here), {**more, "type": e.get("type", "")}))
+
+    def templates(self, field: Any, graph: Graph) -> Iterator[Template]:
+        """Patched templates that may fit a residue: those of fewer patches first."""
+        elements = Counter(graph.elements.tolist())
+        for count in range(1, _MOST + 1):
+            for template in field.templates.values():
+                known = [p for p in self.allowed.get(template.name, ()) if p in self.steps]
+                for chosen in combinations(known, count):
+                    made = self._apply(field.types, template, chosen)
+                    if made is not None and Counter(made.elements.tolist()) == elements:
+                        yield made
+
+    def _apply(self, types: Mapping[str, Any], template: Template, chosen: tuple[str, ...]) -> Template | None:
+        """The template with patches applied one after the other; None if one does not fit it."""
+        atoms = {n: (t, a, int(x)) for n, t, a, x in zip(template.names, template.types, template.attributes,
+                                                         template.external)}
+        bonds = {frozenset((template.names[i], template.names[j])) for i, j in template.bonds.tolist()}
+        for tag, names, values in (step for patch in chosen for step in self.steps[patch]):
+            attributes = {k: v for k, v in values.items() if k != "type"}
+            bond = frozenset(names)
+            if tag != "AddAtom" and tag != "RemoveBond" and any(name not in atoms for name in names):
+                return None
+            match tag:
+                case "AddAtom" if names[0] not in atoms:
+                    atoms[names[0]] = (values["type"], attributes, 0)
+                case "ChangeAtom":
+                    atoms[names[0]] = (values["type"], attributes, atoms[names[0]][2])
+                case "RemoveAtom":
+                    del atoms[names[0]]
+                    bonds = {b for b in bonds if names[0] not in b}
+                case "AddBond" if bond not in bonds:
+                    bonds.add(bond)
+                case "RemoveBond":
+                    bonds.discard(bond)
+                case "AddExternalBond" | "RemoveExternalBond":
+                    kind, own, external = atoms[names[0]]
+                    external += 1 if tag[0] == "A" else -1
+                    if external < 0:
+                        return None
+                    atoms[names[0]] = (kind, own, external)
+                case _:
+                    return None
+        if template.sites or any(kind not in types for kind, _, _ in atoms.values()):
+            return None
+        place = {name: k for k, name in enumerate(atoms)}
+        pairs = sorted(tuple(sorted(place[n] for n in b)) for b in bonds)
+        kinds, attributes_of, external_of = zip(*atoms.values())
+        return Template(name=template.name, names=tuple(atoms), types=kinds, attributes=attributes_of,
+                        elements=np.array([types[t].element for t in kinds], np.int64),
+                        bonds=np.array(pairs, np.int64).reshape(-1, 2), external=np.array(external_of, np.int64),
+                        override=template.override)

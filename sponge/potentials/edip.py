@@ -22,12 +22,17 @@ _FALL, _TRIPLE, _SLOPE = OWN, OWN + 1, OWN + 2
 
 
 @template
-def _bend(p, cosine, z):
-    """Three-body energy without its factors, its derivatives by the cosine and by the coordination."""
+def _shape(p, z):
+    """What the three-body energy takes from the coordination: tau, its derivative, and Q."""
     fade = math.exp(-p[_U4] * z)
-    tau = p[_U1] + p[_U2] * fade * (p[_U3] - fade)
-    by_tau = p[_U2] * p[_U4] * fade * (2 * fade - p[_U3])  # by z
-    width, off = p[_Q] * math.exp(-p[_MU] * z), cosine + tau
+    return (p[_U1] + p[_U2] * fade * (p[_U3] - fade), p[_U2] * p[_U4] * fade * (2 * fade - p[_U3]),
+            p[_Q] * math.exp(-p[_MU] * z))
+
+
+@template
+def _bend(p, cosine, tau, by_tau, width):
+    """Three-body energy without its factors, its derivatives by the cosine and by the coordination."""
+    off = cosine + tau
     u = width * off * off
     well = math.exp(-u)
     slope = p[_LAMBDA] * (well + p[_ETA])
@@ -40,7 +45,7 @@ def _energies(chunk, chunks, n, flags, cutoff, xs, kinds, first, counts, rows, t
               scratch, sums):
     want, out, own, limit = flags[ENERGY] != 0, sums[chunk], scratch[chunk], cutoff * cutoff
     out[:] = 0.0
-    end = chunk * n // chunks * rows.shape[1]
+    end, elements = chunk * n // chunks * rows.shape[1], table.shape[0]
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
         start, kind = end, np.int64(kinds[i])
         m = start_atom(i, limit, xs, kinds, first, counts[i], rows[i], start, partners, own)
@@ -60,7 +65,7 @@ def _energies(chunk, chunks, n, flags, cutoff, xs, kinds, first, counts, rows, t
                 part = math.exp(p[_ALPHA] * inverse)
                 z += part
                 own[_FALL, j] = -3 * part * p[_ALPHA] * inverse * inverse * cube / (r - p[_NEAR])
-        total, by_z = 0.0, 0.0
+        total, by_z, last, order = 0.0, 0.0, -1, 0.0
         for j in range(m):
             other, r = np.int64(own[KIND, j]), own[RADIUS, j]
             p = table[kind, other, other]
@@ -69,7 +74,9 @@ def _energies(chunk, chunks, n, flags, cutoff, xs, kinds, first, counts, rows, t
                 continue
             past, inverse = 1 / (r - p[_REACH]), 1 / r
             fade = math.exp(p[_SIGMA] * past)
-            power, order = math.exp(p[_RHO] * math.log(p[_B] * inverse)), math.exp(-p[_BETA] * z * z)
+            power = math.exp(p[_RHO] * math.log(p[_B] * inverse))
+            if other != last:
+                last, order = other, math.exp(-p[_BETA] * z * z)
             pair = p[_A] * fade * (power - order)
             total += pair
             by_z += 2 * p[_A] * p[_BETA] * z * order * fade
@@ -78,6 +85,7 @@ def _energies(chunk, chunks, n, flags, cutoff, xs, kinds, first, counts, rows, t
                 own[GX + c, j] += along * own[DX + c, j]
             own[_TRIPLE, j] = math.exp(p[_GAMMA] * past)
             own[_SLOPE, j] = -own[_TRIPLE, j] * p[_GAMMA] * past * past
+        known, tau, by_tau, breadth = -1, 0.0, 0.0, 0.0
         for j in range(m):
             if own[_TRIPLE, j] == 0.0:
                 continue
@@ -88,9 +96,14 @@ def _energies(chunk, chunks, n, flags, cutoff, xs, kinds, first, counts, rows, t
                 if two == 0.0:
                     continue
                 cosine = (x * own[DX, k] + y * own[DX + 1, k] + w * own[DX + 2, k]) * inverse * second
-                value, by_cosine, by_count = _bend(table[kind, other, third], cosine, z)
+                if other * elements + third != known:
+                    known = other * elements + third
+                    tau, by_tau, breadth = _shape(table[kind, other, third], z)
+                value, by_cosine, by_count = _bend(table[kind, other, third], cosine, tau, by_tau, breadth)
                 if other != third:  # the same triple
-                    value_2, by_cosine_2, by_count_2 = _bend(table[kind, third, other], cosine, z)
+                    p = table[kind, third, other]
+                    turned, by_turned, other_breadth = _shape(p, z)
+                    value_2, by_cosine_2, by_count_2 = _bend(p, cosine, turned, by_turned, other_breadth)
                     value, by_cosine = 0.5 * (value + value_2), 0.5 * (by_cosine + by_cosine_2)
                     by_count = 0.5 * (by_count + by_count_2)
                 total += one * two * value

@@ -264,3 +264,14 @@ def test_a_system_of_many_forces(tmp_path):
 def test_what_is_refused_by_name(force, match, tmp_path):
     with pytest.raises(FileFormatError, match=match):
         read(reference(force(), box=BOX), tmp_path)
+
+
+def test_global_parameters_are_written(tmp_path):
+    force = mm.CustomBondForce("g*k*r^4")
+    force.addGlobalParameter("g", 2.5)
+    force.addPerBondParameter("k")
+    for i in range(3):
+        force.addBond(i, i + 4, [10.0 + i])
+    ours = read(reference(force), tmp_path)
+    assert ours.params()["bond_expression"]["g"].shape == ()
+    assert_same(ours, ours.to_openmm())

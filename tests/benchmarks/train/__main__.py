@@ -3,7 +3,7 @@
 Each row is a module of `rows`: functions `triskele`, `torch`, `jax`, ... do the same work and return figures by name.
 Each runs in a process of its own, in turns, so that a busy moment hits all; times are the least of the turns, other
 figures the mean and standard deviation over the turns, each of which has another seed. Tools that are not installed
-are left out, as are rows whose input (`--cifar`) is not given.
+are left out, as are rows whose input (`--cifar`, `--mnist`) is not given.
 """
 
 import argparse
@@ -19,7 +19,8 @@ from statistics import fmean, stdev
 from tests.benchmarks.train import rows as folder
 
 ROOT = Path(__file__).parents[3]
-TOOLS = ("triskele", "torch", "jax", "torchvision", "pillow")
+TOOLS = ("triskele", "torch", "jax", "kfac_jax", "torchvision", "pillow")
+INPUTS = ("cifar", "mnist")
 
 
 def rows():
@@ -32,7 +33,7 @@ def measure(row, tool, seed, options):
     """Run one tool once in a new process; returns its figures, or None where the tool is not installed."""
     variables = {"OMP_NUM_THREADS": str(options.threads), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "tests.benchmarks.train", "--worker", row, tool, str(seed), "--threads",
-               str(options.threads), *(["--cifar", str(options.cifar)] if options.cifar else [])]
+               str(options.threads), *[f"--{name}={path}" for name in INPUTS if (path := getattr(options, name))]]
     done = subprocess.run(command, env=os.environ | variables, cwd=ROOT, capture_output=True, text=True)
     if done.returncode == 3:
         return None
@@ -83,6 +84,7 @@ def main(arguments):
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tools", default=",".join(TOOLS))
     parser.add_argument("--cifar", type=Path, help="folder of CIFAR-10's images: train/CLASS/*.jpg, test/CLASS/*.jpg")
+    parser.add_argument("--mnist", type=Path, help="10,000 images of MNIST: t10k-images-idx3-ubyte(.gz)")
     parser.add_argument("--worker", nargs=3, metavar=("ROW", "TOOL", "SEED"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.worker:
@@ -91,7 +93,7 @@ def main(arguments):
     print(f"| row | figure | {' | '.join(TOOLS)} | ratio | goal |\n|{' --- |' * (len(TOOLS) + 4)}", flush=True)
     for row in options.row:
         module, found = rows()[row], {}
-        if getattr(module, "NEEDS_CIFAR", False) and options.cifar is None:
+        if getattr(options, getattr(module, "NEEDS", "row")) is None:
             continue
         for turn in range(options.turns):
             for tool in (t for t in options.tools.split(",") if hasattr(module, t)):

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 GOALS = {"test accuracy %": "85", "step ms": "1.5x"}
-NEEDS_CIFAR = True
+NEEDS = "cifar"
 BATCH, EPOCHS = 128, 30
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.247, 0.2435, 0.2616)
 

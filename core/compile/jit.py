@@ -313,10 +313,10 @@ class Jitted(Generic[P, R]):
 
     def _argument(self, structure, k):
         """The place of leaf `k` of the dynamic arguments, such as ``batch[0]``."""
-        kind, place = _path(structure, k)[:3], _path(structure, k)[3:]
-        if kind == "[1]":
-            return place.removeprefix(".")
-        number, _, rest = place.removeprefix("[").partition("]")
+        path = _path(structure, k)  # [0] are positional arguments, [1] those with keywords
+        if path.startswith("[1]"):
+            return path[3:].removeprefix(".")
+        number, _, rest = path[4:].partition("]")
         position = [i for i in range(int(number) + len(self._positions) + 1) if i not in self._positions][int(number)]
         try:
             names = [p.name for p in inspect.signature(self._f).parameters.values() if p.kind < p.VAR_POSITIONAL]

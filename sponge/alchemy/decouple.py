@@ -18,7 +18,7 @@ from ..topology import as_vectors
 from .kernels import STATES
 from .nonbonded import AlchemicalNonbonded
 from .scaled import Scaled
-from .schedule import NAMES, Schedule, check_names
+from .schedule import NAMES, Schedule, check_names, check_type
 from .soft_core import Beutler, SoftCore
 
 __all__ = ["Lambdas", "alchemical", "check_schedule", "decouple", "derivatives", "energies", "set_lambdas"]
@@ -115,7 +115,7 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
 
 
 def _parts(potential: Potential, marked, bonded, restraints, pairs) -> list[Potential]:
-    """What becomes of a potential; 1-4 pairs of marked atoms go to `pairs`."""
+    """Return the potentials that replace one; 1-4 pairs of marked atoms go to `pairs`."""
     if potential.name in restraints:
         return [Scaled(potential, "restraints")]
     if pairs is not None and isinstance(potential, pair14):
@@ -273,8 +273,7 @@ class Lambdas:
 
 
 def _evaluate(system, schedule, positions, box, precision, where):
-    if not isinstance(schedule, Schedule):
-        raise TypeError(f"{where}: schedule must be a Schedule, got {type(schedule).__name__}")
+    check_type(schedule, where)
     alchemical(system, where)
     check_schedule(system, schedule.names, where)
     positions = system.positions if positions is None else positions

@@ -10,7 +10,7 @@ from ..integrators.integrator import Integrator
 from ..sampling.replica_exchange import ReplicaExchange
 from ..system import System
 from .kernels import FORCED, STATES
-from .schedule import Schedule
+from .schedule import Schedule, check_type
 from .states import States
 
 __all__ = ["LambdaExchange"]
@@ -67,8 +67,7 @@ class LambdaExchange(ReplicaExchange):
     def __init__(self, system: System, schedule: Schedule, integrator: Integrator, *, every: int = 500,
                  record: int = 100, seed: int = 0, barostat: Any = None,
                  precision: Literal["mixed", "double"] = "mixed", comm: Any = None):
-        if not isinstance(schedule, Schedule):
-            raise TypeError(f"LambdaExchange: schedule must be a Schedule, got {type(schedule).__name__}")
+        check_type(schedule, "LambdaExchange")
         if not isinstance(system, System):
             raise TypeError(f"LambdaExchange: system must be a System, got {type(system).__name__}")
         self.schedule, self.record = schedule, record

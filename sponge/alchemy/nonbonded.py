@@ -161,7 +161,7 @@ class AlchemicalNonbonded(Potential):
         return self._with(new), new
 
     def coefficients(self, lambdas: dict[str, Any]) -> np.ndarray:
-        """What `soft_core.coefficients` makes of lambdas."""
+        """Return `soft_core.coefficients` at the given lambdas."""
         return coefficients(self.soft_core, lambdas["electrostatics"], lambdas["sterics"])
 
     def bare(self, lambdas: dict[str, np.ndarray]) -> np.ndarray:

@@ -139,7 +139,7 @@ class AlchemicalPlan(Plan):
     # -- lambdas -------------------------------------------------------------------------------------------------------
 
     def set_lambdas(self, lambdas: dict[str, float]) -> None:
-        """Go to other lambdas; forces are then to be computed anew."""
+        """Go to other lambdas; the caller has to compute the forces again."""
         p, engine = self.potential, self.engine
         changed = lambdas["electrostatics"] != self._lambdas.get("electrostatics")
         self._lambdas = {name: float(lambdas[name]) for name in p.names}

@@ -100,6 +100,12 @@ class Schedule(Fixed):
         return f"Schedule({len(self)} states: {', '.join(self.names)})"
 
 
+def check_type(schedule: Any, where: str) -> None:
+    """Raise TypeError if this is not a `Schedule`."""
+    if not isinstance(schedule, Schedule):
+        raise TypeError(f"{where}: schedule must be a Schedule, got {type(schedule).__name__}")
+
+
 def check_names(names: Any, where: str) -> None:
     """Raise ValueError if one of the names is not that of a lambda."""
     for name in names:

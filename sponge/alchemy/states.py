@@ -19,7 +19,7 @@ from ..run.sampling_method import Sampling
 from ..sampling.ladder_weights import Approximation
 from .decouple import Lambdas, alchemical, check_schedule
 from .kernels import FORCED, STATES
-from .schedule import Schedule
+from .schedule import Schedule, check_type
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -52,7 +52,7 @@ class States(Sampling):
     Attributes
     ----------
     current : int
-        Number of the state; can be set between runs, without compiling anything anew.
+        Number of the state; can be set between runs, without recompiling.
 
     Examples
     --------
@@ -69,8 +69,7 @@ class States(Sampling):
 
     def __init__(self, schedule: Schedule, state: int = 0, record: int | None = None):
         where = type(self).__name__
-        if not isinstance(schedule, Schedule):
-            raise TypeError(f"{where}: schedule must be a Schedule, got {type(schedule).__name__}")
+        check_type(schedule, where)
         if record is not None:
             check.integer(record, f"{where}: record", 1)
         self.name, self.schedule, self.record = "states", schedule, record
@@ -176,7 +175,7 @@ class States(Sampling):
 class ExpandedEnsemble(States):
     r"""Walks through the states of a schedule, in one simulation.
 
-    Every `every` steps the state is drawn anew, with probabilities
+    Every `every` steps the walk draws a state, with probabilities
 
     .. math:: p_k \propto \exp(g_k - U_k(x)/RT)
 

@@ -52,7 +52,7 @@ def tail(core: Any, cutoff: float, switch: float | None, n: int, sigma: Any, eps
 
 def jump(core: Any, cutoff: float, switch: float | None, n: int, sigma: Any, epsilon: Any, lam: Any,
          count: Any = 1.0) -> float:
-    """What the step of these energies at the cut-off adds to the pressure, times the volume squared."""
+    """Contribution of the step of these energies at the cut-off to the pressure, times the volume squared."""
     if switch is not None:
         return 0.0
     u = core.lennard_jones(np.float64(cutoff**2), sigma, epsilon, lam)

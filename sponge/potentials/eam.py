@@ -13,10 +13,9 @@ from ..box import check_cutoff, displacement
 from ..errors import FileFormatError
 from ..neighbors.pairs import find_pairs
 from ..potential import Potential
-from ..topology import as_indices, check_indices
 from ..units import angstrom, eV
 from .at_values import Part, at_values
-from .potential_files import assign, lines_of, numbers_in, symbols
+from .potential_files import assign, check_fit, lines_of, numbers_in, symbols, typed
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -76,10 +75,9 @@ class EAM(Potential):
 
     def __init__(self, elements: Any, types: Any, *, embedding: Any, density: Any, pair: Any, drho: float, dr: float,
                  cutoff: float):
-        self.name, self.elements = "eam", tuple(map(str, elements))
-        self.types = as_indices(types, "EAM: types").reshape(-1)
+        self.name = "eam"
+        self.elements, self.types = typed(elements, types, "EAM")
         e = len(self.elements)
-        check_indices(self.types, e, "EAM: types")
         self.drho = check.positive(drho, "EAM: drho")
         self.dr, self.cutoff = check.positive(dr, "EAM: dr", "nm"), check.positive(cutoff, "EAM: cutoff", "nm")
         self.params = {name: np.array(values, np.float64)
@@ -128,10 +126,7 @@ class EAM(Potential):
 
     def check(self, system: System) -> None:
         """Raise if the system has another number of atoms, or too small a box."""
-        if len(self.types) != system.n:
-            raise ValueError(f"EAM: there must be an element for each of {system.n} atoms, got {len(self.types)}")
-        if system.box is not None:
-            check_cutoff(self.name, self.cutoff, system.box)
+        check_fit(self, system)
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         leaves = [params["embedding"], params["density"], params["pair"], positions]

@@ -12,7 +12,7 @@ from triskele.core.extend import kernel, template
 
 from ..engine.flags import ENERGY
 from ..units import angstrom, eV
-from .environment import DX, GX, KIND, OWN, RADIUS, EnvironmentPotential, finish_atom, start_atom
+from .environment import DX, GX, KIND, OWN, RADIUS, EnvironmentPotential, examples, finish_atom, start_atom
 
 __all__ = ["EDIP"]
 
@@ -23,7 +23,7 @@ _FALL, _TRIPLE, _SLOPE = OWN, OWN + 1, OWN + 2
 
 @template
 def _shape(p, z):
-    """What the three-body energy takes from the coordination: tau, its derivative, and Q."""
+    """Coefficients of the three-body energy at a coordination: tau, its derivative, and Q."""
     fade = math.exp(-p[_U4] * z)
     return (p[_U1] + p[_U2] * fade * (p[_U3] - fade), p[_U2] * p[_U4] * fade * (2 * fade - p[_U3]),
             p[_Q] * math.exp(-p[_MU] * z))
@@ -191,13 +191,8 @@ class EDIP(EnvironmentPotential):
 
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
-    rng = np.random.default_rng(6)
-    found = []
-    for e, box in ((1, None), (2, [[1.2, 0, 0], [0.2, 1.1, 0], [-0.1, 0.3, 1.3]])):
-        scale = lambda: rng.uniform(0.9, 1.1, (e, e, e))  # noqa: B023
-        found.append(([EDIP(
-            ["Si", "C"][:e], np.arange(14) % e, A=80 * scale(), B=0.15 * scale(), a=0.35 * scale(), c=0.2 * scale(),
-            alpha=3 * scale(), beta=0.007 * scale(), eta=0.25 * scale(), gamma=0.11 * scale(), mu=0.4 * scale(),
-            rho=1.2 * scale(), sigma=0.06 * scale(), Q0=3 * scale(), u1=-0.17 * scale(), u2=3 * scale(),
-            u3=0.3 * scale(), u4=0.6 * scale(), **{"lambda": 20 * scale()})], {"n": 14, "box": box}))
-    return found
+    return examples(6, lambda e, scale: EDIP(
+        ["Si", "C"][:e], np.arange(14) % e, A=80 * scale(), B=0.15 * scale(), a=0.35 * scale(), c=0.2 * scale(),
+        alpha=3 * scale(), beta=0.007 * scale(), eta=0.25 * scale(), gamma=0.11 * scale(), mu=0.4 * scale(),
+        rho=1.2 * scale(), sigma=0.06 * scale(), Q0=3 * scale(), u1=-0.17 * scale(), u2=3 * scale(),
+        u3=0.3 * scale(), u4=0.6 * scale(), **{"lambda": 20 * scale()}))

@@ -4,6 +4,8 @@ covalent crystals.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,16 +18,15 @@ from ..errors import FileFormatError
 from ..neighbors.pairs import find_pairs
 from ..neighbors.rows import describe, eight, shared_rows
 from ..potential import Potential
-from ..topology import as_indices, check_indices
 from .at_values import Part, at_values
-from .potential_files import assign, lines_of, numbers_in, symbols
+from .potential_files import assign, check_fit, lines_of, numbers_in, symbols, typed
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
     from ..system import System
 
 __all__ = ["DX", "DY", "DZ", "GX", "GY", "GZ", "KIND", "OWN", "RADIUS", "EnvironmentPotential", "Neighborhood",
-           "finish_atom", "start_atom"]
+           "examples", "finish_atom", "start_atom"]
 
 # Columns of the table of an atom's neighbors: vector to the neighbor, its length, derivatives of the energy by the
 # vector, element; then those of the potential.
@@ -85,10 +86,8 @@ class EnvironmentPotential(Potential):
 
     def __init__(self, elements: Any, types: Any, **params: Any):
         where = type(self).__name__
-        self.elements = tuple(map(str, elements))
-        self.types = as_indices(types, f"{where}: types").reshape(-1)
+        self.elements, self.types = typed(elements, types, where)
         e = len(self.elements)
-        check_indices(self.types, e, f"{where}: types")
         if set(params) != set(self.columns):
             raise TypeError(f"{where}: parameters must be {', '.join(self.columns)}, got {', '.join(params)}")
         self.params: dict[str, np.ndarray] = {}
@@ -149,11 +148,7 @@ class EnvironmentPotential(Potential):
 
     def check(self, system: System) -> None:
         """Raise if the system has another number of atoms, or too small a box."""
-        where = type(self).__name__
-        if len(self.types) != system.n:
-            raise ValueError(f"{where}: there must be an element for each of {system.n} atoms, got {len(self.types)}")
-        if system.box is not None:
-            check_cutoff(self.name, self.cutoff, system.box)
+        check_fit(self, system)
 
     @property
     def cutoff(self) -> float:
@@ -214,6 +209,16 @@ class EnvironmentPotential(Potential):
                     [Task(collect, chunks, n, rows.atoms, spans, partners, gradients, forces, chunks=chunks)]],
             reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)],
             rows=sums, before=rows.before)
+
+
+def examples(seed: int, make: Callable[[int, Callable[[], np.ndarray]], Potential]) -> list[Any]:
+    """Potentials of one and of two elements for `testing`, with the options of `example_system` that each needs.
+
+    `make` gets the number of elements, and a function that draws factors (e, e, e) near 1.
+    """
+    rng, boxes = np.random.default_rng(seed), (None, [[1.2, 0, 0], [0.2, 1.1, 0], [-0.1, 0.3, 1.3]])
+    return [([make(e, partial(rng.uniform, 0.9, 1.1, (e, e, e)))], {"n": 14, "box": box})
+            for e, box in enumerate(boxes, 1)]
 
 
 def _entries(lines, count, where):

@@ -1,18 +1,23 @@
-"""Reading of potential files in the formats of LAMMPS: units, elements, numbers."""
+"""Reading of potential files in the formats of LAMMPS: units, elements, numbers; and the elements of atoms."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..box import check_cutoff
 from ..elements import NUMBERS, SYMBOLS
 from ..errors import FileFormatError
+from ..topology import as_indices, check_indices
 
-__all__ = ["assign", "lines_of", "numbers_in", "symbols"]
+if TYPE_CHECKING:
+    from ..protocols import SystemLike
+
+__all__ = ["assign", "check_fit", "lines_of", "numbers_in", "symbols", "typed"]
 
 
 def lines_of(path: Any, where: str) -> list[str]:
@@ -81,3 +86,33 @@ def assign(atoms: np.ndarray, known: Iterable[str], where: str) -> tuple[tuple[s
     used = tuple(e for e in known if e in present)
     numbers = {e: k for k, e in enumerate(used)}
     return used, np.array([numbers[e] for e in atoms.tolist()], np.int32)
+
+
+def typed(elements: Iterable[str], types: Any, where: str) -> tuple[tuple[str, ...], np.ndarray]:
+    """Symbols of the elements, and the number of each atom's among them, (n,) int.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+    """
+    names, numbers = tuple(map(str, elements)), as_indices(types, f"{where}: types").reshape(-1)
+    check_indices(numbers, len(names), f"{where}: types")
+    return names, numbers
+
+
+def check_fit(potential: Any, system: SystemLike) -> None:
+    """Raise if a potential with types has another number of atoms than the system, or too large a cut-off for the box.
+
+    Raises
+    ------
+    ValueError
+        If there is not one type for each atom.
+    BoxError
+        If the cut-off does not fit.
+    """
+    if len(potential.types) != system.n:
+        raise ValueError(f"{type(potential).__name__}: there must be an element for each of {system.n} atoms, got "
+                         f"{len(potential.types)}")
+    if system.box is not None:
+        check_cutoff(potential.name, potential.cutoff, system.box)

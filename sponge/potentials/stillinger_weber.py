@@ -10,7 +10,7 @@ from triskele.core.extend import kernel, simd
 
 from ..engine.flags import ENERGY
 from ..units import angstrom, eV
-from .environment import DX, GX, KIND, OWN, RADIUS, EnvironmentPotential, finish_atom, start_atom
+from .environment import DX, GX, KIND, OWN, RADIUS, EnvironmentPotential, examples, finish_atom, start_atom
 
 __all__ = ["StillingerWeber"]
 
@@ -167,12 +167,7 @@ class StillingerWeber(EnvironmentPotential):
 
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
-    rng = np.random.default_rng(4)
-    found = []
-    for e, box in ((1, None), (2, [[1.2, 0, 0], [0.2, 1.1, 0], [-0.1, 0.3, 1.3]])):
-        scale = lambda: rng.uniform(0.9, 1.1, (e, e, e))  # noqa: B023
-        found.append(([StillingerWeber(
-            ["Cd", "Te"][:e], np.arange(14) % e, epsilon=20 * scale(), sigma=0.2 * scale(), a=1.8 * scale(),
-            gamma=1.2 * scale(), cosine=-scale() / 3, p=4, q=0.5 * scale(), tolerance=0,
-            **{"lambda": 2 * scale(), "A": 7 * scale(), "B": 0.6 * scale()})], {"n": 14, "box": box}))
-    return found
+    return examples(4, lambda e, scale: StillingerWeber(
+        ["Cd", "Te"][:e], np.arange(14) % e, epsilon=20 * scale(), sigma=0.2 * scale(), a=1.8 * scale(),
+        gamma=1.2 * scale(), cosine=-scale() / 3, p=4, q=0.5 * scale(), tolerance=0,
+        **{"lambda": 2 * scale(), "A": 7 * scale(), "B": 0.6 * scale()}))

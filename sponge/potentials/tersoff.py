@@ -12,7 +12,7 @@ from triskele.core.extend import kernel, template
 
 from ..engine.flags import ENERGY
 from ..units import angstrom, eV
-from .environment import DX, GX, KIND, OWN, RADIUS, EnvironmentPotential, finish_atom, start_atom
+from .environment import DX, GX, KIND, OWN, RADIUS, EnvironmentPotential, examples, finish_atom, start_atom
 
 __all__ = ["Tersoff"]
 
@@ -190,13 +190,8 @@ class Tersoff(EnvironmentPotential):
 
 def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
-    rng = np.random.default_rng(5)
-    found = []
-    for e, box in ((1, None), (2, [[1.2, 0, 0], [0.2, 1.1, 0], [-0.1, 0.3, 1.3]])):
-        scale = lambda: rng.uniform(0.9, 1.1, (e, e, e))  # noqa: B023
-        found.append(([Tersoff(
-            ["Si", "C"][:e], np.arange(14) % e, m=3 if e == 1 else 1, gamma=0.3 * scale(), lambda3=8 * scale(),
-            c=2 * scale(), d=1.5 * scale(), cosine=-0.5 * scale(), n=0.8 * scale(), beta=0.3 * scale(),
-            lambda2=15 * scale(), B=3000 * scale(), R=0.3 * scale(), D=0.05 * scale(), lambda1=25 * scale(),
-            A=9000 * scale())], {"n": 14, "box": box}))
-    return found
+    return examples(5, lambda e, scale: Tersoff(
+        ["Si", "C"][:e], np.arange(14) % e, m=3 if e == 1 else 1, gamma=0.3 * scale(), lambda3=8 * scale(),
+        c=2 * scale(), d=1.5 * scale(), cosine=-0.5 * scale(), n=0.8 * scale(), beta=0.3 * scale(),
+        lambda2=15 * scale(), B=3000 * scale(), R=0.3 * scale(), D=0.05 * scale(), lambda1=25 * scale(),
+        A=9000 * scale()))

@@ -104,7 +104,7 @@ def picture(output, agent, curve):
     left.axhline(50, color="0.7", lw=1, zorder=0)
     left.set(xlabel="games of training", ylabel="%", ylim=(0, 102),
              title=f"the network with {SIMULATIONS} simulations")
-    left.legend(loc="center right", fontsize="small")
+    left.legend(loc="lower right", fontsize="small")
     right.plot(games, policy_loss, "o-", label="cross entropy of policies")
     right.plot(games, value_loss, "s-", label="mean square of values")
     right.set(xlabel="games of training", ylabel="loss", ylim=(0, None),

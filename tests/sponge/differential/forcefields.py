@@ -32,8 +32,7 @@ _FIELDS = [
                                              "p3"), (("amber10.xml", "opc.xml"), "p4"),
 ]
 _REFUSED = {  # files that hold what we refuse, and the word that names it
-    "charmm36.xml": "Patches",
-    "charmm36_2024.xml": "Patches",
+    "charmm36_2024.xml": "Script",
     "amber99_obc.xml": "GBSAOBCForce",
     "amoeba2018.xml": "Amoeba",
     "amber14/GLYCAM_06j-1.xml": "Script",

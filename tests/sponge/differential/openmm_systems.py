@@ -348,8 +348,6 @@ def _custom_pairs(rng, n, method, cutoff, exclusions):
         force.addExclusion(i, j)
     if rng.random() < 0.3 and lennard_jones:
         force.setUseLongRangeCorrection(True)
-        if groups and force.getNonbondedMethod() == 2:
-            refused.append("long-range correction")
     return force, refused
 
 

@@ -3,12 +3,13 @@
 `decouple` makes a system with marked atoms, `hybrid` one in which a molecule turns into another. A `Schedule` lists
 the lambdas of a row of states, and `energies` gives the potential energy in all of them from one evaluation. Runs
 record these energies: `States` in one state, `LambdaExchange` in all of them with exchanges of neighbors,
-`ExpandedEnsemble` in one simulation that walks through them.
+`ExpandedEnsemble` in one simulation that walks through them. `Boresch` holds a ligand that is decoupled in its place.
 
 `free_energy_difference` estimates free energies from such records by MBAR, BAR and thermodynamic integration;
 `convergence` and `cycle_closure` check them.
 """
 
+from .boresch import Boresch
 from .cycles import CycleClosure, cycle_closure
 from .decouple import decouple, derivatives, energies, set_lambdas
 from .difference import Convergence, FreeEnergyDifference, convergence, free_energy_difference
@@ -21,7 +22,7 @@ from .solvation import Solvation
 from .states import ExpandedEnsemble, States
 
 __all__ = [
-    "Beutler", "Convergence", "CycleClosure", "ExpandedEnsemble", "FreeEnergyDifference", "Gapsys", "LambdaExchange",
-    "Schedule", "Solvation", "States", "bar", "convergence", "cycle_closure", "decouple", "derivatives", "energies",
-    "free_energy_difference", "hybrid", "set_lambdas", "thermodynamic_integration",
+    "Beutler", "Boresch", "Convergence", "CycleClosure", "ExpandedEnsemble", "FreeEnergyDifference", "Gapsys",
+    "LambdaExchange", "Schedule", "Solvation", "States", "bar", "convergence", "cycle_closure", "decouple",
+    "derivatives", "energies", "free_energy_difference", "hybrid", "set_lambdas", "thermodynamic_integration",
 ]

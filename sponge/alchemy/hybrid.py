@@ -17,6 +17,7 @@ from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..potentials.terms import TermPotential
 from ..system import System
 from .hybrid_nonbonded import HybridNonbonded
+from .mapping import check_mapping
 from .scaled import Scaled
 from .soft_core import Beutler, SoftCore
 
@@ -55,8 +56,8 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
     Raises
     ------
     ValueError
-        If the mapping is not one to one or leaves its molecules, shared atoms are bonded or excluded otherwise in the
-        new molecule (as when a ring opens), other atoms differ, or a potential is not made of terms.
+        If `check_mapping` refuses the mapping, shared atoms are excluded otherwise in the new molecule, other atoms
+        differ, or a potential is not made of terms.
 
     References
     ----------
@@ -98,12 +99,8 @@ class _Parts:
             system.check()
             if system.positions is None:
                 raise ValueError(f"hybrid: the {name} system must have positions")
+        check_mapping(old, new, mapping)
         self.pairs = np.array(sorted((int(a), int(b)) for a, b in mapping.items()), np.int64).reshape(-1, 2)
-        for k, (name, system) in enumerate((("old", old), ("new", new))):
-            own = self.pairs[:, k]
-            if not len(own) or own.min() < 0 or own.max() >= system.n or len(set(own.tolist())) < len(own):
-                raise ValueError(f"hybrid: mapping must name different atoms of the {name} system, 0 to "
-                                 f"{system.n - 1}, got {own.tolist()}")
         inside = [np.isin(of := molecules(system), of[self.pairs[:, k]]) for k, system in enumerate((old, new))]
         rest = [np.flatnonzero(~mask) for mask in inside]
         self.alone = not len(rest[1])  # then the other atoms are those of the old system
@@ -156,25 +153,20 @@ class _Parts:
         a, b = self.old.topology, self.new.topology
         residue = np.full(len(self.added), a.residue_index[self.pairs[0, 0]])
         bonds = np.sort(np.concatenate([a.bonds, self.place[b.bonds]]), axis=1)
-        self._same("bonded", a.bonds, b.bonds)
         return replace(a, names=np.concatenate([a.names, b.names[self.added]]),
                        elements=np.concatenate([a.elements, b.elements[self.added]]),
                        residue_index=np.concatenate([a.residue_index, residue]), bonds=np.unique(bonds, axis=0))
 
-    def _same(self, how, a, b):
-        """Raise unless the pairs of shared atoms are the same."""
+    def exclusions(self):
         shared = np.zeros(self.n, bool)
         shared[self.pairs[:, 0]] = True
-        a, b = ({tuple(sorted(pair)) for pair in np.asarray(pairs).tolist() if shared[pair].all()}
-                for pairs in (a, self.place[np.asarray(b, np.int64)].reshape(-1, 2)))
-        if different := sorted(a ^ b):
+        old, new = ({tuple(sorted(pair)) for pair in pairs.tolist() if shared[pair].all()} for pairs in
+                    (self.old.exclusions, self.place[np.asarray(self.new.exclusions, np.int64)].reshape(-1, 2)))
+        if different := sorted(old ^ new):
             i, j = (self.old.topology.describe(k) for k in different[0])
-            where = "old" if different[0] in a else "new"
-            raise ValueError(f"hybrid: shared atoms must be alike in both molecules, but {i} and {j} are {how} in the "
-                             f"{where} one alone (leave atoms out of the mapping)")
-
-    def exclusions(self):
-        self._same("excluded", self.old.exclusions, self.new.exclusions)
+            where = "old" if different[0] in old else "new"
+            raise ValueError(f"hybrid: shared atoms must be alike in both molecules, but {i} and {j} are excluded in "
+                             f"the {where} one alone (leave atoms out of the mapping)")
         apart = np.stack(np.meshgrid(self.old_atoms, self.new_atoms), axis=-1).reshape(-1, 2)
         return np.concatenate([self.old.exclusions, self.place[self.new.exclusions], apart]).astype(np.int64)
 

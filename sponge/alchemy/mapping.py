@@ -20,15 +20,16 @@ __all__ = ["check_mapping", "mapping"]
 _VALENCE = {1: 1, 5: 3, 6: 4, 7: 3, 8: 2, 9: 1, 14: 4, 15: 3, 16: 2, 17: 1, 34: 2, 35: 1, 53: 1}
 _TIMEOUT = 30  # seconds of RDKit's search
 _MATCHES = 64  # ways to lay the common part on each molecule that are compared
-_FLAT = 0.1    # triple product of unit vectors, 0.77 in a tetrahedron, below which a center has no handedness
+_FLAT = 0.1  # triple product of unit vectors, 0.77 in a tetrahedron, below which a center has no handedness
 
 
 def mapping(old: System, new: System, *, elements: bool = True) -> dict[int, int]:
     """Find the atoms that two molecules share, for `hybrid`.
 
-    RDKit finds the maximum common substructure of the heavy atoms; rings match whole rings only. Of the ways to lay it
-    on both molecules, the one that keeps most atoms and then superposes best is taken. Hydrogens of shared atoms are
-    paired by their distances after superposition. Atoms are left out until `check_mapping` accepts the result.
+    RDKit finds the maximum common substructure of the heavy atoms. Rings match whole rings only, and atoms match only
+    those of the same hybridization, which follows from the element and the number of neighbors. Of the ways to lay the
+    substructure on both molecules, the function takes the one that keeps most atoms and then superposes best. It pairs
+    hydrogens of shared atoms by their distances, and leaves atoms out until `check_mapping` accepts the result.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def mapping(old: System, new: System, *, elements: bool = True) -> dict[int, int
     """
     a, b = _Molecule(old, "mapping", "old"), _Molecule(new, "mapping", "new")
     for m in (a, b):
-        if m.system.n == 0 or len(_components(m.near, range(m.system.n))) != 1:
+        if len(np.unique(m.molecules)) != 1:
             raise ValueError(f"mapping: the {m.name} system must be one molecule (map the molecules before they are "
                              "put into water)")
         if unknown := [k for k in range(m.system.n) if m.elements[k] not in _VALENCE]:
@@ -94,9 +95,8 @@ def mapping(old: System, new: System, *, elements: bool = True) -> dict[int, int
 def check_mapping(old: System, new: System, mapping: Mapping[int, int]) -> None:
     """Raise ValueError, naming the atoms, if a mapping is not one that free energies should be computed with.
 
-    Only the bonds, elements and positions are looked at, and RDKit is not needed. Bonds have no orders: the
-    hybridization of an atom follows from its element and its number of neighbors. Double bonds that change between E
-    and Z are not recognized.
+    The check uses bonds, elements and positions, and does not need RDKit. Bonds have no orders, so it does not
+    recognize double bonds that change between E and Z.
 
     Parameters
     ----------
@@ -108,10 +108,9 @@ def check_mapping(old: System, new: System, mapping: Mapping[int, int]) -> None:
     Raises
     ------
     ValueError
-        If the mapping is not one to one, covers more than one molecule, or is not connected by bonds within each
-        molecule; if shared atoms are bonded in one molecule alone, or unshared atoms are bonded to the shared ones more
-        than once, as when a ring opens, closes or changes its size; if a hydrogen is mapped to a heavy atom, or an
-        atom to one of another hybridization; or if a stereocenter would be inverted.
+        If the mapping is not one to one, or if bonds do not connect its atoms within each molecule; if shared atoms are
+        bonded in one molecule alone, or unshared atoms are bonded to the shared ones more than once, as when a ring
+        opens, closes or changes its size; or if a stereocenter would be inverted.
 
     References
     ----------
@@ -130,6 +129,8 @@ def check_mapping(old: System, new: System, mapping: Mapping[int, int]) -> None:
     """
     where = "check_mapping"
     a, b = _Molecule(old, where, "old"), _Molecule(new, where, "new")
+    if not isinstance(mapping, Mapping):
+        raise TypeError(f"{where}: mapping must be a dictionary of atoms, got {type(mapping).__name__}")
     pairs = {int(i): int(j) for i, j in mapping.items()}
     for m, atoms in ((a, list(pairs)), (b, list(pairs.values()))):
         if not atoms or min(atoms) < 0 or max(atoms) >= m.system.n or len(set(atoms)) < len(atoms):
@@ -147,7 +148,7 @@ class _Molecule:
             raise TypeError(f"{where}: {name} must be a System, got {type(system).__name__}")
         if system.positions is None:
             raise ValueError(f"{where}: the {name} system must have positions")
-        self.system, self.name = system, name
+        self.system, self.name, self.molecules = system, name, system.topology.molecules
         self.elements = system.topology.elements.tolist()
         self.positions = system.positions
         self.near: list[set[int]] = [set() for _ in range(system.n)]
@@ -159,9 +160,12 @@ class _Molecule:
         return self.system.topology.describe(atom)
 
     def missing(self, atom):
-        """Neighbors short of the valence: 0 of sp3, 1 of sp2, 2 of sp; None if the element is unknown."""
-        full = _VALENCE.get(self.elements[atom])
-        return None if full is None else max(0, full - len(self.near[atom]))
+        """Neighbors short of the valence: 0 of sp3, 1 of sp2, 2 of sp."""
+        return max(0, _VALENCE[self.elements[atom]] - len(self.near[atom]))
+
+    def beside(self, atoms):
+        """All atoms of the molecules that some atoms belong to."""
+        return np.flatnonzero(np.isin(self.molecules, self.molecules[list(atoms)])).tolist()
 
     def hydrogens(self, atom):
         return sorted(k for k in self.near[atom] if self.elements[k] == 1)
@@ -188,8 +192,8 @@ class _Molecule:
         return found
 
     def stereocenters(self, atoms):
-        """Those of some atoms of one molecule that have four different neighbors; both ways around a ring differ."""
-        inside = next(part for part in _components(self.near, range(self.system.n)) if atoms[0] in part)
+        """The given atoms that have four different neighbors; the two directions around a ring count as different."""
+        inside = self.beside(atoms)
         kind = {k: self.elements[k] for k in inside}
         while True:
             keys = {k: (kind[k], *sorted(kind[x] for x in self.near[k])) for k in inside}
@@ -223,13 +227,16 @@ def _components(near: list[set[int]], atoms: Iterable[int]) -> list[set[int]]:
 
 
 def _faults(a: _Molecule, b: _Molecule, pairs: dict[int, int]) -> Iterator[tuple[set[int], str]]:
-    """What is wrong with a mapping: atoms of the old molecule that could be left out, and why."""
+    """Yield each fault of a mapping: the atoms of the old molecule to leave out, and the reason."""
     back = {j: i for i, j in pairs.items()}
     for m, to_old in ((a, {i: i for i in pairs}), (b, back)):
-        parts = sorted(_components(m.near, to_old), key=len, reverse=True)
-        if len(parts) > 1:
-            i, j = min(parts[0]), min(parts[1])
-            yield ({to_old[k] for part in parts[1:] for k in part},
+        largest: dict[int, set[int]] = {}  # by molecule
+        for part in sorted(_components(m.near, to_old), key=len, reverse=True):
+            first = largest.setdefault(int(m.molecules[min(part)]), part)
+            if first is part:
+                continue
+            i, j = min(first), min(part)
+            yield ({to_old[k] for k in part},
                    f"shared atoms must be connected by bonds, but {m.describe(i)} and {m.describe(j)} of the {m.name} "
                    "molecule are not (leave one of them out, or map the atoms between)")
     for m, other, to_old, to_other in ((a, b, {i: i for i in pairs}, pairs), (b, a, back, back)):
@@ -241,8 +248,7 @@ def _faults(a: _Molecule, b: _Molecule, pairs: dict[int, int]) -> Iterator[tuple
                            f"a mapping must not break or form bonds, but {m.describe(i)} and {m.describe(j)} are "
                            f"bonded in the {m.name} molecule alone" + (f", in a ring of {size}" if size else ""))
     for m, to_old in ((a, {i: i for i in pairs}), (b, back)):
-        beside = {k for part in _components(m.near, range(m.system.n)) if part & set(to_old) for k in part}
-        for part in _components(m.near, beside - set(to_old)):
+        for part in _components(m.near, set(m.beside(to_old)) - set(to_old)):
             bonds = [(i, k) for i in to_old for k in sorted(m.near[i] & part)]
             if len(bonds) > 1:
                 i, k = bonds[0]
@@ -251,16 +257,6 @@ def _faults(a: _Molecule, b: _Molecule, pairs: dict[int, int]) -> Iterator[tuple
                        f"a mapping must not open, close or resize rings, but the unshared atoms with {m.describe(k)} "
                        f"of the {m.name} molecule are bonded to shared ones {len(bonds)} times, in a ring of {size} "
                        "(share the whole ring or one atom beside it)")
-    for i, j in pairs.items():
-        what = [m.missing(k) for m, k in ((a, i), (b, j))]
-        if None in what:
-            continue
-        if (a.elements[i] == 1) != (b.elements[j] == 1):
-            yield {i}, f"hydrogens must be mapped to hydrogens, but {a.describe(i)} is mapped to {b.describe(j)}"
-        elif what[0] != what[1]:
-            sp = [("sp3", "sp2", "sp", "s")[min(x, 3)] for x in what]
-            yield {i}, (f"shared atoms must keep their hybridization, but {a.describe(i)} is {sp[0]} and "
-                        f"{b.describe(j)} is {sp[1]}")
     centers = a.stereocenters(list(pairs)) | {back[j] for j in b.stereocenters(list(back))}
     for c in sorted(centers):
         arms = [k for k in sorted(a.near[c]) if k in pairs]

@@ -54,9 +54,6 @@ def same(n):
     (chain(5, ring=True), chain(6, ring=True), same(5), "break or form bonds.*old molecule alone, in a ring of 5"),
     (chain(5, ring=True), chain(6, ring=True), same(4), "resize rings.*A4.* of the old .* 2 times, in a ring of 5"),
     (chain(6, ring=True), chain(4), {0: 0}, "resize rings.*in a ring of 6"),
-    (center((1, 1, 1, 1)), center((17, 1, 1, 1)), {0: 0, 1: 1},
-     "hydrogens must be mapped to hydrogens, but atom 1"),
-    (graph([6, 8], [[0, 1]]), graph([6, 8, 1], [[0, 1], [1, 2]]), same(2), r"atom 1 .* is sp2 and .* is sp3"),
     (center((1, 9, 17, 35)), center((1, 9, 17, 35), (2, 1, 3, 4)), same(5), "mirror image of atom 0"),
     (center((1, 9, 17, 35)), center((1, 1, 17, 35), (2, 1, 3, 4)), {0: 0, 1: 1, 3: 3, 4: 4}, "mirror image"),
 ])
@@ -71,6 +68,8 @@ def test_mappings_that_keep_rings_and_centers_are_accepted():
     alchemy.check_mapping(center((1, 9, 17, 35)), center((1, 9, 17, 35), (2, 3, 1, 4)), same(5))  # turned
     alchemy.check_mapping(center((1, 1, 17, 17)), center((1, 1, 17, 17), (2, 1, 3, 4)), same(5))  # no stereocenter
     alchemy.check_mapping(center((1, 9, 17, 35)), center((1, 9, 17, 35), (2, 1, 3, 4)), {0: 0, 3: 3, 4: 4})
+    pair = graph([6] * 4, [[0, 1], [2, 3]])
+    alchemy.check_mapping(pair, pair, {0: 0, 1: 1, 2: 2})  # two molecules at a time
     dipeptide = sponge.load(*sponge.example_files("alanine-dipeptide"))
     alchemy.check_mapping(dipeptide, dipeptide, same(22))
     mirror = dipeptide.copy()

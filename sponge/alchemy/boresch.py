@@ -18,6 +18,7 @@ from ..engine.energy_split import solute_mask
 from ..geometry import angle, length, torsion
 from ..potentials.bias import BiasPotential, umbrella
 from ..system import System
+from ..topology import as_indices
 
 __all__ = ["Boresch"]
 
@@ -33,10 +34,12 @@ class Boresch(BiasPotential):
     r"""Restraint of the position and orientation of a ligand: six springs between three atoms and three.
 
     The atoms are a, b, c of the receptor and A, B, C of the ligand. The springs hold the distance aA, the angles baA
-    and aAB, and the torsions cbaA, baAB and aABC. Added to a system before `decouple`, the restraint scales with the
-    lambda "restraints" if `decouple` is told its name. With 0 in the complex and 1 where the ligand is decoupled, the
-    standard free energy of binding is that of the complex less that of the ligand in water, both from the decoupled
-    state to the full one, less `standard_state_correction`.
+    and aAB, and the torsions cbaA, baAB and aABC.
+
+    Add the restraint to the complex, and name it in ``decouple(..., restraints=["boresch"])``. Its energy is then
+    multiplied by the lambda "restraints", which must be 0 in the fully coupled state and 1 in the decoupled state. Let
+    G_complex and G_water be the free energies of coupling the ligand in the complex and in water. The standard free
+    energy of binding is G_complex - G_water - `standard_state_correction`.
 
     Parameters
     ----------
@@ -54,6 +57,13 @@ class Boresch(BiasPotential):
     k_torsions : float or (3,) array, kJ/mol/rad^2
     name : str
         Name under which the energy is reported.
+
+    Attributes
+    ----------
+    atoms : (6,) int
+        a, b, c, A, B, C.
+    params : dict
+        Rest values ``center`` (6,) and force constants ``k`` (6,) of distance, angles and torsions.
 
     Raises
     ------
@@ -76,32 +86,28 @@ class Boresch(BiasPotential):
     def __init__(self, receptor: Any, ligand: Any, *, distance: float, angles: Any, torsions: Any,
                  k_distance: float = _K[0], k_angles: Any = _K[1], k_torsions: Any = _K[2], name: str = "boresch"):
         where = "Boresch"
-        atoms = [int(i) for given in (receptor, ligand) for i in given]
-        if len(atoms) != 6 or len(set(atoms)) != 6 or min(atoms) < 0:
-            raise ValueError(f"{where}: receptor and ligand must be three different atoms each, got {list(receptor)} "
-                             f"and {list(ligand)}")
+        ends = as_indices(receptor, f"{where}: receptor"), as_indices(ligand, f"{where}: ligand")
+        if any(len(end) != 3 for end in ends) or len(set(np.ravel(ends).tolist())) != 6 or np.min(ends) < 0:
+            raise ValueError(f"{where}: receptor and ligand must be three different atoms each, got {receptor} and "
+                             f"{ligand}")
         check.positive(distance, f"{where}: distance", "nm")
-        centers, constants = [np.atleast_1d(float(distance))], [np.atleast_1d(float(k_distance))]
-        for what, values, k, count in (("angles", angles, k_angles, 2), ("torsions", torsions, k_torsions, 3)):
-            values = np.asarray(values, np.float64)
-            if values.shape != (count,) or np.shape(k) not in ((), (count,)):
-                raise ValueError(f"{where}: {what} must be {count} numbers, and k_{what} one or {count}, got shapes "
-                                 f"{values.shape} and {np.shape(k)}")
-            centers.append(values)
-            constants.append(np.broadcast_to(np.asarray(k, np.float64), (count,)))
-        if not np.all((centers[1] > 0) & (centers[1] < math.pi)):
-            raise ValueError(f"{where}: angles must be between 0 and pi, got {centers[1].tolist()} (they are in "
+        center = [np.array([distance], np.float64)]
+        for what, values, count in (("angles", angles, 2), ("torsions", torsions, 3)):
+            center.append(np.asarray(values, np.float64))
+            if center[-1].shape != (count,):
+                raise ValueError(f"{where}: {what} must be {count} numbers, got shape {center[-1].shape}")
+        if not np.all((center[1] > 0) & (center[1] < math.pi)):
+            raise ValueError(f"{where}: angles must be between 0 and pi, got {center[1].tolist()} (they are in "
                              f"radians)")
-        k = np.concatenate(constants)
-        if not (np.isfinite(k).all() and k.min() > 0):
-            raise ValueError(f"{where}: force constants must be positive, got {k.tolist()}")
-        self.atoms = np.array(atoms)
-        own = umbrella(_variables(self.atoms), center=np.concatenate(centers), k=k, name=name)
+        k = _constants(where, k_distance, k_angles, k_torsions)
+        self.atoms = np.concatenate(ends)
+        own = umbrella(_variables(self.atoms), center=np.concatenate(center), k=k, name=name)
         super().__init__(own.function, own.cvs, own.params, name)
 
     @classmethod
     def choose(cls, system: System, ligand: Any, receptor: Any = None, *, positions: Any = None,
-               temperature: float = 298.15, **springs: Any) -> Boresch:
+               temperature: float = 298.15, k_distance: float = _K[0], k_angles: Any = _K[1],
+               k_torsions: Any = _K[2], name: str = "boresch") -> Boresch:
         """Choose the atoms and rest values from a structure or a trajectory of the bound ligand.
 
         All chains of three bonded heavy atoms near the binding site are tried. Angles must stay away from a line, those
@@ -119,8 +125,8 @@ class Boresch(BiasPotential):
         positions : (frames, n, 3) array, nm, or trajectory, optional
             A trajectory is what `load_trajectory` gives or takes. Defaults to the system's positions.
         temperature : float, K
-        **springs
-            Force constants and name, as for `Boresch`.
+        k_distance, k_angles, k_torsions, name
+            As for `Boresch`.
 
         Returns
         -------
@@ -142,7 +148,8 @@ class Boresch(BiasPotential):
         <Boresch 'boresch': center (6,), k (6,)>
         """
         where = "Boresch.choose"
-        check.positive(temperature, f"{where}: temperature", "K")
+        thermal = units.GAS_CONSTANT * check.positive(temperature, f"{where}: temperature", "K")
+        k = _constants(where, k_distance, k_angles, k_torsions)
         own = solute_mask(system, ligand, f"{where}: ligand")
         others = _receptor(system, own) if receptor is None else solute_mask(system, receptor, f"{where}: receptor")
         if np.any(own & others):
@@ -162,10 +169,7 @@ class Boresch(BiasPotential):
                                    None if cells is None else cells[0]))
         near = [paths[np.argsort(gaps.min(axis=1 - side), kind="stable")[:_PATHS]] for side, paths in enumerate(inside)]
         rows = np.concatenate([np.repeat(near[0], len(near[1]), axis=0), np.tile(near[1], (len(near[0]), 1))], axis=1)
-        thermal = units.GAS_CONSTANT * temperature
         best: tuple[float, Any] = (math.inf, None)
-        k = np.concatenate([np.broadcast_to(springs.get(f"k_{what}", value), n) for what, value, n in
-                            zip(("distance", "angles", "torsions"), _K, (1, 2, 3))])
         for some in np.array_split(rows, -(-len(rows) // 2000)):
             center, deviations = _statistics(_coordinates(some, x, cells))
             bent = np.minimum(center[:, 1:3], math.pi - center[:, 1:3])
@@ -178,7 +182,8 @@ class Boresch(BiasPotential):
             raise ValueError(f"{where}: no atoms keep their angles {_BARRIER:g} RT away from a line (give other atoms "
                              f"of the receptor, or larger k_angles)")
         center = _statistics(_coordinates(best[1][None], frames, boxes))[0][0]
-        return cls(best[1][:3], best[1][3:], distance=center[0], angles=center[1:3], torsions=center[3:], **springs)
+        return cls(best[1][:3], best[1][3:], distance=center[0], angles=center[1:3], torsions=center[3:],
+                   k_distance=k[0], k_angles=k[1:3], k_torsions=k[3:], name=name)
 
     def standard_state_correction(self, temperature: float, *, analytic: bool = False) -> float:
         r"""Free energy of letting the decoupled ligand go from the restraint into the standard volume.
@@ -228,6 +233,19 @@ class Boresch(BiasPotential):
 
     def __repr__(self):
         return super().__repr__().replace("BiasPotential", "Boresch")
+
+
+def _constants(where, distance, angles, torsions):
+    """Force constants (6,) of the springs."""
+    given = (("distance", distance, 1), ("angles", angles, 2), ("torsions", torsions, 3))
+    for what, value, count in given:
+        if np.shape(value) not in ((), (count,)):
+            raise ValueError(f"{where}: k_{what} must be a number or one for each of {count}, got shape "
+                             f"{np.shape(value)}")
+    k = np.concatenate([np.broadcast_to(np.asarray(value, np.float64), count) for _, value, count in given])
+    if not (np.isfinite(k).all() and k.min() > 0):
+        raise ValueError(f"{where}: force constants must be positive, got {k.tolist()}")
+    return k
 
 
 def _variables(atoms):

@@ -148,6 +148,8 @@ def line():
 @pytest.mark.parametrize("mistake, message", [
     (lambda: alchemy.Boresch([0, 1, 2], [2, 3, 4], **STIFF), "three different atoms"),
     (lambda: alchemy.Boresch([0, 1], [2, 3, 4], **STIFF), "three different atoms"),
+    (lambda: alchemy.Boresch(["CA", "C", "N"], [2, 3, 4], **STIFF), "receptor: indices must be integers"),
+    (lambda: alchemy.Boresch.choose(line(), [0, 1, 2], k_angles=[1, 2, 3]), "k_angles must be a number or one for"),
     (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF | {"distance": 0.0}), "distance"),
     (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF | {"angles": [70.0, 90.0]}), "in radians"),
     (lambda: alchemy.Boresch([0, 1, 2], [3, 4, 5], **STIFF | {"torsions": [70.0, 90.0, 0.0]}), "in radians"),

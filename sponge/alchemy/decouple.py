@@ -86,6 +86,9 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
         raise TypeError(f"{where}: system must be a System, got {type(system).__name__}")
     system.check()
     marked = solute_mask(system, atoms, f"{where}: atoms")
+    for option, names in (("annihilate", annihilate), ("bonded", bonded), ("restraints", restraints)):
+        if isinstance(names, str):
+            raise TypeError(f"{where}: {option} must be a list of names, got {names!r} (write [{names!r}])")
     annihilate, bonded, restraints = tuple(annihilate), tuple(bonded), tuple(restraints)
     for name in annihilate:
         if name not in _PAIRWISE:

@@ -29,6 +29,7 @@ from .integrators.langevin_middle import LangevinMiddle as LangevinMiddle
 from .integrators.nose_hoover import NoseHoover as NoseHoover
 from .integrators.respa import RESPA as RESPA
 from .integrators.velocity_verlet import VelocityVerlet as VelocityVerlet
+from .learn.network_charges import NetworkCharges as NetworkCharges
 from .learn.neural_potential import NeuralPotential as NeuralPotential
 from .load import load as load
 from .load.mmcif import read_mmcif as read_mmcif

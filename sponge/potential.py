@@ -91,6 +91,9 @@ class Potential(Sealed):
         """
         raise NotImplementedError
 
+    def take_over(self, system: System) -> None:
+        """Take the place of potentials of the system: called by `System.add` before anything else."""
+
     def check(self, system: System) -> None:
         """Raise ValueError or a subclass if the potential does not fit the system."""
 

@@ -108,6 +108,7 @@ class System(Sealed):
                             f"{' itself (call it with its parameters)' if isinstance(potential, type) else ''}")
         if any(p is potential for p in self.potentials):
             raise ValueError(f"system: potential {potential.name!r} acts on the system already (add a copy)")
+        potential.take_over(self)
         names = {p.name for p in self.potentials}
         if potential.name in names:
             potential.name = next(f"{potential.name} {k}" for k in range(2, len(names) + 3)

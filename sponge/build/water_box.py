@@ -58,14 +58,14 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
     if model not in WATER_MODELS:
         raise ValueError(f"water_box: model must be one of {', '.join(WATER_MODELS)}, got {model!r}")
     check.positive(density, "water_box: density", "g/cm^3")
+    if n is not None:
+        check.integer(n, "water_box: n", 1)
     field = ForceField(f"amber14/{model}")
     template = field.templates["HOH"]
     mass = sum(field.types[t].mass for t in template.types)
     if size is None:
         if n is None:
             raise ValueError("water_box: a number of molecules n or a size must be given, got neither")
-        if n < 1:
-            raise ValueError(f"water_box: n must be positive, got {n}")
         size = (n * mass / (density / units.DENSITY)) ** (1 / 3)
     box = boxes.as_box(size, "water_box")
     if n is None:

@@ -1,4 +1,8 @@
 from .behler_parrinello import BehlerParrinello as BehlerParrinello
+from .charge_network import ChargeNetwork as ChargeNetwork
+from .charge_training import ChargeErrors as ChargeErrors
+from .charge_training import evaluate_charges as evaluate_charges
+from .charge_training import train_charges as train_charges
 from .dataset import Batches as Batches
 from .dataset import Dataset as Dataset
 from .dataset import read_dataset as read_dataset

@@ -11,7 +11,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core.data import Source, arrays
-from triskele.core.extend import check, optional, short_repr
+from triskele.core.extend import optional, short_repr
 
 from .. import units
 from ..elements import SYMBOLS
@@ -21,13 +21,16 @@ from .network import Network, atomic_numbers, neighbor_rows
 
 __all__ = ["Batches", "Dataset", "read_dataset", "record"]
 
+_KNOWN = "energies", "forces", "charges", "dipoles"
+_ASE = {"energies": ("energy", units.eV), "forces": ("forces", units.eV / units.angstrom), "charges": ("charges", 1.0),
+        "dipoles": ("dipole", units.angstrom)}
 _CLOSEST = 0.01  # nm: no two atoms of a sensible configuration are closer
 
 
 @short_repr
 @dataclass(frozen=True)
 class Dataset:
-    """Configurations with their energies and forces.
+    """Configurations with what is known of them: energies and forces, charges, dipole moments.
 
     Parameters
     ----------
@@ -35,12 +38,16 @@ class Dataset:
         Atomic numbers of each frame.
     positions : sequence of (n, 3) arrays, nm
         Positions of the atoms.
-    energies : (frames,) array, kJ/mol
+    energies : (frames,) array, kJ/mol, optional
         Potential energies.
-    forces : sequence of (n, 3) arrays, kJ/mol/nm
+    forces : sequence of (n, 3) arrays, kJ/mol/nm, optional
         Forces.
     boxes : sequence of (3, 3) array or None
         Periodic cells as rows in nm, of any shape and size; None for a frame without. All None when left out.
+    charges : sequence of (n,) arrays, e, optional
+        Partial charges of the atoms.
+    dipoles : (frames, 3) array, e nm, optional
+        Dipole moments, about the origin of the positions.
 
     Raises
     ------
@@ -59,46 +66,62 @@ class Dataset:
 
     elements: Sequence[np.ndarray]
     positions: Sequence[np.ndarray]
-    energies: np.ndarray
-    forces: Sequence[np.ndarray]
+    energies: Any = None
+    forces: Any = None
     boxes: Sequence[np.ndarray | None] = field(default=())
+    charges: Any = None
+    dipoles: Any = None
 
     def __post_init__(self):
         frames = len(self.positions)
         boxes = list(self.boxes) if len(self.boxes) else [None] * frames
         values: dict[str, Any] = {
             "elements": [atomic_numbers(z, f"dataset: frame {k}") for k, z in enumerate(self.elements)],
-            "positions": [np.array(x, np.float64) for x in self.positions],
-            "energies": np.array(self.energies, np.float64),
-            "forces": [np.array(f, np.float64) for f in self.forces],
             "boxes": [None if b is None else np.array(b, np.float64) for b in boxes],
         }
+        for name in ("positions", *_KNOWN):
+            given = getattr(self, name)
+            values[name] = None if given is None else [np.array(x, np.float64) for x in given]
+        for name, value in values.items():
+            if value is not None and len(value) != frames:
+                raise ValueError(f"dataset: {name} must be given for {frames} frames, got {len(value)}")
+        for k, numbers in enumerate(values["elements"]):
+            n = len(numbers)
+            shapes = {"positions": (n, 3), "energies": (), "forces": (n, 3), "charges": (n,), "dipoles": (3,)}
+            for name, shape in shapes.items():
+                if values[name] is None:
+                    continue
+                array = values[name][k]
+                if array.shape != shape:
+                    raise ValueError(f"dataset: frame {k}: {name} must have shape {shape}, got {array.shape}")
+                if not np.all(np.isfinite(array)):
+                    who = ""
+                    if name not in ("energies", "dipoles"):
+                        atom = int(np.argmin(np.isfinite(array.reshape(n, -1)).all(1)))
+                        array, who = array[atom], f" for atom {atom} ({SYMBOLS[numbers[atom]]})"
+                    raise ValueError(f"dataset: frame {k}: {name} must be finite, got {array.tolist()}{who}")
+        for name in ("energies", "dipoles"):
+            if values[name] is not None:
+                values[name] = np.array(values[name])
         for name, value in values.items():
             object.__setattr__(self, name, value)
-            if len(value) != frames:
-                raise ValueError(f"dataset: {name} must be given for {frames} frames, got {len(value)}")
-        for k in range(frames):
-            n = len(self.elements[k])
-            for name in ("positions", "forces"):
-                array = values[name][k]
-                if array.shape != (n, 3):
-                    raise ValueError(f"dataset: frame {k}: {name} must have shape {(n, 3)}, got {array.shape}")
-                if not np.all(np.isfinite(array)):
-                    atom = int(np.argmin(np.isfinite(array).all(1)))
-                    raise ValueError(f"dataset: frame {k}: {name} must be finite, got {array[atom].tolist()} for atom "
-                                     f"{atom} ({SYMBOLS[self.elements[k][atom]]})")
-            check.finite(self.energies[k], f"dataset: frame {k}: the energy")
+
+    def need(self, where: str, *names: str) -> None:
+        """Raise ValueError unless all these are known."""
+        for name in names:
+            if getattr(self, name) is None:
+                raise ValueError(f"{where}: the data set must have {name}, got none")
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def __getitem__(self, which: Any) -> Dataset:
         """The frames of a slice, a mask or an array of numbers."""
-        which = np.arange(len(self))[which]
-        if which.ndim != 1:
-            which = which.reshape(-1)
-        return Dataset([self.elements[k] for k in which], [self.positions[k] for k in which], self.energies[which],
-                       [self.forces[k] for k in which], [self.boxes[k] for k in which])
+        which = np.arange(len(self))[which].reshape(-1)
+        known = {name: None if getattr(self, name) is None else [getattr(self, name)[k] for k in which]
+                 for name in _KNOWN}
+        return Dataset([self.elements[k] for k in which], [self.positions[k] for k in which],
+                       boxes=[self.boxes[k] for k in which], **known)
 
     def split(self, *sizes: float, seed: int = 0) -> list[Dataset]:
         """Parts without common frames, drawn at random.
@@ -124,6 +147,7 @@ class Dataset:
     @property
     def force_rms(self) -> float:
         """Root mean square of the components of the forces, in kJ/mol/nm."""
+        self.need("force_rms", "forces")
         return float(np.sqrt(np.mean(np.concatenate([f.ravel() for f in self.forces]) ** 2)))
 
     def known_elements(self) -> tuple[int, ...]:
@@ -141,6 +165,7 @@ class Dataset:
         >>> Dataset([[1, 8]] * 2, positions, [-30.0, -34.0], np.zeros((2, 2, 3))).reference_energies()
         {1: -16.0, 8: -16.0}
         """
+        self.need("reference_energies", "energies")
         known = self.known_elements()
         counts = np.array([[np.sum(z == e) for e in known] for z in self.elements], np.float64)
         found = np.linalg.lstsq(counts, self.energies, rcond=None)[0]
@@ -164,8 +189,9 @@ class Dataset:
             box = self.boxes[k]
             atoms = Atoms(self.elements[k], self.positions[k] / units.angstrom, pbc=box is not None,
                           cell=None if box is None else box / units.angstrom)
-            atoms.calc = SinglePointCalculator(atoms, energy=self.energies[k] / units.eV,
-                                               forces=self.forces[k] / (units.eV / units.angstrom))
+            results = {name: getattr(self, field)[k] / unit for field, (name, unit) in _ASE.items()
+                       if getattr(self, field) is not None}
+            atoms.calc = SinglePointCalculator(atoms, **results)
             frames.append(atoms)
         path = os.fspath(path)
         write(path, frames, **({"format": "extxyz"} if path.endswith("xyz") else {}))
@@ -174,7 +200,7 @@ class Dataset:
 def read_dataset(path: str | os.PathLike, index: str = ":", energy: str | None = None,
                  forces: str | None = None) -> Dataset:
     """Read configurations from extended XYZ, a database of ASE, or another format of ASE; eV and Å become kJ/mol and
-    nm.
+    nm. Charges and dipole moments are read where all frames have them.
 
     Parameters
     ----------
@@ -230,8 +256,13 @@ def read_dataset(path: str | os.PathLike, index: str = ":", energy: str | None =
         for part, value in zip(parts, values, strict=True):
             part.append(value)
     numbers, positions, energies, all_forces, boxes = parts
+    more = {}
+    for known in ("charges", "dipoles"):
+        name, unit = _ASE[known]
+        found = [(getattr(atoms.calc, "results", None) or {}).get(name, atoms.arrays.get(name)) for atoms in frames]
+        more[known] = None if any(x is None for x in found) else [np.array(x) * unit for x in found]
     return Dataset(numbers, positions, np.array(energies) * units.eV,
-                   [f * (units.eV / units.angstrom) for f in all_forces], boxes)
+                   [f * (units.eV / units.angstrom) for f in all_forces], boxes, **more)
 
 
 def _value(atoms, name, kind, where, frame):
@@ -277,7 +308,7 @@ def record(sim: Any, frames: int, every: int) -> Dataset:
 class Batch(NamedTuple):
     """Frames in one shape: b frames of n atoms with k neighbors each, one frame after the other in flat arrays.
 
-    `real` is 0 for atoms, and `frame` for frames, that only fill up.
+    `real` is 0 for atoms, and `frame` for frames, that only fill up. What the data set does not know is 0.
     """
 
     species: Any  # int32 [b * n]
@@ -287,6 +318,8 @@ class Batch(NamedTuple):
     real: Any  # [b * n]
     energies: Any  # float64 [b]
     forces: Any  # [b * n, 3]
+    charges: Any  # [b * n]
+    dipoles: Any  # float64 [b, 3]: about the center of the positions, for a molecule of the data's total charge
     frame: Any  # float64 [b]
 
 
@@ -300,6 +333,8 @@ class Batches:
         Gives elements, cut-off and precision.
     size : int
         Most frames in a batch; the batches are as even as they can be.
+    total : float, e
+        Total charge, on which dipole moments about another origin depend.
 
     Raises
     ------
@@ -319,7 +354,7 @@ class Batches:
     [array([0., 1.]), array([2., 3.])]
     """
 
-    def __init__(self, data: Dataset, network: Network, size: int):
+    def __init__(self, data: Dataset, network: Network, size: int, total: float = 0.0):
         if size < 1 or len(data) < 1:
             raise ValueError(f"batches: there must be frames, and at least one in a batch, got {len(data)} and {size}")
         number = -(-len(data) // size)
@@ -330,15 +365,24 @@ class Batches:
         neighbors = np.broadcast_to(np.arange(n, dtype=np.int32)[:, None], (frames, n, places)).copy()
         self.frames = all_ = Batch(np.zeros((frames, n), np.int32), np.zeros((frames, n, 3), dtype), neighbors,
                                    np.zeros((frames, n, places, 3), dtype), np.zeros((frames, n), dtype),
-                                   np.zeros(frames), np.zeros((frames, n, 3), dtype), np.zeros(frames))
+                                   np.zeros(frames), np.zeros((frames, n, 3), dtype), np.zeros((frames, n), dtype),
+                                   np.zeros((frames, 3)), np.zeros(frames))
         all_.offsets[..., 0] = 2 * network.cutoff
-        all_.energies[: len(data)], all_.frame[: len(data)] = data.energies, 1
+        all_.frame[: len(data)] = 1
+        if data.energies is not None:
+            all_.energies[: len(data)] = data.energies
         for k, (neighbors, offsets) in enumerate(found):
             m, own = neighbors.shape
             all_.species[k, :m] = network.species(data.elements[k], f"dataset: frame {k}")
             all_.real[k, :m] = 1
-            all_.positions[k, :m] = data.positions[k] - data.positions[k].mean(0)
-            all_.forces[k, :m] = data.forces[k]
+            center = data.positions[k].mean(0)
+            all_.positions[k, :m] = data.positions[k] - center
+            if data.forces is not None:
+                all_.forces[k, :m] = data.forces[k]
+            if data.charges is not None:
+                all_.charges[k, :m] = data.charges[k]
+            if data.dipoles is not None:
+                all_.dipoles[k] = data.dipoles[k] - total * center
             all_.neighbors[k, :m, :own], all_.offsets[k, :m, :own] = neighbors, offsets
 
     def __repr__(self) -> str:
@@ -363,7 +407,8 @@ def _flat(frames: Batch) -> Batch:
 
     first = np.repeat(np.arange(size, dtype=np.int32) * n, n)[:, None]
     return Batch(flat(frames.species), flat(frames.positions), flat(frames.neighbors) + first, flat(frames.offsets),
-                 flat(frames.real), frames.energies, flat(frames.forces), frames.frame)
+                 flat(frames.real), frames.energies, flat(frames.forces), flat(frames.charges), frames.dipoles,
+                 frames.frame)
 
 
 def _neighborhood(data: Dataset, k: int, network: Network) -> tuple[np.ndarray, np.ndarray]:

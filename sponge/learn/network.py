@@ -18,11 +18,13 @@ from ..elements import NUMBERS, SYMBOLS
 from ..errors import FileFormatError
 
 if TYPE_CHECKING:
+    from .charge_network import ChargeNetwork
     from .dataset import Batch
 
 __all__ = ["Network", "load", "neighbor_rows", "save"]
 
 _NETWORKS = {"BehlerParrinello": "behler_parrinello", "PaiNN": "painn"}
+_CHARGES = "ChargeNetwork"
 _Self = TypeVar("_Self", bound="Network")
 
 
@@ -196,14 +198,14 @@ def neighbor_rows(atoms: np.ndarray, others: np.ndarray, n: int) -> tuple[np.nda
     return neighbors, which
 
 
-def save(path: str | os.PathLike, network: Network) -> None:
+def save(path: str | os.PathLike, network: Network | ChargeNetwork) -> None:
     """Write a network with its elements, cut-off, units and reference energies into one file.
 
     Parameters
     ----------
     path : path-like
         File, by convention ending in ``.safetensors``.
-    network : Network
+    network : Network or ChargeNetwork
 
     Examples
     --------
@@ -217,16 +219,23 @@ def save(path: str | os.PathLike, network: Network) -> None:
     >>> learn.load(path).cutoff
     0.4
     """
+    if isinstance(network, Network):
+        core.save(path, _described(network))
+    else:
+        core.save(path, {_CHARGES: {"total": network.total, "network": _described(network.network)}})
+
+
+def _described(network):
     weights = core.tree.leaves(network)
-    core.save(path, {type(network).__name__: {
+    return {type(network).__name__: {
         "elements": np.array(network.elements, np.int64), "cutoff": network.cutoff, "scale": network.scale,
         "reference": np.array(network.reference, np.float64), "options": dict(network.options()),
         "bits": 8 * network.dtype.itemsize, "units": {"nm": units.nm, "kJ_per_mol": units.kJ_per_mol},
         "weights": {str(k): w for k, w in enumerate(weights)},
-    }})
+    }}
 
 
-def load(path: str | os.PathLike) -> Network:
+def load(path: str | os.PathLike) -> Any:
     """Read a network written by `save`.
 
     Raises
@@ -249,6 +258,18 @@ def load(path: str | os.PathLike) -> Network:
     """
     found = core.load(path)
     where = f"load: {os.fspath(path)}"
+    if isinstance(found, dict) and _CHARGES in found:
+        from .charge_network import ChargeNetwork
+
+        parts = found[_CHARGES]
+        if not (isinstance(parts, dict) and isinstance(parts.get("total"), (int, float))
+                and np.isfinite(parts["total"])):
+            raise FileFormatError(f"{where}: a charge network must have a finite total")
+        return ChargeNetwork(_loaded(parts.get("network"), where), float(parts["total"]))
+    return _loaded(found, where)
+
+
+def _loaded(found, where):
     name = next(iter(found), "") if isinstance(found, dict) else ""
     if name not in _NETWORKS or not isinstance(found[name], dict) or "weights" not in found[name]:
         raise FileFormatError(f"{where} must hold a network ({', '.join(_NETWORKS)}), got {name or 'something else'}")

@@ -26,7 +26,7 @@ from .network import Network, neighbor_rows
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
-__all__ = ["NeuralPotential"]
+__all__ = ["NeuralPotential", "different_atoms", "grow", "named_weights", "network_species", "scatter"]
 
 
 class NeuralPotential(Potential):
@@ -85,31 +85,13 @@ class NeuralPotential(Potential):
                 raise ValueError("neural potential: params must be named and shaped as the network's weights, got "
                                  f"{key!r} {np.shape(value)}")
             self.params[key] = np.array(value, np.float64)
-        self.atoms = None if atoms is None else np.array(atoms, np.int64)
-        if self.atoms is not None and (self.atoms.ndim != 1 or len(np.unique(self.atoms)) != len(self.atoms)):
-            raise ValueError(
-                f"neural potential: atoms must be a list of different numbers, got shape {self.atoms.shape}"
-            )
+        self.atoms = different_atoms(atoms, "neural potential")
         self.elements = None if elements is None else list(elements)
         self._species: np.ndarray | None = None
 
     def check(self, system: SystemLike) -> None:
-        n = system.n if self.atoms is None else len(self.atoms)
-        if self.atoms is not None:
-            check_indices(self.atoms, system.n, f"neural potential {self.name!r}: atoms")
-        if n == 0:
-            raise ValueError(f"neural potential {self.name!r}: there must be atoms, got none")
-        who = np.arange(n) if self.atoms is None else self.atoms
-        elements = system.topology.elements[who] if self.elements is None else self.elements
-        if len(elements) != n:
-            raise ValueError(
-                f"neural potential {self.name!r}: elements must be given for {n} atoms, got {len(elements)}"
-            )
-        names = _Names(system.topology, who)
-        self._species = self.network.species(elements, f"neural potential {self.name!r}", names)
-        if system.box is not None and 2 * self.network.cutoff > float(np.min(np.diag(system.box))):
-            raise BoxError(f"neural potential {self.name!r}: the box must be at least twice the cut-off of "
-                           f"{self.network.cutoff} nm wide, got {np.diag(system.box).tolist()} nm")
+        self._species = network_species(self.network, system, self.atoms, self.elements,
+                                        f"neural potential {self.name!r}")
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         leaves = [*params.values(), positions, *([] if box is None else [box])]
@@ -123,6 +105,42 @@ class NeuralPotential(Potential):
         return (
             f"<NeuralPotential {self.name!r}: {type(self.network).__name__} of {who}, cut-off {self.network.cutoff} nm>"
         )
+
+
+def different_atoms(atoms: Any, where: str) -> np.ndarray | None:
+    """Numbers of atoms, int64 [m], or None for all of a system."""
+    if atoms is None:
+        return None
+    found = np.array(atoms, np.int64)
+    if found.ndim != 1 or len(np.unique(found)) != len(found):
+        raise ValueError(f"{where}: atoms must be a list of different numbers, got shape {found.shape}")
+    return found
+
+
+def network_species(network: Network, system: SystemLike, atoms: np.ndarray | None, elements: Any,
+                    where: str) -> np.ndarray:
+    """Places of the elements of a system's atoms in those of the network.
+
+    Raises
+    ------
+    ValueError
+        If an element is not known to the network, or atoms or elements do not fit the system.
+    BoxError
+        If the box is too small for the network's cut-off.
+    """
+    if atoms is not None:
+        check_indices(atoms, system.n, f"{where}: atoms")
+    who = np.arange(system.n) if atoms is None else atoms
+    if len(who) == 0:
+        raise ValueError(f"{where}: there must be atoms, got none")
+    elements = system.topology.elements[who] if elements is None else elements
+    if len(elements) != len(who):
+        raise ValueError(f"{where}: elements must be given for {len(who)} atoms, got {len(elements)}")
+    species = network.species(elements, where, _Names(system.topology, who))
+    if system.box is not None and 2 * network.cutoff > float(np.min(np.diag(system.box))):
+        raise BoxError(f"{where}: the box must be at least twice the cut-off of {network.cutoff} nm wide, got "
+                       f"{np.diag(system.box).tolist()} nm")
+    return species
 
 
 class _Names:
@@ -238,15 +256,23 @@ class NeuralPlan(Plan):
         super().__init__(before=[*edges.before, Phase([compute], name=potential.name)], stages=[[sums]], rows=rows,
                          reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces,
                                       chunks=engine.atom_chunks)])
-        engine.on_status(FULL, _grow)
+        engine.on_status(FULL, grow)
 
 
-def _grow(engine: Engine) -> bool:
-    """Lengthen rows where needed. Only the plans of these are rebuilt; others keep what they have prepared."""
+def grow(engine: Engine) -> bool:
+    """Lengthen rows where needed. Of energy networks only the plans are rebuilt; others keep what they have
+    prepared.
+    """
+    whole = False
     for name, plan in engine.plans.items():
-        if isinstance(plan, NeuralPlan) and plan.edges.most[0] > plan.edges.neighbors.shape[1]:
-            longer = NeuralPlan(plan.potential, plan.engine, int(plan.edges.most[0] * 1.15) + 2)
-            longer.classes, longer.enhanced = plan.classes, [(k, longer.rows) for k, _ in plan.enhanced]
-            engine.plans[name] = longer
+        edges = getattr(plan, "edges", None)
+        if edges is None or edges.most[0] <= edges.neighbors.shape[1]:
+            continue
+        if not isinstance(plan, NeuralPlan):
+            whole = True
+            continue
+        longer = NeuralPlan(plan.potential, plan.engine, int(edges.most[0] * 1.15) + 2)
+        longer.classes, longer.enhanced = plan.classes, [(k, longer.rows) for k, _ in plan.enhanced]
+        engine.plans[name] = longer
     engine.version += 1
-    return False
+    return whole

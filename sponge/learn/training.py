@@ -200,25 +200,14 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     >>> bool(loss[-1] < loss[0])
     True
     """
-    for name, value in (("epochs", epochs), ("batch", batch), ("patience", 1 if patience is None else patience)):
-        check.integer(value, f"train: {name}", 1)
-    check.positive(clip, "train: clip")
     if energy_weight < 0 or force_weight < 0 or energy_weight + force_weight == 0:
         raise ValueError(f"train: weights must be >= 0 and not both 0, got {energy_weight} and {force_weight}")
-    if not isinstance(validation, Dataset):
-        if not 0 < validation < 1:
-            raise ValueError(f"train: validation must be a Dataset or a fraction between 0 and 1, got {validation}")
-        held = max(1, round(validation * len(data)))
-        data, validation = data.split(len(data) - held, held, seed=seed)
+    data, validation = held_out("train", data, validation, seed, epochs, batch)
+    for part in (data, validation):
+        part.need("train", "energies", "forces")
     if not any(network.reference) and network.scale == 1.0:
         network = fitted(network, data)
-    batches, held_out = Batches(data, network, batch), Batches(validation, network, batch)
-    if optimizer is None:
-        steps = epochs * len(batches)
-        schedule = rate if callable(rate) else optim.warmup(
-            min(100, steps // 10), optim.cosine_decay(rate, steps, 0.01 * rate)
-        )
-        optimizer = optim.Adam(schedule)
+    batches, judged = Batches(data, network, batch), Batches(validation, network, batch)
     scales = _scales(network, data)
     weights = energy_weight / scales[0], force_weight / scales[1]
 
@@ -226,23 +215,57 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
         (energy, frames), (force, components) = _squares(prediction, batch)
         return weights[0] * energy / frames + weights[1] * force / components
 
+    settings = {"batch": batch, "frames": len(data), "held-out frames": len(validation), "energy_weight": energy_weight,
+                "force_weight": force_weight, "clip": clip, "sum of energies": float(np.sum(data.energies))}
+    errors = {"energy_rmse": RootMeanSquare(_squares, 0), "force_rmse": RootMeanSquare(_squares, 1)}
+    return run_training("train", network, loss, errors, batches, judged, settings, epochs=epochs, rate=rate,
+                        optimizer=optimizer, clip=clip, patience=patience, callbacks=callbacks, seed=seed,
+                        checkpoint=checkpoint, report=report, progress=progress)
+
+
+def held_out(where: str, data: Dataset, validation: Dataset | float, seed: int, epochs: int,
+             batch: int) -> tuple[Dataset, Dataset]:
+    """Data to train on, and to judge by."""
+    for name, value in (("epochs", epochs), ("batch", batch)):
+        check.integer(value, f"{where}: {name}", 1)
+    if isinstance(validation, Dataset):
+        return data, validation
+    if not 0 < validation < 1:
+        raise ValueError(f"{where}: validation must be a Dataset or a fraction between 0 and 1, got {validation}")
+    held = max(1, round(validation * len(data)))
+    data, judge = data.split(len(data) - held, held, seed=seed)
+    return data, judge
+
+
+def run_training(where: str, network: Any, loss: Callable, errors: dict[str, metrics.Metric], batches: Batches,
+                 judged: Batches, settings: dict[str, Any], *, epochs: int, rate: Any, optimizer: Any, clip: float,
+                 patience: int | None, callbacks: Sequence[Any], seed: int, checkpoint: Any, report: Reports,
+                 progress: bool | None) -> Training:
+    """The training loop of all networks; `settings` are those that a checkpoint must agree with."""
+    check.integer(1 if patience is None else patience, f"{where}: patience", 1)
+    check.positive(clip, f"{where}: clip")
+    if optimizer is None:
+        steps = epochs * len(batches)
+        schedule = rate if callable(rate) else optim.warmup(
+            min(100, steps // 10), optim.cosine_decay(rate, steps, 0.01 * rate)
+        )
+        optimizer = optim.Adam(schedule)
+
     def epoch_end(run):
         if not np.isfinite(run.record["loss"]):
-            raise FloatingPointError(f"train: the loss must stay finite, got {run.record['loss']} in epoch {run.epoch} "
-                                     f"(a lower rate, or broken data; core.train.StopOnNaN finds the operation)")
+            raise FloatingPointError(f"{where}: the loss must stay finite, got {run.record['loss']} in epoch "
+                                     f"{run.epoch} (a lower rate, or broken data; core.train.StopOnNaN finds the "
+                                     "operation)")
         rate = optimizer.learning_rate
         run.record["rate"] = float(rate(run.step) if callable(rate) else rate) * run.rate_scale
 
-    model = Model(network, loss, optimizer, clip=clip,
-                  metrics={"energy_rmse": _RootMeanSquare(0), "force_rmse": _RootMeanSquare(1)})
-    last: list[Network] = []
+    model = Model(network, loss, optimizer, clip=clip, metrics=errors)
+    last: list[Any] = []
     best = EarlyStopping("validation/loss", patience=(patience or epochs) - 1)
     parts = [Lambda(epoch_end=epoch_end, run_end=lambda run: last.append(run.net)), best]
     if checkpoint is not None:
-        parts.append(StateFile(checkpoint, {
-            "batch": batch, "frames": len(data), "held-out frames": len(validation), "energy_weight": energy_weight,
-            "force_weight": force_weight, "clip": clip, "sum of energies": float(np.sum(data.energies))}))
-    history = model.fit(batches.source(seed).map(_pair), epochs, validation=list(held_out.source().map(_pair)),
+        parts.append(StateFile(checkpoint, settings))
+    history = model.fit(batches.source(seed).map(_pair), epochs, validation=list(judged.source().map(_pair)),
                         callbacks=[*callbacks, *parts], seed=seed, report=report, progress=progress)
     return Training(model.net, best.best_epoch or 0, history, last[0], history.stopped)
 
@@ -270,6 +293,7 @@ def evaluate(network: Network, data: Dataset, batch: int = 16, *, progress: bool
     >>> learn.evaluate(network, data).forces[0].shape
     (2, 3)
     """
+    data.need("evaluate", "energies", "forces")
     batches = Batches(data, network, batch)
     predict = core.jit(lambda network, batch: network(batch))
     energies, forces = [], []
@@ -304,9 +328,10 @@ def _squares(prediction, batch):
 
 
 @dataclass(frozen=True)
-class _RootMeanSquare(metrics.Metric):
-    """Error of energies per atom (part 0), or of force components (part 1)."""
+class RootMeanSquare(metrics.Metric):
+    """Root of one of the mean squares that `squares` gives as sums and numbers."""
 
+    squares: Callable
     part: int
     greater_is_better = False
 
@@ -314,7 +339,7 @@ class _RootMeanSquare(metrics.Metric):
         return np.float64(0), np.float64(0)
 
     def update(self, state, predictions, targets, _weights=None):
-        total, count = _squares(predictions, targets)[self.part]
+        total, count = self.squares(predictions, targets)[self.part]
         return state[0] + total, state[1] + count
 
     def result(self, state):

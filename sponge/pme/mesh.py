@@ -278,6 +278,16 @@ class PME:
         background = -np.pi / self.alpha**2 * self._exact.sum() / (box[0, 0] * box[1, 1] * box[2, 2])
         return potential + COULOMB * (background - 2 * self.alpha / np.sqrt(np.pi) * self._exact)
 
+    def follow(self, charges: np.ndarray) -> Task:
+        """A task that takes new charges (e) from an array, for a phase before the stages."""
+        return Task(mesh.take_charges, charges, self.charges, self._exact, self.engine.box, self.alpha, self.rows)
+
+    def slope_task(self, charges: np.ndarray, slopes: np.ndarray) -> Task:
+        """A task that adds the derivatives of the energy by the `charges` to `slopes`, for a phase after the stages."""
+        engine = self.engine
+        return Task(mesh.add_slopes, engine.atom_starts, self._slots, self._field, charges, engine.box, self.alpha,
+                    slopes, chunks=engine.atom_chunks)
+
     def _own_energy(self, volume):
         """Self energy, and the energy of the neutralizing background, which goes as 1 / volume."""
         if self.dispersion:

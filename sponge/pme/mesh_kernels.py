@@ -21,7 +21,9 @@ import numpy as np
 
 from triskele.core.extend import device, fft, kernel, simd, template
 
-__all__ = ["add_forces", "gather", "gather_wide", "sort", "spread", "spread_wide"]
+from ..units import COULOMB
+
+__all__ = ["add_forces", "add_slopes", "gather", "gather_wide", "sort", "spread", "spread_wide", "take_charges"]
 
 # words of `sizes` (int64)
 NX: Final = 0
@@ -369,3 +371,33 @@ def add_forces(chunk, starts, slots, field, forces):
         at = 4 * np.int64(slots[i])
         for a in range(3):
             forces[i, a] += np.float64(field[at + a])
+
+
+# ------------------------------------------------------------------------------------------------------- moving charges
+@kernel(nogil=True)
+def take_charges(chunk, source, charges, exact, box, alpha, rows):
+    """Take charges from `source`, and set their self energy and that of the neutralizing background: the last row."""
+    total, squares = 0.0, 0.0
+    for i in range(source.shape[0]):
+        q = source[i]
+        charges[i] = q
+        exact[i] = q
+        total += q
+        squares += q * q
+    volume = box[0, 0] * box[1, 1] * box[2, 2]
+    background = -COULOMB * np.pi / (2 * alpha * alpha * volume) * total * total
+    last = rows.shape[0] - 1
+    rows[last, 0] = background - COULOMB * alpha / np.sqrt(np.pi) * squares
+    for a in range(3):
+        rows[last, 1 + 4 * a] = background
+
+
+@kernel(nogil=True)
+def add_slopes(chunk, starts, slots, field, charges, box, alpha, slopes):
+    """Add the derivatives of the energy by the charges: the potential, and what self energy and background give."""
+    total = 0.0
+    for i in range(charges.shape[0]):
+        total += charges[i]
+    background = -np.pi / (alpha * alpha) * total / (box[0, 0] * box[1, 1] * box[2, 2])
+    for i in range(starts[chunk], starts[chunk + 1]):
+        slopes[i] += field[4 * slots[i] + 3] + COULOMB * (background - 2 * alpha / np.sqrt(np.pi) * charges[i])

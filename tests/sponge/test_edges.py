@@ -1,4 +1,4 @@
-"""Edges from the cluster-pair list: every neighbor within the cut-off, once in each direction, whatever the box."""
+"""Edges from rows of neighbors: every neighbor within the cut-off, once in each direction, whatever the box."""
 
 import numpy as np
 import pytest

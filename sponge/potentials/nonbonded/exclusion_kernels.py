@@ -18,8 +18,9 @@ from triskele.core.extend import device, kernel
 
 from ...box import minimum_image
 from ...engine.flags import ENERGY
+from ...units import COULOMB
 
-__all__ = ["by_first_atom", "excluded_pairs", "polynomials"]
+__all__ = ["by_first_atom", "excluded_pairs", "excluded_slopes", "polynomials"]
 
 _DEGREE = 12
 _LARGEST = 4.0  # of y for the polynomials
@@ -140,3 +141,21 @@ def excluded_pairs(chunk, atoms, starts, partners, positions, charges, roots, bo
     if wanted:
         for k, w in enumerate((energy, wxx, wxy, wxz, wyx, wyy, wyz, wzx, wzy, wzz)):
             rows[chunk, k] = w
+
+
+@kernel(nogil=True)
+def excluded_slopes(chunk, atoms, starts, partners, positions, charges, box, alpha, coefficients, slopes):
+    """Add the derivatives of the Coulomb part by the `charges` (e) to `slopes` (kJ/mol/e)."""
+    half_x, half_y, half_z = 0.5 * box[0, 0], 0.5 * box[1, 1], 0.5 * box[2, 2]
+    for i in range(atoms[chunk], atoms[chunk + 1]):
+        for k in range(starts[i], starts[i + 1]):
+            j = partners[k]
+            dx = positions[i, 0] - positions[j, 0]
+            dy = positions[i, 1] - positions[j, 1]
+            dz = positions[i, 2] - positions[j, 2]
+            if abs(dx) > half_x or abs(dy) > half_y or abs(dz) > half_z:
+                dx, dy, dz = minimum_image(dx, dy, dz, box)
+            u = alpha * alpha * (dx * dx + dy * dy + dz * dz)
+            p = COULOMB * alpha * (_horner(coefficients, 0, u) if u < _LARGEST else _coulomb_far(u)[0])
+            slopes[i] -= p * charges[j]
+            slopes[j] -= p * charges[i]

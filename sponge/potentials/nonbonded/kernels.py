@@ -363,6 +363,9 @@ class PairPlan(Plan):
     ----------
     values, numbers : ndarray
         The plan's own arrays: change them in place, and set ``engine.flags[REBUILD]`` after changing `values`.
+    params : ndarray
+        What the kernels read: `values` by cluster, set at each building of the list.
+    neighbors : NeighborList
     parts : list of (ndarray, ndarray)
         For each of ``neighbors.lists``: sorted forces [clusters * 16] in blocks x4 y4 z4 w4, and rows [chunks, 10].
     """
@@ -374,7 +377,7 @@ class PairPlan(Plan):
         n_clusters = len(neighbors.atoms) // 4
         self.values = np.ascontiguousarray(values, np.float64)
         self.numbers = np.ascontiguousarray(numbers, real)
-        params = aligned_zeros(4 * n_clusters * self.values.shape[1], real)
+        self.params = params = aligned_zeros(4 * n_clusters * self.values.shape[1], real)
         sort = Task(sort_params, chunks, state, neighbors.atoms, self.values, params, chunks=chunks)
         rows = np.zeros((len(neighbors.lists) * chunks, ROW))
         # a row for each thread, of which no more are busy here than there are chunks; pages never used cost nothing. A
@@ -402,16 +405,16 @@ class PairPlan(Plan):
                              chunks=engine.atom_chunks))
             self.parts.append((sorted_forces, mine))
         neighbors.after_sorting(sort)
-        self._neighbors, self._arguments = neighbors, [t.args for t in pair_tasks[::2]]
+        self.neighbors, self._arguments = neighbors, [t.args for t in pair_tasks[::2]]
         super().__init__(stages=[pair_tasks, sums], reduce=adds, rows=rows, before=neighbors.before, classes=classes,
                          enhanced=enhanced)
 
     def gradient_phases(self, gradient: Any) -> list[list[Task]]:
         """Tasks that set `gradient_sums` by a kernel made of `gradient_loop`; they use the buffers of the forces."""
-        chunks, state = self._neighbors.chunks, self._neighbors.state
+        chunks, state = self.neighbors.chunks, self.neighbors.state
         phases = []
-        self._sums = [aligned_zeros(len(self._neighbors.atoms) * 4, np.float64) for _ in self._arguments]
-        for part, arguments, total in zip(self._neighbors.lists, self._arguments, self._sums):
+        self._sums = [aligned_zeros(len(self.neighbors.atoms) * 4, np.float64) for _ in self._arguments]
+        for part, arguments, total in zip(self.neighbors.lists, self._arguments, self._sums):
             phases.append([Task(gradient, *arguments, chunks=chunks)])
             phases.append([Task(sum_chunks, chunks, state, part.touching, part.n_touching, part.window, arguments[13],
                                 total,

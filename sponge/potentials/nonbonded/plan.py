@@ -45,36 +45,38 @@ class NonbondedPlan(Plan):
         Their formulas.
     coulomb, dispersion : PME, Ewald or None
         Reciprocal sums.
+    parts : list
+        The plans: pairs, excluded pairs, reciprocal sums, tail.
     """
 
     def __init__(self, pairs: Any, form: PairForm, parts: list[Any], coulomb: PME | Ewald | None,
                  dispersion: PME | None,
                  update_box: list[Callable[[], None]], jump: float):
         self.pairs, self.form, self.coulomb, self.dispersion = pairs, form, coulomb, dispersion
-        self._parts = [pairs, *parts]
+        self.parts = [pairs, *parts]
         before = list(pairs.before)
         tasks = [t for m in (coulomb, dispersion) if m is not None for t in m.before]
         if tasks:
             before.append(Phase(tasks, name="mesh sort"))
-        deepest = max(len(p.stages) for p in self._parts)
-        stages = [[t for p in self._parts if k < len(p.stages) for t in p.stages[k]] for k in range(deepest)]
+        deepest = max(len(p.stages) for p in self.parts)
+        stages = [[t for p in self.parts if k < len(p.stages) for t in p.stages[k]] for k in range(deepest)]
 
         def update_all():
             for update in update_box:
                 update()
 
-        super().__init__(stages=stages, reduce=[t for p in self._parts for t in p.reduce], rows=pairs.rows,
+        super().__init__(stages=stages, reduce=[t for p in self.parts for t in p.reduce], rows=pairs.rows,
                          update_box=update_all,
                          before=before, jump=jump)
-        self.classes = [k for p in self._parts for k in getattr(p, "classes", ()) or [REST] * len(p.reduce)]
-        self.enhanced = [e for p in self._parts for e in getattr(p, "enhanced", ())]
-        self.after = [phase for p in self._parts for phase in getattr(p, "after", ())]
+        self.classes = [k for p in self.parts for k in getattr(p, "classes", ()) or [REST] * len(p.reduce)]
+        self.enhanced = [e for p in self.parts for e in getattr(p, "enhanced", ())]
+        self.after = [phase for p in self.parts for phase in getattr(p, "after", ())]
 
     def set_charges(self, charges: np.ndarray) -> None:
         """Take new charges (e), from the next building of the neighbor list on."""
         if "charge" in self.form.parameters:
             self.pairs.values[:, self.form.parameters.index("charge")] = np.sqrt(units.COULOMB / 8) * charges
-        for part in self._parts:
+        for part in self.parts:
             if isinstance(part, ExclusionPlan):
                 part.charges[:] = np.sqrt(units.COULOMB) * charges
         if self.coulomb is not None:
@@ -82,7 +84,7 @@ class NonbondedPlan(Plan):
 
     def totals(self) -> np.ndarray:
         """Energy and virial [10] of all parts; `rows` are those of the pairs."""
-        return np.sum([p.rows.sum(axis=0) for p in self._parts], axis=0)
+        return np.sum([p.rows.sum(axis=0) for p in self.parts], axis=0)
 
 
 def plan(potential: Nonbonded, engine: Engine) -> Plan:

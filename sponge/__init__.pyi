@@ -80,6 +80,7 @@ from .run.simulation import Simulation as Simulation
 from .run.state import State as State
 from .sampling.metadynamics import Metadynamics as Metadynamics
 from .sampling.multiple_walkers import MultipleWalkers as MultipleWalkers
+from .sampling.opes import OPES as OPES
 from .sampling.replica_exchange import ReplicaExchange as ReplicaExchange
 from .sampling.replicas import Replicas as Replicas
 from .sampling.rest2 import rest2 as rest2

@@ -85,6 +85,7 @@ from .sampling.replica_exchange import ReplicaExchange as ReplicaExchange
 from .sampling.replicas import Replicas as Replicas
 from .sampling.rest2 import rest2 as rest2
 from .sampling.sits import SITS as SITS
+from .sampling.steered import SteeredMD as SteeredMD
 from .sampling.umbrella import UmbrellaSampling as UmbrellaSampling
 from .system import System as System
 from .topology import Topology as Topology

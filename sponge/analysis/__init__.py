@@ -7,6 +7,7 @@ dataclasses of arrays; ``plot(ax=None)`` draws with matplotlib, into `ax` or a n
 
 from .diffusion import Diffusion, MeanSquareDisplacement, diffusion_coefficient, msd, unwrap
 from .drift import EnergyDrift, energy_drift
+from .jarzynski import jarzynski
 from .landscape import FreeEnergy, LocalMinimum, free_energy
 from .mass_density import Density, density
 from .mbar import Mbar, mbar
@@ -29,6 +30,6 @@ __all__ = [
     "Blocking", "Density", "Diffusion", "EnergyDrift", "Fluctuations", "FreeEnergy", "LocalMinimum", "Mbar", "Mean",
     "MeanSquareDisplacement", "Populations", "Profile", "RadialDistribution", "Ramachandran", "Rectangle",
     "RmsDeviation", "Wham", "block_average", "density", "diffusion_coefficient", "dihedrals", "effective_samples",
-    "energy_drift", "free_energy", "mbar", "mean", "msd", "phi_psi_atoms", "populations", "profile", "ramachandran",
-    "rdf", "rmsd", "rmsf", "statistical_inefficiency", "superpose", "unwrap", "wham",
+    "energy_drift", "free_energy", "jarzynski", "mbar", "mean", "msd", "phi_psi_atoms", "populations", "profile",
+    "ramachandran", "rdf", "rmsd", "rmsf", "statistical_inefficiency", "superpose", "unwrap", "wham",
 ]

@@ -89,7 +89,7 @@ def test_orientations_are_uniform():
 @pytest.mark.parametrize(
     ("options", "message", "error"),
     [
-        ({}, "n or a size must be given", ValueError), ({"n": 0}, "n must be at least 1, got 0", ValueError),
+        ({}, "n or a size must be given", ValueError), ({"n": 0}, "n must be an integer >= 1, got 0", ValueError),
         ({"n": 10, "model": "tip9p"}, "model must be one of tip3p,.* got 'tip9p'", ValueError),
         ({"size": 0.2}, "must hold a molecule", ValueError),
         ({"n": 100, "size": 1.0}, "molecules must have room, got 100", ValueError),

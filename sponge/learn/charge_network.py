@@ -16,7 +16,7 @@ from .painn import PaiNN
 if TYPE_CHECKING:
     from .dataset import Batch
 
-__all__ = ["ChargeNetwork"]
+__all__ = ["ChargeNetwork", "check_network"]
 
 
 @short_repr
@@ -113,3 +113,9 @@ class ChargeNetwork:
         """Charge of each atom in e, float64 [n]; the arguments are those of `Network.energies`."""
         own = self.network.energies(species, neighbors, vectors)
         return own + (self.total - np.sum(own)) / own.shape[0]
+
+
+def check_network(where: str, network: Any) -> None:
+    """Raise TypeError unless this is a `ChargeNetwork`."""
+    if not isinstance(network, ChargeNetwork):
+        raise TypeError(f"{where}: network must be a learn.ChargeNetwork, got {type(network).__name__}")

@@ -13,7 +13,7 @@ import numpy as np
 from triskele import core
 from triskele.core.extend import Reports
 
-from .charge_network import ChargeNetwork
+from .charge_network import ChargeNetwork, check_network
 from .dataset import Batches, Dataset
 from .training import RootMeanSquare, Training, held_out, run_training
 
@@ -117,6 +117,7 @@ def train_charges(network: ChargeNetwork, data: Dataset, epochs: int, *, validat
     True
     """
     where = "train_charges"
+    check_network(where, network)
     data, judge = held_out(where, data, validation, seed, epochs, batch)
     for part in (data, judge):
         _check(where, part, network.total)
@@ -171,6 +172,7 @@ def evaluate_charges(network: ChargeNetwork, data: Dataset, batch: int = 16) -> 
     >>> errors.charge_rmse > 0, errors.dipoles.shape
     (True, (4, 3))
     """
+    check_network("evaluate_charges", network)
     _check("evaluate_charges", data, network.total)
     batches = Batches(data, network.network, batch, network.total)
     predict = core.jit(lambda network, batch: network(batch))
@@ -229,7 +231,7 @@ def _deviation(z, q):
 
 
 def _scales(network, data):
-    """What errors of charges and of components of dipole moments are measured in."""
+    """Return the scales of charges and of components of dipole moments, in which the loss measures errors."""
     charge = 1.0 if data.charges is None else _deviation(np.concatenate(data.elements), np.concatenate(data.charges))
     dipole = 1.0
     if data.dipoles is not None:

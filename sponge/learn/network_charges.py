@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import Task, kernel
+from triskele.core.extend import Task, check, kernel
 
 from ..box import displacement
 from ..engine.jit_task import JitTask
@@ -24,7 +24,7 @@ from ..potentials.nonbonded.moving_charges import MovingCharges, factors14
 from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..protocols import SystemLike
 from ..units import COULOMB
-from .charge_network import ChargeNetwork
+from .charge_network import ChargeNetwork, check_network
 from .network import neighbor_rows
 from .neural_potential import different_atoms, grow, named_weights, network_species, scatter
 
@@ -99,12 +99,11 @@ class NetworkCharges(Potential):
 
     def __init__(self, network: ChargeNetwork, *, atoms: Any = None, elements: Any = None,
                  scale14: float | None = None):
-        if not isinstance(network, ChargeNetwork):
-            raise TypeError(f"network charges: network must be a learn.ChargeNetwork, got {type(network).__name__}")
+        check_network("network charges", network)
         self.name, self.network = "network_charges", network
         self.atoms = different_atoms(atoms, "network charges")
         self.elements = None if elements is None else list(elements)
-        self.scale14 = scale14
+        self.scale14 = None if scale14 is None else check.finite(scale14, "network charges: scale14")
         self.nonbonded: Nonbonded | None = None
         self.params = {key: np.array(w, np.float64) for key, w in named_weights(network)}
         self.pairs14, self.factors14 = np.zeros((0, 2), np.int64), np.zeros(0)

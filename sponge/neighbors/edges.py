@@ -123,7 +123,7 @@ class Edges:
 
     @property
     def before(self) -> list[Phase]:
-        """What fills all this: the rows of neighbors, then the edges.
+        """Phases that build the rows of neighbors, and then the edges.
 
         When a row is too short, the status is `FULL`: make new edges of at least ``most[0]`` places.
         """

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ITERATE", "OBSERVE", "PRODUCE", "History", "Rows"]
+__all__ = ["ITERATE", "OBSERVE", "PRODUCE", "History", "Records", "Rows"]
 
 OBSERVE, ITERATE, PRODUCE = range(3)  # modes
 _MOVED = 0.1  # change of ln n_k within an epoch beyond which its samples cannot be reweighted
@@ -47,6 +47,49 @@ class Rows:
         self._all, self._n = np.array(rows, np.float64).reshape(-1, self._all.shape[1]), len(rows)
 
 
+class Records:
+    """Rows that a kernel leaves in a buffer, and all those that were taken over from it.
+
+    Parameters
+    ----------
+    width : int
+        Numbers (float64) in a row.
+    size : int
+        Rows that the buffer holds.
+
+    Attributes
+    ----------
+    buffer : (size, width) float64
+    count : (1,) int64
+        Rows in the buffer.
+    """
+
+    def __init__(self, width: int, size: int):
+        self.buffer, self.count, self._rows = np.zeros((size, width)), np.zeros(1, np.int64), Rows(width)
+
+    def take_over(self) -> None:
+        """Empty the buffer."""
+        if n := int(self.count[0]):
+            self.count[0] = 0
+            self._rows.append(self.buffer[:n])
+
+    @property
+    def rows(self) -> Rows:
+        """All rows; the buffer is then empty."""
+        self.take_over()
+        return self._rows
+
+    @property
+    def values(self) -> np.ndarray:
+        """All rows, (m, width): a view that does not change later."""
+        return self.rows.values
+
+    def become(self, rows: np.ndarray) -> None:
+        """Hold other rows in place of all."""
+        self.count[0] = 0
+        self._rows.become(rows)
+
+
 class History:
     """Energies of states, in epochs within which mode and n_k were the same.
 
@@ -70,16 +113,13 @@ class History:
     """
 
     def __init__(self, temperatures: int, cross: float, size: int):
-        self.cross, self.buffer, self.count = cross, np.zeros((size, 3)), np.zeros(1, np.int64)
-        self._records, self.epochs = Rows(3), Rows(2 + temperatures)
+        self.cross, self._kept, self.epochs = cross, Records(3, size), Rows(2 + temperatures)
+        self.buffer, self.count = self._kept.buffer, self._kept.count
 
     @property
     def records(self) -> Rows:
         """Number of the state, U_pp, U_pw."""
-        if n := int(self.count[0]):
-            self.count[0] = 0
-            self._records.append(self.buffer[:n])
-        return self._records
+        return self._kept.rows
 
     def energies(self, which: Any = slice(None)) -> np.ndarray:
         """Enhanced energies of some records.

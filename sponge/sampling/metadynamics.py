@@ -15,9 +15,9 @@ from .. import units
 from ..cv.compiled import Evaluation, status_code
 from ..cv.variable import CollectiveVariable, VariableError, as_variables
 from ..engine.program import Phase
-from ..run.sampling_method import Sampling
 from . import metadynamics_kernels as kernels
 from .metadynamics_grid import intervals_of
+from .variable_bias import VariableBias
 
 __all__ = ["FreeEnergyEstimate", "Metadynamics"]
 
@@ -102,7 +102,7 @@ class FreeEnergyEstimate:
         return ax
 
 
-class Metadynamics(Sampling):
+class Metadynamics(VariableBias):
     r"""Metadynamics, plain [1]_ or well-tempered [2]_: Gaussian hills, put where the run has been.
 
     .. math:: V(s, t) = \sum_{t' < t} h\, e^{-V(s_{t'}, t') / R \Delta T}
@@ -208,7 +208,6 @@ class Metadynamics(Sampling):
         reach = int(max(np.ceil(kernels.REACH * self._range[:, 2] / self._range[:, 1]))) * 2 + 3
         self._scratch = np.zeros((3, reach), np.int64), np.zeros((3, 2, reach))
         self._active = np.ones(1, np.int64)
-        self._taken = False  # by a simulation
         self._now = np.zeros(1)
         self._options = np.array([self.height, 0.0, 1.0, 0.0])
         self._temperature: float | None = None
@@ -229,22 +228,13 @@ class Metadynamics(Sampling):
     # -- in a simulation -----------------------------------------------------------------------------------------------
 
     def check(self, system, integrator):
-        where = f"Metadynamics {self.name!r}"
-        if self._taken and self._active[0]:
-            raise ValueError(
-                f"{where}: belongs to one simulation, and has one already (make another one, or freeze it)"
-            )
-        self._taken = True
-        for variable in self.cvs:
-            variable.check(system, where)
-        if integrator.forces_at is None:
-            raise ValueError(f"{where}: the integrator must compute all forces once a step, which "
-                             f"{type(integrator).__name__} does not")
+        super().check(system, integrator)
         self._set_temperature(self.temperature if self.temperature is not None
                               else getattr(integrator, "temperature", None))
         if self.bias_factor is not None and self._temperature is None:
             raise ValueError(
-                f"{where}: with a bias factor, temperature must be given, as {type(integrator).__name__} has none"
+                f"Metadynamics {self.name!r}: with a bias factor, temperature must be given, as "
+                f"{type(integrator).__name__} has none"
             )
 
     def plan(self, engine):
@@ -298,6 +288,10 @@ class Metadynamics(Sampling):
         self._counts[0] = 0
         return False
 
+    @property
+    def _shareable(self):  # type: ignore[override]
+        return not self._active[0]
+
     def freeze(self, frozen: bool = True) -> Metadynamics:
         """Stop adding hills (recording continues), or start again."""
         self._active[0] = not frozen
@@ -311,21 +305,11 @@ class Metadynamics(Sampling):
         return [low + h * np.arange(n) for (n, _), (low, h, _) in zip(self._shape.tolist(), self._range.tolist())]
 
     @property
-    def steps(self) -> np.ndarray:
-        """Numbers of the recorded states [m]."""
-        return self._rows()[:, 0].astype(np.int64)
-
-    @property
-    def values(self) -> np.ndarray:
-        """The variables in the recorded states [m, d]."""
-        return self._rows()[:, 1:-3]
-
-    @property
     def heights(self) -> np.ndarray:
         """Heights of the hills added at the recorded states [m] in kJ/mol, 0 where none was."""
-        return self._rows()[:, -1]
+        return self._records()[:, -1]
 
-    def _rows(self):
+    def _records(self):
         return np.concatenate([*self._full, self._table[: self._counts[0]]])
 
     def bias(self, *values: Any) -> np.ndarray:
@@ -389,7 +373,7 @@ class Metadynamics(Sampling):
         (m,) array
         """
         where = "Metadynamics.weights"
-        rows = self._rows()
+        rows = self._records()
         if steps is not None:
             wanted = np.asarray(steps)
             known = rows[:, 0].astype(np.int64)
@@ -496,7 +480,7 @@ class Metadynamics(Sampling):
 
     def news(self):
         """Centers and heights of the hills since the last `receive`."""
-        rows = self._rows()[self._shared:]
+        rows = self._records()[self._shared:]
         rows = rows[rows[:, -1] > 0]
         return {"hills": np.column_stack([rows[:, 1:-3], rows[:, -1]])}
 

@@ -14,9 +14,9 @@ from .. import units
 from ..cv.compiled import Evaluation, status_code
 from ..cv.variable import CollectiveVariable, VariableError, as_variables
 from ..engine.program import Phase
-from ..run.sampling_method import Sampling
 from . import opes_kernels as kernels
-from .history import Rows
+from .history import Records
+from .variable_bias import VariableBias
 
 __all__ = ["OPES"]
 
@@ -24,7 +24,7 @@ _ROWS = 1024  # of the table that kernels fill: when it is full, Python puts it 
 _CAPACITY = 20_000  # Gaussians: 0.8 MB in two dimensions
 
 
-class OPES(Sampling):
+class OPES(VariableBias):
     r"""On-the-fly probability enhanced sampling towards the well-tempered distribution [1]_, or its exploration [2]_.
 
     .. math:: V(s) = (1 - 1/\gamma) RT \ln\Big(\frac{P(s)}{Z} + \epsilon\Big), \quad
@@ -69,7 +69,7 @@ class OPES(Sampling):
     VariableError
         From a run, when a variable or its gradient is not defined, or does not move while its spread is measured.
     RuntimeError
-        From a run, when there is no room for another Gaussian: they are too narrow.
+        From a run, when the bias needs more than 20,000 Gaussians, as they are too narrow.
 
     References
     ----------
@@ -123,9 +123,8 @@ class OPES(Sampling):
         self._gaussians = np.zeros((1 + 3 * d, _CAPACITY))
         self._state, self._options = np.zeros(kernels.N_STATE + 3 * d), np.zeros(kernels.N_OPTIONS + 3 * d)
         self._state[[kernels.SAMPLES, kernels.Z]] = 1.0
-        self._active, self._taken = np.ones(1, np.int64), False
-        self._table, self._rows = np.zeros((_ROWS, d + 2)), np.zeros(1, np.int64)
-        self._past = Rows(d + 2)
+        self._active = np.ones(1, np.int64)
+        self._kept = Records(d + 2, _ROWS)
         self._temperature: float | None = None
         if temperature is not None:
             self._set_temperature(temperature)
@@ -156,20 +155,12 @@ class OPES(Sampling):
     # -- in a simulation -----------------------------------------------------------------------------------------------
 
     def check(self, system, integrator):
-        where = f"OPES {self.name!r}"
-        if self._taken and self._active[0]:
-            raise ValueError(
-                f"{where}: belongs to one simulation, and has one already (make another one, or freeze it)"
-            )
-        self._taken = True
-        for variable in self.cvs:
-            variable.check(system, where)
-        if integrator.forces_at is None:
-            raise ValueError(f"{where}: the integrator must compute all forces once a step, which "
-                             f"{type(integrator).__name__} does not")
+        super().check(system, integrator)
         temperature = self.temperature or getattr(integrator, "temperature", None)
         if temperature is None:
-            raise ValueError(f"{where}: temperature must be given, as {type(integrator).__name__} has none")
+            raise ValueError(
+                f"OPES {self.name!r}: temperature must be given, as {type(integrator).__name__} has none"
+            )
         self._set_temperature(temperature)
 
     def plan(self, engine):
@@ -186,13 +177,12 @@ class OPES(Sampling):
             engine.on_status(code, handler)
         task = Task(kernels.learn, engine.flags, codes, int(integrator.forces_at == "new"), self.record, self.every,
                     self._active, found.values, found.bias, self._gaussians, self._state, self._options,
-                    np.zeros((kernels.CHANGES, 1 + 2 * d)), np.zeros(1 + 2 * d), np.zeros(d), np.zeros(d), self._table,
-                    self._rows)
+                    np.zeros((kernels.CHANGES, 1 + 2 * d)), np.zeros(1 + 2 * d), np.zeros(d), np.zeros(d),
+                    self._kept.buffer, self._kept.count)
         return [Phase([task], name=self.name, redo=True)]
 
     def _put_away(self, engine) -> bool:
-        self._past.append(self._table)
-        self._rows[0] = 0
+        self._kept.take_over()
         return False
 
     def _no_room(self, engine) -> bool:
@@ -204,6 +194,10 @@ class OPES(Sampling):
                             f"{engine.plans[self.name].evaluation.at_step()}, so that no sigma follows from its spread "
                             "(give sigma or smallest_sigma)")
 
+    @property
+    def _shareable(self):  # type: ignore[override]
+        return not self._active[0]
+
     def freeze(self, frozen: bool = True) -> OPES:
         """Stop adding Gaussians (recording continues), or start again."""
         self._active[0] = not frozen
@@ -212,17 +206,7 @@ class OPES(Sampling):
     # -- results -------------------------------------------------------------------------------------------------------
 
     def _records(self):
-        return np.concatenate([self._past.values, self._table[: self._rows[0]]])
-
-    @property
-    def steps(self) -> np.ndarray:
-        """Numbers of the recorded states [m]."""
-        return self._records()[:, 0].astype(np.int64)
-
-    @property
-    def values(self) -> np.ndarray:
-        """The variables in the recorded states [m, d]."""
-        return self._records()[:, 1:-1]
+        return self._kept.values
 
     @property
     def biases(self) -> np.ndarray:
@@ -332,12 +316,15 @@ class OPES(Sampling):
         found = state["gaussians"]
         self._gaussians[0] = 0.0
         self._gaussians[:, : found.shape[1]] = found
-        self._state[:], self._active[:], self._rows[0] = state["state"], state["active"], 0
-        self._past.become(state["records"])
+        self._state[:], self._active[:] = state["state"], state["active"]
+        self._kept.become(state["records"])
 
 
 def _widths(where, name, given, d):
-    widths = np.asarray(given, np.float64)
+    try:
+        widths = np.asarray(given, np.float64)
+    except ValueError:  # a word
+        widths = np.array(np.nan)
     if widths.shape not in ((), (d,)) or not np.all((widths > 0) & np.isfinite(widths)):
         raise ValueError(f"{where}: {name} must be a positive number, or one for each of {d} variables, got {given!r}")
     return np.broadcast_to(widths, (d,)).tolist()

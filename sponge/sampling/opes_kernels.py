@@ -286,9 +286,10 @@ def learn(chunk, flags, codes, ahead, record, every, active, values, bias, gauss
           scratch, slopes, table, rows):
     """Measure the variables' spread, add a Gaussian and a row to `table`, each when it is time.
 
-    Status codes[0] when the table is full, codes[1] when there is no room for another Gaussian, codes[2] when a
-    variable has not moved while its spread was measured. A row is the number of the state, the variables and the bias
-    before the update. A state that comes twice, because a later phase had to be mended, counts once.
+    The status is set to codes[0] when the table is full, to codes[1] when no place is left for another Gaussian, and to
+    codes[2] when a variable has not moved while its spread was measured. A row holds the number of the state, the
+    variables, and the bias before the update. The kernel skips a state that it has already seen, as phases run again
+    after a later one has failed and its cause has been mended.
     """
     number = flags[_STEP] + ahead
     if number == 0 or number == state[LAST]:

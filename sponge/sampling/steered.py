@@ -13,12 +13,12 @@ from ..cv.compiled import Evaluation
 from ..cv.variable import CollectiveVariable, as_variables
 from ..engine.flags import STEP
 from ..engine.program import Phase
-from ..run.sampling_method import Sampling
-from .history import Rows
+from .history import Records
+from .variable_bias import VariableBias
 
 __all__ = ["SteeredMD"]
 
-_ROWS = 256  # records that kernels keep before Python puts them away
+_ROWS = 256  # of the buffer that the kernel fills before Python takes them over
 
 
 @kernel(nogil=True)
@@ -35,20 +35,24 @@ def pull(chunk, values, center, k, period, slopes, bias):
 
 
 @kernel(nogil=True)
-def advance(chunk, flags, ahead, every, first, steps, start, way, values, k, period, center, before, work, buffer,
+def advance(chunk, flags, ahead, every, marks, duration, start, way, values, k, period, center, before, work, buffer,
             count):
     """Move the center, and add up what that does to the energy: at the state whose values are known.
 
     With `ahead` 0 these are of the beginning of the step, which the center had just been moved for; with 1 of its end,
-    from which it moves on. `first` [1] is the step it begins to move in, negative for the next one.
+    from which it moves on. marks [2] are the step it begins to move in, negative for the next one, and the last state
+    that was seen: phases run again after a later one has failed and its cause has been mended.
     """
-    if first[0] < 0:
-        first[0] = flags[STEP]
+    if marks[0] < 0:
+        marks[0] = flags[STEP]
     state = flags[STEP] + ahead
+    if state == marks[1]:
+        return
+    marks[1] = state
     m, done = values.size, 0.0
     for c in range(m):
         old, new = before[c], center[c]
-        after = start[c] + way[c] * min(max((flags[STEP] + 1 - first[0]) / steps, 0.0), 1.0)
+        after = start[c] + way[c] * min(max((flags[STEP] + 1 - marks[0]) / duration, 0.0), 1.0)
         if ahead:
             old, new = center[c], after
         a, b = values[c] - old, values[c] - new
@@ -62,11 +66,11 @@ def advance(chunk, flags, ahead, every, first, steps, start, way, values, k, per
         row = buffer[count[0]]
         row[0], row[1 + 2 * m] = state, work[0]
         for c in range(m):
-            row[1 + c], row[1 + m + c] = before[c] if ahead == 0 else center[c], values[c]
+            row[1 + c], row[1 + m + c] = values[c], before[c] if ahead == 0 else center[c]
         count[0] += 1
 
 
-class SteeredMD(Sampling):
+class SteeredMD(VariableBias):
     r"""A harmonic bias whose center moves evenly from one value of the variables to another.
 
     .. math:: V(s, t) = \sum_c \frac{k_c}{2} (s_c - s_c^0(t))^2, \quad W = \int \frac{\partial V}{\partial t} dt
@@ -82,10 +86,10 @@ class SteeredMD(Sampling):
         Where the center is before, and after it has moved; a periodic variable may take any way around.
     k : float or sequence of float
         Force constants in kJ/mol per square of the variable's unit.
-    steps : int
+    duration : int
         Steps over which the center moves. It stays at the end in steps after these.
     record : int, optional
-        Steps between records. Defaults to a hundredth of `steps`.
+        Steps between records. Defaults to a hundredth of `duration`.
     name : str
         Name under which the energy of the bias is reported.
 
@@ -102,42 +106,32 @@ class SteeredMD(Sampling):
     >>> from triskele.sponge import cv
     >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.15, 0, 0]])
     >>> bond = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
-    >>> pull = sponge.SteeredMD(cv.distance(0, 1), start=0.15, end=0.2, k=2e4, steps=500)
+    >>> pull = sponge.SteeredMD(cv.distance(0, 1), start=0.15, end=0.2, k=2e4, duration=500)
     >>> sim = sponge.Simulation(system, sponge.LangevinMiddle(300, 5.0, 0.001), seed=1, sampling=[pull])
     >>> sim.run(500)
     >>> pull.work > 0
     True
     """
 
-    def __init__(self, cvs: CollectiveVariable | Sequence[CollectiveVariable], start: Any, end: Any, k: Any, steps: int,
-                 record: int | None = None, name: str = "steered"):
+    def __init__(self, cvs: CollectiveVariable | Sequence[CollectiveVariable], start: Any, end: Any, k: Any,
+                 duration: int, record: int | None = None, name: str = "steered"):
         where = type(self).__name__
         self.name, self.cvs = name, as_variables(where, cvs)
         m = len(self.cvs)
         self.start, self.end, self.k = (_numbers(where, key, given, m) for key, given in
                                         (("start", start), ("end", end), ("k", k)))
+        for variable, *ends in zip(self.cvs, self.start, self.end, strict=True):
+            variable.check_values(where, "start and end", ends)
         if min(self.k) <= 0:
             raise ValueError(f"{where}: k must be positive, got {k!r}")
-        self.steps = check.integer(steps, f"{where}: steps", 1)
-        self.record = check.integer(max(self.steps // 100, 1) if record is None else record, f"{where}: record", 1)
+        self.duration = check.integer(duration, f"{where}: duration", 1)
+        self.record = check.integer(max(self.duration // 100, 1) if record is None else record, f"{where}: record", 1)
         self._k, self._start = np.array(self.k), np.array(self.start)
         self._way = np.array(self.end) - self._start
         self._period = np.array([0.0 if v.period is None else v.period[1] - v.period[0] for v in self.cvs])
-        self._first, self._work = np.full(1, -1), np.zeros(1)
+        self._marks, self._work = np.full(2, -1), np.zeros(1)
         self._center, self._before = self._start.copy(), self._start.copy()
-        self._buffer, self._count, self._past = np.zeros((_ROWS, 2 * m + 2)), np.zeros(1, np.int64), Rows(2 * m + 2)
-        self._taken = False  # by a simulation
-
-    def check(self, system, integrator):
-        where = f"SteeredMD {self.name!r}"
-        if self._taken:
-            raise ValueError(f"{where}: belongs to one simulation, and has one already (make another one)")
-        self._taken = True
-        for variable in self.cvs:
-            variable.check(system, where)
-        if integrator.forces_at is None:
-            raise ValueError(f"{where}: the integrator must compute all forces once a step, which "
-                             f"{type(integrator).__name__} does not")
+        self._kept = Records(2 * m + 2, _ROWS)
 
     def plan(self, engine):
         found = Evaluation(engine, self.cvs, f"SteeredMD {self.name!r}")
@@ -147,22 +141,17 @@ class SteeredMD(Sampling):
 
     def after_step(self, engine, integrator):
         values = engine.plans[self.name].evaluation.values
-        task = Task(advance, engine.flags, int(integrator.forces_at == "new"), self.record, self._first, self.steps,
+        task = Task(advance, engine.flags, int(integrator.forces_at == "new"), self.record, self._marks, self.duration,
                     self._start, self._way, values, self._k, self._period, self._center, self._before, self._work,
-                    self._buffer, self._count)
-        return [Phase([task], name=self.name),
-                Phase(call=self._put_away, every=self.record * (_ROWS - 1), name=f"{self.name}: records")]
-
-    def _put_away(self):
-        self._past.append(self._buffer[: self._count[0]])
-        self._count[0] = 0
+                    self._kept.buffer, self._kept.count)
+        return [Phase([task], name=self.name, redo=True),
+                Phase(call=self._kept.take_over, every=self.record * (_ROWS - 1), name=f"{self.name}: records")]
 
     def restart(self) -> None:
-        """Begin anew from the present state: the center is at the start, and no work has been done."""
-        self._first[0], self._work[0] = -1, 0.0
+        """Move the center back to the start, and forget the work and the records."""
+        self._marks[:], self._work[0] = -1, 0.0
         self._center[:] = self._before[:] = self._start
-        self._count[0] = 0
-        self._past.become(np.zeros((0, self._buffer.shape[1])))
+        self._kept.become(np.zeros((0, self._kept.buffer.shape[1])))
 
     # -- results -------------------------------------------------------------------------------------------------------
 
@@ -172,39 +161,28 @@ class SteeredMD(Sampling):
         return float(self._work[0])
 
     def _records(self):
-        return np.concatenate([self._past.values, self._buffer[: self._count[0]]])
-
-    @property
-    def recorded_steps(self) -> np.ndarray:
-        """Numbers of the recorded states [r]."""
-        return self._records()[:, 0].astype(np.int64)
+        return self._kept.values
 
     @property
     def centers(self) -> np.ndarray:
-        """Centers at the recorded states [r, m]."""
-        return self._records()[:, 1 : 1 + len(self.cvs)]
-
-    @property
-    def values(self) -> np.ndarray:
-        """The variables in the recorded states [r, m]."""
+        """Centers at the recorded states [m, d]."""
         return self._records()[:, 1 + len(self.cvs) : -1]
 
     @property
     def works(self) -> np.ndarray:
-        """Works up to the recorded states [r], in kJ/mol."""
+        """Works up to the recorded states [m], in kJ/mol."""
         return self._records()[:, -1]
 
     def state(self):
         """Centers, work and records."""
-        return {"first": self._first.copy(), "center": self._center.copy(), "before": self._before.copy(),
+        return {"marks": self._marks.copy(), "center": self._center.copy(), "before": self._before.copy(),
                 "work": self._work.copy(), "records": self._records()}
 
     def restore(self, state):
-        self._first[:], self._center[:], self._before[:], self._work[:] = (
-            state[key] for key in ("first", "center", "before", "work")
+        self._marks[:], self._center[:], self._before[:], self._work[:] = (
+            state[key] for key in ("marks", "center", "before", "work")
         )
-        self._count[0] = 0
-        self._past.become(state["records"])
+        self._kept.become(state["records"])
 
 
 def _numbers(where, name, given, m):

@@ -185,7 +185,7 @@ def test_constant_of_the_bias():
         v = bias.bias(s)
         expected = (np.log(np.mean(np.exp((beta + lower) * v))) - np.log(np.mean(np.exp(lower * v)))) / beta
         sim.run(5)  # the next record has the constant that holds now
-        assert bias._rows()[-1, -2] == pytest.approx(expected, rel=1e-4)
+        assert bias._records()[-1, -2] == pytest.approx(expected, rel=1e-4)
 
 
 def test_weights_are_those_of_the_records():
@@ -289,7 +289,7 @@ def test_a_resumed_run_has_the_same_bits(tmp_path):
     resumed.run(500)
     assert np.array_equal(sim.positions, resumed.positions)
     assert np.array_equal(whole._grid, again._grid)
-    assert np.array_equal(whole._rows(), again._rows()) and len(whole.steps) > 1024
+    assert np.array_equal(whole._records(), again._records()) and len(whole.steps) > 1024
     other = sponge.Metadynamics(PHI, 0.3, height=1.0, every=3)
     with pytest.raises(sponge.errors.CheckpointError, match="sampling"):
         langevin(torsion_chain(), [other], timestep=0.002).load(tmp_path / "run.chk")
@@ -304,7 +304,7 @@ def test_states_do_not_change_later():
     sim.run(3000)
     assert all(np.array_equal(state[name], kept[name]) for name in kept)
     bias.restore(state)
-    assert np.array_equal(bias._rows()[:, 0], np.arange(2, 3000, 2)) and np.array_equal(bias._grid, kept["grid"])
+    assert np.array_equal(bias._records()[:, 0], np.arange(2, 3000, 2)) and np.array_equal(bias._grid, kept["grid"])
 
 
 def test_walkers_share_one_bias():

@@ -101,6 +101,9 @@ def test_what_is_refused():
     system, elements = fluid()
     with pytest.raises(TypeError, match="network must be a learn.ChargeNetwork, got PaiNN"):
         sponge.NetworkCharges(network().network)
+    for function in (learn.train_charges, learn.evaluate_charges):
+        with pytest.raises(TypeError, match="network must be a learn.ChargeNetwork, got PaiNN"):
+            function(network().network, waters(4), 2)
     with pytest.raises(ValueError, match="1-4 pairs must have both atoms in `atoms` or none"):
         system.add(sponge.NetworkCharges(network(), atoms=np.arange(6), elements=elements[:6]))
     with pytest.raises(ValueError, match="the network knows H, C, N, O, got .*, which is F"):

@@ -54,7 +54,7 @@ def test_slow_work_is_what_the_energy_gains(integrator):
     before = sim.energies()["total"]
     sim.run(5000)
     assert pull.centers[-1, 0] == pytest.approx(0.2, abs=0.0021)
-    assert len(pull.works) == len(pull.recorded_steps) == pytest.approx(100, abs=1)
+    assert len(pull.works) == len(pull.steps) == pytest.approx(100, abs=1)
     if integrator.forces_at == "new":
         assert pull.work == pytest.approx(sim.energies()["total"] - before, abs=0.02)
     assert pull.work == pytest.approx(0.5 * 0.2**2 * STIFFNESS * K / (STIFFNESS + K), abs=4.0)
@@ -88,12 +88,13 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
     ({"k": 0.0}, "k must be positive"),
     ({"start": [0.0, 1.0]}, "start must be a finite number, or one for each of 1 variables"),
     ({"end": np.nan}, "end must be a finite number"),
-    ({"steps": 0}, "steps must be"),
+    ({"cvs": cv.torsion(0, 1, 2, 3), "end": 190.0}, "got 190 .angles are in radians"),
+    ({"duration": 0}, "duration must be"),
     ({"record": 0}, "record must be"),
 ])
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
-        sponge.SteeredMD(X, **{"start": 0.0, "end": 1.0, "k": 10.0, "steps": 10, **options})
+        sponge.SteeredMD(**{"cvs": X, "start": 0.0, "end": 1.0, "k": 10.0, "duration": 10, **options})
 
 
 def test_bad_use_is_named():

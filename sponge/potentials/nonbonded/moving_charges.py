@@ -87,7 +87,7 @@ def pairs14(chunk, pairs, factors, positions, box, periodic, charges, slopes, fo
 
 
 class MovingCharges:
-    """What turns the plan of a `Nonbonded` into one for charges that change from step to step.
+    """Tasks by which the plan of a `Nonbonded` takes charges that change from step to step.
 
     Parameters
     ----------

@@ -1,0 +1,52 @@
+"""`VariableBias`: base class of sampling methods with a bias on collective variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..cv.variable import CollectiveVariable
+from ..run.sampling_method import Sampling
+
+__all__ = ["VariableBias"]
+
+
+class VariableBias(Sampling):
+    """A sampling method that biases collective variables and records them.
+
+    Attributes
+    ----------
+    cvs : list of CollectiveVariable
+    """
+
+    cvs: list[CollectiveVariable]
+    _taken = False  # by a simulation
+    _shareable = False  # by a second simulation, as a frozen bias is
+
+    def check(self, system: Any, integrator: Any) -> None:
+        """Raise if another simulation has the method, or a variable or the integrator does not fit."""
+        where = f"{type(self).__name__} {self.name!r}"
+        if self._taken and not self._shareable:
+            raise ValueError(f"{where}: belongs to one simulation, and has one already (make another one"
+                             f"{', or freeze it' if hasattr(self, 'freeze') else ''})")
+        self._taken = True
+        for variable in self.cvs:
+            variable.check(system, where)
+        if integrator.forces_at is None:
+            raise ValueError(f"{where}: the integrator must compute all forces once a step, which "
+                             f"{type(integrator).__name__} does not")
+
+    def _records(self) -> np.ndarray:
+        """Rows of the recorded states: number, variables, and what the method adds."""
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Numbers of the recorded states [m]."""
+        return self._records()[:, 0].astype(np.int64)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The variables in the recorded states [m, d]."""
+        return self._records()[:, 1 : 1 + len(self.cvs)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -174,7 +175,7 @@ class Engine:
         sums = [t for p in plans for t in p.reduce] if self.split is None else self.split.sums(plans)
         zero = Task(zero_forces, self.atom_starts, self.forces, chunks=self.atom_chunks)
         phases.append(Phase([zero, *sums, *spread], "sequence", name="sum of forces"))
-        return phases
+        return [replace(phases[0], begins=True), *phases[1:]]
 
     def box_changed(self, rebuild: bool = True) -> None:
         """Tell the potentials that `box` has changed.
@@ -257,13 +258,13 @@ class Runner:
                 program.restart()
                 raise RuntimeError(f"step {flags[STEP]}, phase {program.phases[at].name}: status {code} "
                                    f"({flags[STATUS_INFO]}), which nothing handles")
-            while at > 0 and not program.phases[at].redo:
-                at -= 1
             try:
                 grown = handler(self.engine)
             except Exception:
                 program.restart()
                 raise
+            while at > 0 and not (program.phases[at].begins if grown else program.phases[at].redo):
+                at -= 1
             program._next = at
             if grown:
                 self.engine.replan()

@@ -39,6 +39,9 @@ class Phase:
     redo : bool
         When a later phase fails and the cause is fixed, the loop resumes here: the nearest such phase at or
         before the one that failed.
+    begins : bool
+        A computation of forces begins here: the loop resumes at such a phase when the plans had to be made anew, so
+        that all of their arrays are filled.
     """
 
     tasks: Sequence[Task] = ()
@@ -48,6 +51,7 @@ class Phase:
     call: Callable[[], None] | None = None
     name: str = ""
     redo: bool = False
+    begins: bool = False
 
     def __post_init__(self):
         if self.mode == "sequence" and len({t.chunks for t in self.tasks}) > 1:

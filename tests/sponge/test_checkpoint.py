@@ -56,6 +56,18 @@ def test_every_integrator_resumes_bit_for_bit(tmp_path, integrator):
     assert np.array_equal(resumed.positions, whole.positions) and np.array_equal(resumed.velocities, whole.velocities)
 
 
+def test_lists_that_have_grown_are_those_of_a_resumed_run(tmp_path):
+    """In the run that resumes, the lists overflow once more: they must not be built a second time for it."""
+    water = sponge.build.water_box("tip4pew", n=216)
+    system = sponge.create_system(water, "amber14/tip4pew", cutoff=0.7, method="reaction_field")
+    whole, resumed = (sponge.Simulation(system, sponge.LangevinMiddle(300, 5.0, 0.0005), seed=5) for _ in range(2))
+    whole.run(14, report=sponge.Checkpoint(tmp_path / "a.chk", 10))
+    resumed.load(tmp_path / "a.chk")
+    resumed.run(4)
+    assert resumed._engine.version > 0
+    np.testing.assert_array_equal(resumed.positions, whole.positions)
+
+
 SCRIPT = """
 import sys
 from pathlib import Path

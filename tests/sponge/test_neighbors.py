@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.twins.pair_forces import all_pairs
-from triskele import core
+from triskele import core, sponge
 from triskele.sponge.box import as_box, largest_cutoff
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.errors import BoxError
@@ -187,6 +187,29 @@ def test_full_arrays_grow():
     engine.replan = lambda: setattr(engine, "version", engine.version + 1)
     run.step()
     assert_complete(run.list, engine.box, 1.2)
+
+
+def test_lists_that_grow_leave_no_other_list_empty():
+    """The second of two lists overflows when the first is through; the forces of that very step have both."""
+    rng = np.random.default_rng(0)
+    system = System(Topology.of_particles(600), np.ones(600), 2.0, rng.uniform(0, 2, (600, 3)), np.zeros((600, 3)))
+
+    @sponge.pair_potential
+    def soft(r, a):
+        return a * (1 - r) ** 2
+
+    for cutoff in (0.4, 0.7):
+        system.add(soft(a=1.0, cutoff=cutoff, name=f"soft {cutoff}"))
+    expected = system.forces()
+    sim = sponge.Simulation(system, sponge.LangevinMiddle(300, 1e-9, 1e-9), precision="double")
+    engine = sim._engine
+    second = engine.neighbor_lists[0.7]
+    second._sizes = {"pairs": 400, "entries": 40, "touched": 150}
+    second._allocate()
+    engine.replan()
+    sim.run(1)
+    assert engine.version > 1
+    np.testing.assert_allclose(engine.forces, expected, atol=1e-9)
 
 
 def test_groups_split_the_list_into_three():

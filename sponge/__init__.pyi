@@ -25,6 +25,7 @@ from .forcefield import ForceField as ForceField
 from .forcefield import create_system as create_system
 from .integrators.brownian import Brownian as Brownian
 from .integrators.bussi import Bussi as Bussi
+from .integrators.drude_langevin import DrudeLangevin as DrudeLangevin
 from .integrators.langevin_middle import LangevinMiddle as LangevinMiddle
 from .integrators.nose_hoover import NoseHoover as NoseHoover
 from .integrators.respa import RESPA as RESPA
@@ -41,6 +42,10 @@ from .potential import Potential as Potential
 from .potentials.bias import BiasPotential as BiasPotential
 from .potentials.bias import umbrella as umbrella
 from .potentials.cmap import CMAP as CMAP
+from .potentials.drude import DrudeAnisotropy as DrudeAnisotropy
+from .potentials.drude import drude_oscillators as drude_oscillators
+from .potentials.drude import drude_spring as drude_spring
+from .potentials.drude import thole_screening as thole_screening
 from .potentials.eam import EAM as EAM
 from .potentials.edip import EDIP as EDIP
 from .potentials.expression import pair as pair

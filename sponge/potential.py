@@ -55,6 +55,8 @@ class Potential(Sealed):
     images : bool
         In a periodic box, take nearest images of differences of positions. Terms of given atoms and the excluded pairs
         of `Nonbonded` can do without, for molecules that are whole, or restraints that are longer than half the box.
+    of_drude_particles : bool
+        The potential's atoms (m, 2) are Drude particles and their atoms; see `System.drude_pairs`.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class Potential(Sealed):
     enhanced: bool = False
     pair_scope: Literal["listed", "all"] | None = None
     images: bool = True
+    of_drude_particles: bool = False
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         """Energy in kJ/mol: pure NumPy code that the core can trace; kernels must agree with it.

@@ -46,6 +46,11 @@ class SystemLike(Protocol):
     potentials: list[Any]
 
     @property
+    def drude_pairs(self) -> np.ndarray:
+        """Drude particles and their atoms, (m, 2)."""
+        ...
+
+    @property
     def n(self) -> int:
         """Number of atoms."""
 

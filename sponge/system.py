@@ -143,6 +143,12 @@ class System(Sealed):
                 return p
         raise AttributeError("system: there is no Nonbonded potential")
 
+    @property
+    def drude_pairs(self) -> np.ndarray:
+        """Drude particles and their atoms, (m, 2) int: those that a `drude_spring` joins."""
+        found: list[Any] = [p for p in self.potentials if p.of_drude_particles]
+        return np.concatenate([np.empty((0, 2), np.int32), *(p.atoms for p in found)])
+
     def params(self) -> dict[str, dict[str, np.ndarray]]:
         """Parameters of all potentials by name: what `energy_function` takes first."""
         return {p.name: dict(p.params) for p in self.potentials}
@@ -184,7 +190,7 @@ class System(Sealed):
     # -- what an engine asks for -------------------------------------------------------------------------------------
 
     def clusters(self) -> np.ndarray:
-        """Return the cluster of each atom, (n,) int: atoms that constraints or virtual sites tie together."""
+        """Return the cluster of each atom, (n,) int: what constraints, virtual sites or Drude springs tie together."""
         return constraint_clusters(self)
 
     def site_tasks(self, engine: Engine) -> tuple[list[Task], list[Task], np.ndarray]:

@@ -1,4 +1,4 @@
-"""The virtual sites of a force field's templates, added to a structure."""
+"""The virtual sites and Drude particles of a force field's templates, added to a structure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 
 from ..forcefield.assign import residue_graphs
 from ..forcefield.create import as_forcefield
-from ..forcefield.templates import Template, match
+from ..forcefield.drude import drude_particles
+from ..forcefield.ffxml import ForceField
+from ..forcefield.templates import Graph, Template, match
 from ..load.structure import Structure
 from ..topology import Topology
 
@@ -16,7 +18,8 @@ __all__ = ["add_virtual_sites"]
 
 
 def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
-    """Add the virtual sites that templates have and the structure lacks, as for crystal waters under a four-site model.
+    """Add the virtual sites and Drude particles that templates have and the structure lacks, as for crystal waters
+    under a four-site model.
 
     Parameters
     ----------
@@ -26,7 +29,8 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
     Returns
     -------
     Structure
-        Sites follow the atoms of their residue; they stand at its first atom until `create_system` places them.
+        The new particles follow the atoms of their residue. Drude particles stand at their atoms, sites at the first
+        atom of the residue until `create_system` places them.
 
     Examples
     --------
@@ -37,32 +41,25 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
     """
     field = as_forcefield(forcefield)
     t = structure.topology
-    bare: dict[Any, list] = {}
-    for template in field.templates.values():
-        if template.sites:
-            atoms = ~np.isin(np.arange(len(template.names)), [site.index for site in template.sites])
-            where = np.cumsum(atoms) - 1
-            graph = Template(
-                template.name,
-                tuple(np.array(template.names)[atoms].tolist()),
-                template.elements[atoms],
-                where[template.bonds],
-                template.external[atoms],
-            )
-            bare.setdefault(graph.signature, []).append((graph, np.array(template.names)[~atoms].tolist()))
-    extra: list[tuple[str, ...] | list[str]] = [()] * len(t.residue_names)
+    bare = [_Bare(field, template) for template in field.templates.values()]
+    extra: list[list[tuple[str, int]]] = [[] for _ in t.residue_names]  # names, and the atoms where they stand
+    starts = np.searchsorted(t.residue_index, np.arange(len(extra)))
     for residues, graph in residue_graphs(t):
-        found = next((names for other, names in bare.get(graph.signature, ()) if match(other, graph) is not None), ())
-        for r in residues if found else ():
-            extra[r] = found
+        patched = (_Bare(field, template) for template in field.patches.templates(field, graph))
+        for candidate in (*(b for b in bare if b.graph.signature == graph.signature), *patched):
+            found = candidate.particles(graph)
+            if found is not None:
+                for r in residues:
+                    extra[r] = [(name, int(starts[r]) + atom) for name, atom in found]
+                break
     ends = np.searchsorted(t.residue_index, np.arange(len(extra)), side="right")
-    at = np.array([ends[r] for r, names in enumerate(extra) for _ in names], np.int64)
-    owner = np.array([r for r, names in enumerate(extra) for _ in names], np.int64)
+    at = np.array([ends[r] for r, found in enumerate(extra) for _ in found], np.int64)
     if not len(at):
         return structure
-    first = np.searchsorted(t.residue_index, owner)
+    owner = np.array([r for r, found in enumerate(extra) for _ in found], np.int64)
+    places = np.array([place for found in extra for _, place in found], np.int64)
     shift = np.arange(t.n) + np.searchsorted(at, np.arange(t.n), side="right")
-    names = np.insert(t.names.astype(object), at, [name for names in extra for name in names]).astype(str)
+    names = np.insert(t.names.astype(object), at, [name for found in extra for name, _ in found]).astype(str)
     topology = Topology(
         names,
         np.insert(t.elements, at, 0),
@@ -73,4 +70,26 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
         t.chain_ids,
         shift[t.bonds],
     )
-    return Structure(topology, np.insert(structure.positions, at, structure.positions[first], axis=0), structure.box)
+    return Structure(topology, np.insert(structure.positions, at, structure.positions[places], axis=0), structure.box)
+
+
+class _Bare:
+    """A template without its virtual sites and Drude particles, and these."""
+
+    def __init__(self, field: ForceField, template: Template):
+        owners = {place: others[0] for place, others, _ in drude_particles(field, template)}
+        self.extra = [(place, owners.get(place)) for place in sorted({*owners, *(s.index for s in template.sites)})]
+        self.template = template
+        self.kept = np.setdiff1d(np.arange(len(template.names)), [place for place, _ in self.extra])
+        where = np.full(len(template.names), -1)
+        where[self.kept] = np.arange(len(self.kept))
+        self.graph = Template(template.name, tuple(template.names[k] for k in self.kept), template.elements[self.kept],
+                              where[template.bonds], template.external[self.kept])
+
+    def particles(self, graph: Graph) -> list[tuple[str, int]] | None:
+        """Names of the particles that a residue lacks, and the atoms where they stand; None if it is another one."""
+        places = match(self.graph, graph)
+        if places is None:
+            return None
+        atom = {int(self.kept[place]): k for k, place in enumerate(places)}
+        return [(self.template.names[place], 0 if owner is None else atom[owner]) for place, owner in self.extra]

@@ -16,7 +16,8 @@ from ..topology import Topology
 
 __all__ = ["water_box", "water_molecule"]
 
-WATER_MODELS = ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")
+_NONPOLARIZABLE = ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")
+WATER_MODELS = {name: f"amber14/{name}" for name in _NONPOLARIZABLE} | {"swm4ndp": "drude/swm4ndp"}
 
 
 def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, density: float = 0.997,
@@ -28,8 +29,9 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
 
     Parameters
     ----------
-    model : {"tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3"}
-        Geometry and virtual sites are those of the force field ``"amber14/" + model``.
+    model : {"tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3", "swm4ndp"}
+        Geometry, virtual sites and Drude particles are those of the force field ``"amber14/" + model``, or
+        ``"drude/swm4ndp"``.
     n : int, optional
         Number of molecules. Defaults to from `size` and `density`.
     size : float, (3,) or (3, 3) array, optional
@@ -60,7 +62,7 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
     check.positive(density, "water_box: density", "g/cm^3")
     if n is not None:
         check.integer(n, "water_box: n", 1)
-    field = ForceField(f"amber14/{model}")
+    field = ForceField(WATER_MODELS[model])
     template = field.templates["HOH"]
     mass = sum(field.types[t].mass for t in template.types)
     if size is None:

@@ -13,6 +13,7 @@ from ..topology import Topology, as_indices
 __all__ = ["CONSTRAINTS", "Constraints", "constrain", "water_atoms"]
 
 CONSTRAINTS = (None, "h-bonds", "all-bonds", "h-angles")
+_DRUDE_MASS = 1.0  # dalton; Drude particles have 0.4 or 0.8, and no element
 
 
 @short_repr
@@ -51,13 +52,14 @@ class Constraints:
 
 
 def water_atoms(topology: Topology, masses: np.ndarray) -> np.ndarray:
-    """Mask [n] of the atoms of waters: residues of one oxygen, two hydrogens and sites without mass, bound to no
-    other.
+    """Mask [n] of the atoms of waters: residues of one oxygen, two hydrogens, sites without mass and Drude particles,
+    bound to no other.
     """
     t = topology
     residues = len(t.residue_names)
     oxygens, hydrogens = (np.bincount(t.residue_index, t.elements == z, residues) for z in (8, 1))
-    others = np.bincount(t.residue_index, ~np.isin(t.elements, (1, 8)) & (np.asarray(masses) > 0), residues)
+    heavy = np.asarray(masses) > np.where(t.elements == 0, _DRUDE_MASS, 0)
+    others = np.bincount(t.residue_index, ~np.isin(t.elements, (1, 8)) & heavy, residues)
     water = (oxygens == 1) & (hydrogens == 2) & (others == 0)
     ends = t.residue_index[t.bonds]
     water[ends[ends[:, 0] != ends[:, 1]]] = False

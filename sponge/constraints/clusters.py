@@ -1,4 +1,4 @@
-"""Groups of atoms that move together: clusters of constraints, with virtual sites and their parent atoms."""
+"""Groups of atoms that move together: clusters of constraints, with virtual sites and Drude particles."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def connected(pairs: np.ndarray, n: int) -> np.ndarray:
 
 
 def constraint_clusters(system: Any) -> np.ndarray:
-    """Cluster of each atom: atoms tied by constraints, directly or through others, and virtual sites with their
-    parents.
+    """Cluster of each atom: atoms tied by constraints, directly or through others, virtual sites with their parents,
+    and Drude particles with their atoms.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def constraint_clusters(system: Any) -> np.ndarray:
         Equal for atoms that must be updated together; clusters are counted by their lowest atom, and an atom without
         constraints is a cluster of its own.
     """
-    pairs = [np.asarray(system.constraints.pairs, np.int64).reshape(-1, 2)]
+    pairs = [np.asarray(system.constraints.pairs, np.int64).reshape(-1, 2), system.drude_pairs]
     for kind in system.virtual_sites:
         parents = np.asarray(kind.parents)
         pairs.append(np.stack([np.repeat(kind.sites, parents.shape[1]), parents.ravel()], axis=1))

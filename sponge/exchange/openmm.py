@@ -9,6 +9,7 @@ import numpy as np
 from triskele.core.extend import optional
 
 from ..potentials.cmap import CMAP
+from ..potentials.drude import DrudeAnisotropy, drude_spring, thole_screening
 from ..potentials.expression import ExpressionExternal, ExpressionTerm
 from ..potentials.gb.gb import GB, PROBE
 from ..potentials.gb.tables import NECK_CUTOFF, neck_tables
@@ -44,6 +45,7 @@ _FORCES = {
 # and terms that it takes an expression for
 _EXPRESSIONS = {
     pair14: ("Bond", f"{COULOMB!r}*charge_product/r + 4*epsilon*((sigma/r)^12 - (sigma/r)^6)"),
+    thole_screening: ("Bond", f"{COULOMB!r}*charge_product/r*(1 - (1 + 0.5*damping*r)*exp(-damping*r))"),
     distance_restraint: ("Bond", "0.5*k*(max(r - upper, 0) + max(lower - r, 0))^2"),
     angle_restraint: ("Angle", "0.5*k*(max(theta - upper, 0) + max(lower - theta, 0))^2"),
     periodic_torsion: ("Torsion", "k*(1 + cos(periodicity*theta - phase))"),
@@ -135,6 +137,11 @@ def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[An
         for atoms, *values in zip(potential.atoms.tolist(), *(potential.params[p] for p in parameters)):
             getattr(force, add)(*atoms, *values)
         return [force]
+    if kind is drude_spring:
+        force = mm.DrudeForce()
+        for (drude, atom), q, alpha in zip(potential.atoms.tolist(), *potential.params.values()):
+            force.addParticle(drude, atom, -1, -1, -1, q, alpha, 0.0, 0.0)
+        return [force]
     if kind in _EXPRESSIONS:
         name, expression = _EXPRESSIONS[kind]
         return [_custom(mm, name, name, expression, potential)]
@@ -143,6 +150,8 @@ def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[An
         return [_custom(mm, name, name, potential.expression, potential)]
     if isinstance(potential, ExpressionExternal):
         return [_custom(mm, "External", "Particle", potential.expression, potential)]
+    if isinstance(potential, DrudeAnisotropy):
+        return _anisotropy(mm, potential)
     for known, make in ((CMAP, _cmap), (GB, _gb), (PositionRestraint, _position_restraint)):
         if isinstance(potential, known):
             return [make(mm, system, potential)]
@@ -164,6 +173,23 @@ def _custom(mm: Any, kind: str, entry: str, expression: str, potential: Any) -> 
     for atoms, *values in zip(potential.atoms.reshape(m, -1).tolist(), *columns):
         getattr(force, f"add{entry}")(*atoms, values)
     return force
+
+
+def _anisotropy(mm: Any, potential: DrudeAnisotropy) -> list[Any]:
+    """Springs along directions, from distances, which have nearest images; of three points where two are the same."""
+    drude, atom, one, other = potential.atoms.T
+    forces = []
+    for same, columns, expression in (
+        (atom == one, (drude, one, other), "distance(p1,p3)^2 - distance(p1,p2)^2 - distance(p2,p3)^2"),
+        (atom != one, (drude, one, other, atom),
+         "distance(p1,p3)^2 + distance(p2,p4)^2 - distance(p1,p2)^2 - distance(p3,p4)^2"),
+    ):
+        force = mm.CustomCompoundBondForce(len(columns), f"0.125*k*(({expression})/distance(p2,p3))^2")
+        force.addPerBondParameter("k")
+        for *atoms, k in zip(*(column[same].tolist() for column in columns), potential.params["k"][same].tolist()):
+            force.addBond(atoms, [k])
+        forces += [force] if force.getNumBonds() else []
+    return forces
 
 
 def _cmap(mm: Any, system: System, potential: CMAP) -> Any:

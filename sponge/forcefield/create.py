@@ -19,6 +19,7 @@ from ..virtual_sites import sites as virtual_sites
 from .assign import Assignment, assign_templates
 from .bonded import find_impropers, find_terms
 from .custom import add_custom, add_urey_bradley
+from .drude import Oscillators
 from .ffxml import ForceField
 from .nonbonded import atom_parameters, build_nonbonded
 from .sources import shipped
@@ -45,6 +46,7 @@ def create_system(
     constraints: str | None = None,
     rigid_water: bool = True,
     hydrogen_mass: float | None = None,
+    drude_mass: float = 0.4,
     implicit_solvent: str | None = None,
     **options: Any,
 ) -> System:
@@ -71,6 +73,8 @@ def create_system(
         Keep waters rigid, whatever `constraints` says.
     hydrogen_mass : float, optional
         Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
+    drude_mass : float
+        Mass of Drude particles in dalton, taken from their atoms.
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
         Generalized Born model, with the standard radii of the model. It has no box: the structure's is left out.
     **options
@@ -112,7 +116,10 @@ def create_system(
     assignment = assign_templates(topology, field)
     gb = {name: options.pop(name) for name in _GB_OPTIONS if implicit_solvent and name in options}
     masses = np.array([t.mass for t in assignment.types])[assignment.atom_type]
+    oscillators = Oscillators(field, assignment)
+    oscillators.take_mass(masses, drude_mass)
     sites, shared = _sites(assignment)
+    shared = np.concatenate([shared, oscillators.pairs])
     bonds, angles, fixed = _bonds_and_angles(topology, masses, field, assignment, constraints, rigid_water)
     graph = _exclusion_graph(topology.bonds, shared)
     one, two, three = graph_distances(graph, topology.n)
@@ -126,10 +133,13 @@ def create_system(
         exclusions=np.concatenate([one, two, three]),
     )
     if system.positions is not None:
-        system.positions = virtual_sites.place_all(sites, make_whole(system.positions, topology.bonds, system.box))
+        system.positions = virtual_sites.place_all(sites, make_whole(
+            system.positions, np.concatenate([topology.bonds, oscillators.pairs]), system.box))
     if hydrogen_mass is not None:
         system.repartition_hydrogen_mass(hydrogen_mass)
     _add_bonded(system, topology, field, assignment, bonds, angles)
+    if len(oscillators.pairs):
+        oscillators.add_to(system, np.concatenate([one, two]))
     if field.nonbonded is not None or field.lennard_jones is not None:
         parameters = atom_parameters(field, assignment)
         chosen = method or ("none" if box is None else "pme")

@@ -16,10 +16,11 @@ import numpy as np
 from ..elements import NUMBERS
 from ..errors import FileFormatError
 from ..load.structure import standard_residue
+from .drude import DrudeType, read_drude
 from .patches import Patches
 from .sources import load_roots, shipped
 from .tables import CustomTerms, TermTable
-from .templates import SiteTemplate, Template
+from .templates import Template, read_site
 
 __all__ = ["AtomType", "ForceField"]
 
@@ -125,6 +126,7 @@ class ForceField:
         self.patches = Patches()
         self.urey_bradleys = TermTable(3, specific_first=False)
         self.custom: list[CustomTerms] = []
+        self.drude: dict[tuple, DrudeType] = {}  # ("type", name) or ("class", name) of the particles
         self.version = ""
         self.names: list[str] = []
         roots = load_roots(sources)
@@ -238,7 +240,7 @@ class ForceField:
                 [(index(b, "atomName1", "from"), index(b, "atomName2", "to")) for b in e.iterfind("Bond")], np.int64
             ).reshape(-1, 2),
             external=external,
-            sites=tuple(_site(s, index) for s in e.iterfind("VirtualSite")),
+            sites=tuple(read_site(s, index) for s in e.iterfind("VirtualSite")),
             constraints=tuple(
                 (index(c, "atomName1", ""), index(c, "atomName2", ""), float(c.attrib["distance"]))
                 for c in e.iterfind("Constraint")
@@ -296,29 +298,6 @@ def _known(element, attributes, children=()):
             raise FileFormatError(
                 f"<{element.tag}> must hold {', '.join(children)}, got <{child.tag}>, which is not supported"
             )
-
-
-def _site(s, index):
-    kind = s.attrib["type"]
-    if kind == "localCoords":
-        n = sum(1 for k in s.attrib if k[:2] == "wo")
-        weights = tuple(float(s.attrib[f"{w}{k + 1}"]) for w in ("wo", "wx", "wy") for k in range(n)) + tuple(
-            float(s.attrib[f"p{k}"]) for k in (1, 2, 3)
-        )
-    elif kind in ("average2", "average3", "outOfPlane"):
-        n = 2 if kind == "average2" else 3
-        weights = tuple(
-            float(s.attrib[w])
-            for w in (("weight12", "weight13",
-                       "weightCross") if kind == "outOfPlane" else [f"weight{k + 1}" for k in range(n)])
-        )
-    else:
-        raise FileFormatError(
-            f"virtual sites must be of type average2, average3, outOfPlane or localCoords, got {kind!r}"
-        )
-    parents = tuple(index(s, f"atomName{k + 1}", f"atom{k + 1}") for k in range(n))
-    shares = int(s.attrib["excludeWith"]) if "excludeWith" in s.attrib else parents[0]
-    return SiteTemplate(kind, index(s, "siteName", "index"), parents, weights, shares)
 
 
 def _number(e, key):
@@ -494,4 +473,5 @@ TERMS: dict[str, Any] = {
     "CMAPTorsionForce": _read_cmap,
     "NonbondedForce": _read_nonbonded,
     "LennardJonesForce": _read_lennard_jones,
+    "DrudeForce": read_drude,
 }

@@ -6,17 +6,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from ..errors import FileFormatError
-from .templates import Graph, Template
+from .templates import Graph, SiteTemplate, Template, read_site
 
 __all__ = ["Patches"]
 
 _MOST = 3  # patches of one residue
 _BONDS = ("AddBond", "RemoveBond", "AddExternalBond", "RemoveExternalBond")
-_TAGS = ("AddAtom", "ChangeAtom", "RemoveAtom", *_BONDS, "ApplyToResidue")
+_TAGS = ("AddAtom", "ChangeAtom", "RemoveAtom", *_BONDS, "VirtualSite", "ApplyToResidue")
 
 
 class Patches:
@@ -46,10 +47,18 @@ class Patches:
             if e.tag not in _TAGS:
                 raise FileFormatError(f"patch {name!r}: elements must be of {', '.join(_TAGS)}, got <{e.tag}>")
             atoms = [e.attrib[k] for k in ("name", "atomName", "atomName1", "atomName2") if k in e.attrib]
+            if e.tag == "VirtualSite":
+                atoms = [v for k, v in e.attrib.items() if k == "siteName" or k.startswith("atomName")]
             here = [a.partition(":")[2] if several else a for a in atoms if not several or a.split(":")[0] == part]
             if not here:
                 continue
-            if e.tag == "ApplyToResidue":
+            if e.tag == "VirtualSite":
+                if len(here) < len(atoms) or "excludeWith" in e.attrib:
+                    raise FileFormatError(f"patch {name!r}: a virtual site must have the atoms of one residue and no "
+                                          f"excludeWith, got {dict(e.attrib)}")
+                steps.append((e.tag, tuple(here), {k: v.partition(":")[2] if several and v in atoms else v
+                                                   for k, v in e.attrib.items()}))
+            elif e.tag == "ApplyToResidue":
                 self.allowed.setdefault(here[0], []).append(name)
             elif len(here) < len(atoms):
                 steps.append((f"{e.tag[:-4]}ExternalBond", tuple(here), {}))
@@ -58,20 +67,22 @@ class Patches:
                 steps.append((e.tag, tuple(here), {**more, "type": e.get("type", "")}))
 
     def templates(self, field: Any, graph: Graph) -> Iterator[Template]:
-        """Patched templates that may fit a residue: those of fewer patches first."""
-        elements = Counter(graph.elements.tolist())
+        """Patched templates that may fit a residue, by its elements: those of fewer patches first."""
+        elements = Counter(graph.elements[graph.elements > 0].tolist())
         for count in range(1, _MOST + 1):
             for template in field.templates.values():
                 known = [p for p in self.allowed.get(template.name, ()) if p in self.steps]
                 for chosen in combinations(known, count):
                     made = self._apply(field.types, template, chosen)
-                    if made is not None and Counter(made.elements.tolist()) == elements:
+                    if made is not None and Counter(made.elements[made.elements > 0].tolist()) == elements:
                         yield made
 
     def _apply(self, types: Mapping[str, Any], template: Template, chosen: tuple[str, ...]) -> Template | None:
         """The template with patches applied one after the other; None if one does not fit it."""
         atoms = {n: (t, a, int(x)) for n, t, a, x in zip(template.names, template.types, template.attributes,
                                                          template.external)}
+        sites = {template.names[s.index]: (s.kind, tuple(template.names[p] for p in s.parents), s.weights,
+                                           template.names[s.shares]) for s in template.sites}
         bonds = {frozenset((template.names[i], template.names[j])) for i, j in template.bonds.tolist()}
         for tag, names, values in (step for patch in chosen for step in self.steps[patch]):
             attributes = {k: v for k, v in values.items() if k != "type"}
@@ -81,6 +92,9 @@ class Patches:
             match tag:
                 case "AddAtom" if names[0] not in atoms:
                     atoms[names[0]] = (values["type"], attributes, 0)
+                case "VirtualSite":
+                    made: Any = read_site(Element("VirtualSite", values), lambda s, key, _: s.attrib[key])
+                    sites[made.index] = made.kind, made.parents, made.weights, made.shares
                 case "ChangeAtom":
                     atoms[names[0]] = (values["type"], attributes, atoms[names[0]][2])
                 case "RemoveAtom":
@@ -98,7 +112,7 @@ class Patches:
                     atoms[names[0]] = (kind, own, external)
                 case _:
                     return None
-        if template.sites or any(kind not in types for kind, _, _ in atoms.values()):
+        if any(kind not in types for kind, _, _ in atoms.values()):
             return None
         place = {name: k for k, name in enumerate(atoms)}
         pairs = sorted(tuple(sorted(place[n] for n in b)) for b in bonds)
@@ -106,4 +120,8 @@ class Patches:
         return Template(name=template.name, names=tuple(atoms), types=kinds, attributes=attributes_of,
                         elements=np.array([types[t].element for t in kinds], np.int64),
                         bonds=np.array(pairs, np.int64).reshape(-1, 2), external=np.array(external_of, np.int64),
+                        sites=tuple(SiteTemplate(kind, place[name], tuple(place[p] for p in parents), weights,
+                                                 place[shares])
+                                    for name, (kind, parents, weights, shares) in sites.items()
+                                    if all(atom in place for atom in (name, *parents, shares))),
                         override=template.override)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-__all__ = ["Graph", "SiteTemplate", "Template", "match"]
+from ..errors import FileFormatError
+
+__all__ = ["Graph", "SiteTemplate", "Template", "match", "read_site"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,30 @@ class SiteTemplate:
     parents: tuple[int, ...]
     weights: tuple[float, ...]
     shares: int  # the atom whose exclusions it takes over
+
+
+def read_site(s: Any, index: Any) -> SiteTemplate:
+    """The virtual site of an element; ``index(element, key of a name, key of a number)`` finds its atoms."""
+    kind = s.attrib["type"]
+    if kind == "localCoords":
+        n = sum(1 for k in s.attrib if k[:2] == "wo")
+        weights = tuple(float(s.attrib[f"{w}{k + 1}"]) for w in ("wo", "wx", "wy") for k in range(n)) + tuple(
+            float(s.attrib[f"p{k}"]) for k in (1, 2, 3)
+        )
+    elif kind in ("average2", "average3", "outOfPlane"):
+        n = 2 if kind == "average2" else 3
+        weights = tuple(
+            float(s.attrib[w])
+            for w in (("weight12", "weight13",
+                       "weightCross") if kind == "outOfPlane" else [f"weight{k + 1}" for k in range(n)])
+        )
+    else:
+        raise FileFormatError(
+            f"virtual sites must be of type average2, average3, outOfPlane or localCoords, got {kind!r}"
+        )
+    parents = tuple(index(s, f"atomName{k + 1}", f"atom{k + 1}") for k in range(n))
+    shares = int(s.attrib["excludeWith"]) if "excludeWith" in s.attrib else parents[0]
+    return SiteTemplate(kind, index(s, "siteName", "index"), parents, weights, shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +88,14 @@ def match(template: Template, graph: Graph) -> np.ndarray | None:
     """Atom of the template for each atom of the residue, or None if the two graphs differ.
 
     Elements, bonds and the number of bonds that lead out are the same for matched atoms. Among equal atoms, those of
-    the same name go together; particles without an element must have the same name, unless they are virtual sites.
+    the same name go together; particles without an element must have the same name, unless all are virtual sites.
     """
     if template.signature != graph.signature:
         return None
     by_name = _match_names(template, graph)
     if by_name is not None:
         return by_name
-    colors = _refine(template, graph, not template.sites)
+    colors = _refine(template, graph, np.count_nonzero(template.elements == 0) > len(template.sites))
     return None if colors is None else _search(template, graph, *colors)
 
 

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Integrator"]
 
-_POSITIVE = ("timestep", "temperature", "friction", "relaxation_time", "constraint_tolerance")
-_UNITS = {"timestep": "ps", "temperature": "K", "friction": "1/ps", "relaxation_time": "ps"}
+_UNITS = {"timestep": "ps", "temperature": "K", "friction": "1/ps", "relaxation_time": "ps", "drude_temperature": "K",
+          "drude_friction": "1/ps", "hard_wall": "nm"}
+_POSITIVE = (*_UNITS, "constraint_tolerance")
 _LOOSEST = 0.01  # tolerance at which constraints still are some
 
 
@@ -37,15 +38,18 @@ class Integrator:
     forces_at : {"old", "new"} or None
         Which positions ``engine.forces`` belong to at the end of a step: those that the constraint solver keeps as old,
         the present ones, or, if None, none, so that whoever needs forces has to compute them.
+    two_baths : bool
+        Drude particles have a bath of their own.
     """
 
     timestep: float
     forces_at: ClassVar[str | None] = None
+    two_baths: ClassVar[bool] = False
 
     def __post_init__(self):
         for f in fields(self):
             value = getattr(self, f.name)
-            if f.name not in _POSITIVE or (value is None and f.default is None):
+            if f.name not in _POSITIVE or (value is None and "None" in str(f.type)):
                 continue
             if f.name in _UNITS:
                 value = number_in(_UNITS[f.name], value, f"{type(self).__name__}: {f.name}")

@@ -6,20 +6,23 @@ spread over them. The last vectors of a chunk are masked.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from triskele.core.extend import device, kernel, simd
 from triskele.core.random import Counter
 
-from ..engine.flags import STEP
+from ..engine.flags import STATUS, STATUS_INFO, STEP
 from .normals import normals
 
-__all__ = ["brownian", "copy_forces", "kick", "kick_drift", "kinetic", "langevin", "momentum", "remove_momentum",
-           "scale"]
+__all__ = ["brownian", "copy_forces", "drude_langevin", "kick", "kick_drift", "kinetic", "langevin", "momentum",
+           "remove_momentum", "scale"]
 
 NOISE = int(Counter.NOISE)  # + the number of the inner step
 _SPREAD = ((0, 0, 0, 1, 1, 1, 2, 2), (2, 3, 3, 3, 4, 4, 4, 5), (5, 5, 6, 6, 6, 7, 7, 7))
 _S0, _S1, _S2 = _SPREAD
+DRUDE_RAN_AWAY = 110  # status: a Drude particle is far beyond the wall
 
 
 @device
@@ -123,6 +126,53 @@ def langevin(chunk, starts, positions, old, velocities, noise, decay, half, key,
         _langevin(i, last, positions, old, velocities, noise, decay[0], half[0], lower)
         if i + 8 < last:
             _langevin(i + 8, last, positions, old, velocities, noise, decay[0], half[0], upper)
+
+
+@kernel(nogil=True)
+def drude_langevin(chunk, starts, positions, old, velocities, partner, share, noise, decay, half, wall, numbers, key,
+                    kind, flags):
+    # x += half v; v = decay v + noise R; x += half v, for atoms and, as center and displacement, for pairs
+    first, last = starts[chunk], starts[chunk + 1]
+    k0, k1, step = key[0], key[1], np.uint64(flags[STEP])
+    for i in range(first, last, 16):
+        lower, upper = normals(i, k0, k1, step, kind)
+        _store(numbers, i, _masks(min(last - i, 8)), lower)
+        if i + 8 < last:
+            _store(numbers, i + 8, _masks(min(last - i - 8, 8)), upper)
+    for i in range(first, last):
+        p = partner[i]
+        if p == -1:
+            for a in range(3):
+                v, x = velocities[i, a], positions[i, a]
+                new = decay[0] * v + noise[i] * numbers[i, a]
+                old[i, a], velocities[i, a], positions[i, a] = x, new, x + half * (v + new)
+        elif p >= 0:
+            square, along = 0.0, 0.0
+            for a in range(3):
+                center = share[i] * velocities[i, a] + share[p] * velocities[p, a]
+                apart = velocities[i, a] - velocities[p, a]
+                new_center = decay[0] * center + noise[p] * numbers[p, a]
+                new_apart = decay[1] * apart + noise[i] * numbers[i, a]
+                old[i, a], old[p, a] = positions[i, a], positions[p, a]
+                x = half * (center + new_center)
+                positions[i, a] += x + share[p] * half * (apart + new_apart)
+                positions[p, a] += x - share[i] * half * (apart + new_apart)
+                velocities[i, a] = new_center + share[p] * new_apart
+                velocities[p, a] = new_center - share[i] * new_apart
+                d = positions[i, a] - positions[p, a]
+                square += d * d
+                along += d * new_apart
+            if square > wall * wall:
+                r = math.sqrt(square)
+                if not r < 2 * wall:
+                    flags[STATUS], flags[STATUS_INFO] = DRUDE_RAN_AWAY, i
+                shift, turn = 2 * (wall / r - 1), -2 * max(along, 0.0) / square
+                for a in range(3):
+                    d = positions[i, a] - positions[p, a]
+                    positions[i, a] += share[p] * shift * d
+                    positions[p, a] -= share[i] * shift * d
+                    velocities[i, a] += share[p] * turn * d
+                    velocities[p, a] -= share[i] * turn * d
 
 
 @device

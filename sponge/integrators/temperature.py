@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ..engine.engine import Engine
     from ..system import System
 
-__all__ = ["degrees_of_freedom", "kinetic_energy", "remove_com_motion", "set_thermal_velocities", "temperature"]
+__all__ = ["degrees_of_freedom", "drude_kinetic_energy", "kinetic_energy", "moving_drude_pairs", "remove_com_motion",
+           "set_thermal_velocities", "temperature"]
 
 _EVERY = 10  # steps between removals of the motion of the center of mass
 
@@ -29,8 +30,10 @@ _EVERY = 10  # steps between removals of the motion of the center of mass
 def degrees_of_freedom(system: System) -> int:
     """Three for each atom with mass, less the constraints, less three when the motion of the center of mass is taken
     out.
+
+    An atom counts once with its Drude particle: the motion of one relative to the other has a temperature of its own.
     """
-    massive = int(np.count_nonzero(system.masses))
+    massive = int(np.count_nonzero(system.masses)) - len(moving_drude_pairs(system))
     held = len(partition(system).pairs) if len(system.constraints) else 0
     return 3 * massive - held - (3 if system.remove_com_motion and massive > 1 else 0)
 
@@ -40,16 +43,33 @@ def kinetic_energy(masses: np.ndarray, velocities: np.ndarray) -> float:
     return 0.5 * float(np.einsum("i,ia,ia->", masses, velocities, velocities))
 
 
+def moving_drude_pairs(system: System) -> np.ndarray:
+    """Drude particles that have mass, and their atoms, (m, 2) int."""
+    pairs = system.drude_pairs
+    return pairs[(system.masses[pairs] > 0).all(1)]
+
+
+def drude_kinetic_energy(pairs: np.ndarray, masses: np.ndarray, velocities: np.ndarray) -> float:
+    """Kinetic energy in kJ/mol of the motion of Drude particles relative to their atoms, `pairs` [m, 2]."""
+    m = masses[pairs]
+    return kinetic_energy(m.prod(1) / m.sum(1), velocities[pairs[:, 0]] - velocities[pairs[:, 1]])
+
+
 def temperature(system: System, velocities: np.ndarray) -> float:
-    """Temperature in K: twice the kinetic energy over R and the degrees of freedom."""
-    return 2 * kinetic_energy(system.masses, velocities) / (units.GAS_CONSTANT * degrees_of_freedom(system))
+    """Temperature in K: twice the kinetic energy over R and the degrees of freedom.
+
+    Of Drude particles and their atoms, it is the motion of their centers of mass that counts.
+    """
+    relative = drude_kinetic_energy(moving_drude_pairs(system), system.masses, velocities)
+    energy = kinetic_energy(system.masses, velocities) - relative
+    return 2 * energy / (units.GAS_CONSTANT * max(degrees_of_freedom(system), 1))
 
 
 def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None = None) -> None:
     """Draw ``engine.velocities`` from Maxwell and Boltzmann's distribution at the engine's positions.
 
     What would change constrained lengths is projected out, which leaves the distribution of the constrained system, and
-    so is the motion of the center of mass, if the system's is taken out in runs.
+    so is the motion of the center of mass, if the system's is taken out in runs. Drude particles move with their atoms.
 
     Parameters
     ----------
@@ -64,8 +84,12 @@ def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None 
     key = random.fold_in(random.key(engine.seed if seed is None else seed), Fold.VELOCITIES)
     speed = np.sqrt(units.GAS_CONSTANT * temperature * engine.inverse_masses)
     engine.velocities[:] = np.asarray(random.normal(key, (engine.n, 3))) * speed[:, None]
+    pairs = moving_drude_pairs(engine.system)
+    shares = engine.masses[pairs] / engine.masses[pairs].sum(1, keepdims=True)
+    engine.velocities[pairs] = np.einsum("mp,mpa->ma", shares, engine.velocities[pairs])[:, None]
     for task in solver_of(engine).velocities():
         task.run()
+    engine.velocities[pairs[:, 0]] = engine.velocities[pairs[:, 1]]
     if engine.system.remove_com_motion and np.count_nonzero(engine.masses) > 1:
         for phase in remove_com_motion(engine):
             for task in phase.tasks:

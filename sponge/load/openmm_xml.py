@@ -49,6 +49,7 @@ _KNOWN: dict[str, tuple[set[str], set[str]]] = {
         "ewaldTolerance", "exceptionsUsePeriodic", "includeDirectSpace", "recipForceGroup", "rfDielectric"},
         {"GlobalParameters", "ParticleOffsets", "ExceptionOffsets", "Particles", "Exceptions"},
     ),
+    "DrudeForce": ({"usesPeriodic"}, {"Particles", "ScreenedPairs"}),
     "GBSAOBCForce": (_CUT | {"soluteDielectric", "solventDielectric", "surfaceAreaEnergy"}, {"Particles"}),
     "CustomBondForce": ({"energy", "usesPeriodic"}, _GLOBAL | {"PerBondParameters", "Bonds"}),
     "CustomAngleForce": ({"energy", "usesPeriodic"}, _GLOBAL | {"PerAngleParameters", "Angles"}),
@@ -120,7 +121,8 @@ def load_openmm(
 ) -> System:
     """Read an OpenMM ``System`` as `XmlSerializer` writes it.
 
-    Harmonic bonds and angles, periodic and Ryckaert-Bellemans torsions, cross terms, NonbondedForce, GBSAOBCForce, and
+    Harmonic bonds and angles, periodic and Ryckaert-Bellemans torsions, cross terms, NonbondedForce, DrudeForce,
+    GBSAOBCForce, and
     CustomGBForce of the implicit solvents HCT, OBC, GBn and GBn2 are read as what they are. Custom forces on bonds,
     angles, torsions, single particles and pairs become the potential that their expression is, or are compiled from it.
     Everything else is refused by name.
@@ -391,6 +393,12 @@ def _offset(force: ET.Element, section: str, key: str, values: np.ndarray, where
         values[row] += [defaults[name] * float(offset.attrib[k]) for k in ("q", "sig", "eps")]
 
 
+def _drude(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
+    p = table(force.find("Particles"), "p", *(f"p{k}" for k in range(1, 5)), "charge", "polarizability", "a12", "a34")
+    s = table(force.find("ScreenedPairs"), "p1", "p2", "thole")
+    terms.drude(where, p[:, :5], p[:, 5], p[:, 6], p[:, 7:], s[:, :2], s[:, 2])
+
+
 def _gbsa_obc(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     p = table(force.find("Particles"), "q", "r", "scale")
     if force.get("method") != "0":
@@ -411,5 +419,5 @@ _READERS = {
     "HarmonicAngleForce": _simple(OpenMMTerms.angles, "Angles", 3, "k", "a"),
     "PeriodicTorsionForce": _simple(OpenMMTerms.torsions, "Torsions", 4, "k", "periodicity", "phase"),
     "RBTorsionForce": _simple(OpenMMTerms.ryckaert_bellemans, "Torsions", 4, *(f"c{k}" for k in range(6))),
-    "CMAPTorsionForce": _cmap, "NonbondedForce": _nonbonded, "GBSAOBCForce": _gbsa_obc,
+    "CMAPTorsionForce": _cmap, "NonbondedForce": _nonbonded, "DrudeForce": _drude, "GBSAOBCForce": _gbsa_obc,
 }

@@ -204,6 +204,21 @@ class Terms:
         """Any other potential, made by a function without arguments."""
         self._add.append(make)
 
+    def drude(self, where: str, particles: Any, charges: Any, polarizabilities: Any, anisotropies: Any, screened: Any,
+              thole: Any) -> None:
+        """Polarizable atoms; arguments of `drude_oscillators`, after the name of the section."""
+        from ..potentials.drude import drude_oscillators
+
+        rows = np.asarray(particles).astype(np.int64)
+        if not len(rows):
+            return
+        check_indices(rows[:, :2], self.n, f"{where}: Drude particles and their atoms", FileFormatError)
+        check_indices(rows[:, 2:] + 1, self.n + 1, f"{where}: atoms that give directions, plus one", FileFormatError)
+        check_indices(np.asarray(screened).astype(np.int64), len(rows), f"{where}: screened pairs", FileFormatError)
+        self._pairs.append(rows[:, :2])
+        made = drude_oscillators(rows, charges, polarizabilities, anisotropies, screened, thole)
+        self._add += [lambda p=p: p for p in made]
+
     def check_count(self, positions: Any) -> None:
         """Raise FileFormatError if there are positions, but not of all atoms."""
         if positions is not None and len(positions) != self.n:

@@ -116,7 +116,8 @@ def _types(engine, cutoff):
     )
     # A light atom bound to a heavier one flies with it, and swings about it.
     carrier = np.arange(engine.n)
-    bonds = np.concatenate([engine.system.constraints.pairs, engine.system.topology.bonds]).reshape(-1, 2)
+    system = engine.system
+    bonds = np.concatenate([system.constraints.pairs, system.topology.bonds, system.drude_pairs]).reshape(-1, 2)
     for pair in (bonds, bonds[:, ::-1]):
         light = masses[pair[:, 0]] < 0.5 * masses[pair[:, 1]]
         carrier[pair[light, 0]] = pair[light, 1]

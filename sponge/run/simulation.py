@@ -22,7 +22,13 @@ from ..engine.plausibility import check_energies, check_units
 from ..engine.program import Phase, StepPlan
 from ..errors import CheckpointError
 from ..integrators.integrator import Integrator
-from ..integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities
+from ..integrators.temperature import (
+    degrees_of_freedom,
+    drude_kinetic_energy,
+    kinetic_energy,
+    moving_drude_pairs,
+    set_thermal_velocities,
+)
 from ..load.structure import Structure
 from ..report.bar import Bar
 from ..report.checkpoint import Checkpoint, as_checkpoint
@@ -106,6 +112,14 @@ class Simulation(Fixed):
             raise TypeError(f"Simulation: barostat must be a Barostat, got {kind(barostat)}")
         if positions is None and system.positions is None:
             raise ValueError("Simulation: positions are needed; give them, or set system.positions")
+        self._drude = moving_drude_pairs(system)
+        if len(self._drude) < len(system.drude_pairs):
+            massless = system.drude_pairs[(system.masses[system.drude_pairs] == 0).any(1)][0]
+            raise ValueError(f"Simulation: Drude particles and their atoms must have mass, got none for "
+                             f"{system.topology.describe(int(massless[np.argmin(system.masses[massless])]))}")
+        if len(self._drude) and getattr(integrator, "temperature", None) is not None and not integrator.two_baths:
+            raise ValueError(f"Simulation: Drude particles need a bath of their own, got {type(integrator).__name__}, "
+                             "which heats them like atoms (DrudeLangevin has two baths)")
         self.system, self.integrator, self.barostat = system, integrator, barostat
         self.sampling = tuple(sampling_methods(sampling, system))
         for method in self.sampling:
@@ -256,7 +270,9 @@ class Simulation(Fixed):
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Three for each atom with mass, less one for each constraint, less three if the center of mass is held."""
+        """Three for each atom with mass, less one for each constraint, less three if the center of mass is held. An
+        atom and its Drude particle count as one.
+        """
         return self._freedom
 
     @property
@@ -266,8 +282,17 @@ class Simulation(Fixed):
 
     @property
     def temperature(self) -> float:
-        """Instantaneous temperature in K."""
-        return 2 * self.kinetic_energy / max(self._freedom, 1) / units.GAS_CONSTANT
+        """Instantaneous temperature in K; of atoms with Drude particles, that of the motion of both together."""
+        relative = drude_kinetic_energy(self._drude, self._engine.masses, self._engine.velocities)
+        return 2 * (self.kinetic_energy - relative) / max(self._freedom, 1) / units.GAS_CONSTANT
+
+    @property
+    def drude_temperature(self) -> float:
+        """Instantaneous temperature in K of the motion of Drude particles relative to their atoms; NaN without any."""
+        if not len(self._drude):
+            return np.nan
+        relative = drude_kinetic_energy(self._drude, self._engine.masses, self._engine.velocities)
+        return 2 * relative / (3 * len(self._drude)) / units.GAS_CONSTANT
 
     def energies(self) -> dict[str, float]:
         """Return energies, temperature, pressure and density at the present positions.
@@ -278,7 +303,8 @@ class Simulation(Fixed):
         -------
         dict of str to float
             Every term by its name, biases of sampling methods among them, "potential" (their sum: what the atoms move
-            in), "kinetic" and "total" (kJ/mol), "temperature" (K), and for periodic systems
+            in), "kinetic" and "total" (kJ/mol), "temperature" (K), with Drude particles "drude_temperature" (K), and
+            for periodic systems
             "pressure" (bar), "volume" (nm^3) and "density" (g/cm^3). The pressure is that of the molecules (bonded
             atoms) as wholes, whose mean equals that of the atoms, and which fluctuates less.
 
@@ -306,6 +332,8 @@ class Simulation(Fixed):
         result["kinetic"] = self.kinetic_energy
         result["total"] = result["potential"] + result["kinetic"]
         result["temperature"] = self.temperature
+        if len(self._drude):
+            result["drude_temperature"] = self.drude_temperature
         if observer.periodic:
             volume = float(boxes.volume(observer.box))
             result["pressure"] = float(self._molecules.pressure().mean() * units.BAR_PER_PRESSURE)

@@ -42,7 +42,7 @@ def nearest_contact(structure):
 @pytest.mark.parametrize("model", WATER_MODELS)
 def test_water_has_the_geometry_of_its_force_field(model):
     water = build.water_box(model, n=60)
-    system = create_system(water.topology, water.positions, water.box, f"amber14/{model}", cutoff=0.5)
+    system = create_system(water.topology, water.positions, water.box, WATER_MODELS[model], cutoff=0.5)
     i, j = system.constraints.pairs.T
     np.testing.assert_allclose(
         np.linalg.norm(water.positions[i] - water.positions[j], axis=1), system.constraints.distances, rtol=1e-12

@@ -37,7 +37,6 @@ _REFUSED = {  # files that hold what we refuse, and the word that names it
     "amoeba2018.xml": "Amoeba",
     "amber14/GLYCAM_06j-1.xml": "Script",
     "amber19/lipid21.xml": "Script",
-    "swm4ndp.xml": "DrudeForce",
     "iamoeba.xml": "Amoeba",
 }
 _AMINO = (

@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks sponge [--case dhfr ...] [--threads 1,2] [--tools gromacs,openmm]`: one table of ratios.
 
 Every tool runs the same OpenMM System in a process of its own; the processes take turns, so that a busy moment hits
-all. GROMACS is taken when `gmx` is on the path. `... sponge alchemy` times marked atoms instead.
+all. GROMACS is taken when `gmx` is on the path. `... sponge alchemy`, `manybody` and `polar` have tables of their own.
 """
 
 import argparse
@@ -92,7 +92,7 @@ def measure(bench, tools, threads, cache):
 
 
 def main(arguments=None):
-    if arguments and arguments[0] in ("alchemy", "manybody"):
+    if arguments and arguments[0] in ("alchemy", "manybody", "polar"):
         return importlib.import_module(f"tests.benchmarks.sponge.{arguments[0]}").main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks sponge", description=__doc__)
     parser.add_argument("--case", nargs="*", default=[""], help="names or their beginnings; all when left out")

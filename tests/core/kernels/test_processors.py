@@ -82,7 +82,7 @@ def check_for(cpu, tests, minutes, printed=""):
     assert passed, done.stdout[-4000:] + done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("cpu", LEVELS)
+@pytest.mark.parametrize("cpu", ["haswell", "x86-64-v2"])  # most machines that run this have AVX-512 themselves
 def test_a_few_tests_pass_for(cpu):
     check_for(cpu, FEW, 10, "addresses: []")
 

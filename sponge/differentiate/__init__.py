@@ -3,6 +3,8 @@
 from . import observables
 from .energy import explicit_energy
 from .reweight import Ensemble, PoorOverlapError
+from .self_consistent import self_consistent
 from .trajectory import trajectory
 
-__all__ = ["Ensemble", "PoorOverlapError", "explicit_energy", "observables", "trajectory"]
+__all__ = ["Ensemble", "PoorOverlapError", "explicit_energy", "observables", "self_consistent",
+           "trajectory"]

@@ -67,7 +67,16 @@ def _check_springs(self, system):
                          f"{system.topology.describe(int(self.atoms[k, 0]))}")
 
 
+def _spring_energy(self, params, positions, box):
+    """The same from squares of distances, whose second derivatives are right where a particle is on its atom."""
+    drude, atom = self.atoms.T
+    d = displacement(positions[drude] - positions[atom], box if self.images else None)
+    q = params["charge"]
+    return 0.5 * COULOMB * np.sum(q * q / params["polarizability"] * np.sum(d * d, axis=-1))
+
+
 drude_spring.check = _check_springs
+drude_spring.energy = _spring_energy
 drude_spring.of_drude_particles = True
 
 

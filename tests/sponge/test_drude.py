@@ -6,7 +6,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from triskele import sponge
+from triskele import core, sponge
 from triskele.core.extend import threads
 from triskele.sponge import build
 from triskele.sponge.errors import BrokenSimulationError, FileFormatError, MissingParameterError
@@ -339,3 +339,64 @@ def test_massless_particles_do_not_run():
         sponge.Simulation(water(drude_mass=0.0), sponge.VelocityVerlet(0.001))
     with pytest.raises(ValueError, match="drude_mass must be below"):
         water(drude_mass=20.0)
+
+
+# ----------------------------------------------------------------------------------------------------- self-consistency
+def in_field(system, charges):
+    """The system with a homogeneous field, as the parameter "strength" in kJ/mol/nm/e, acting on charges."""
+    system.add(sponge.FunctionPotential(lambda x, strength: -(charges @ x) @ strength, {"strength": np.zeros(3)},
+                                        name="field"))
+    return system
+
+
+def test_polarizabilities_are_derivatives_of_the_self_consistent_energy():
+    """A molecule with one Drude particle has its polarizability, in all directions and about any geometry."""
+    system = water(1)
+    system = in_field(system, system.nonbonded.params["charges"])
+    energy = sponge.differentiate.self_consistent(system)
+
+    def moment(strength):
+        return -core.grad(energy)({"field": {"strength": strength}}, system.positions)["field"]["strength"]
+
+    for strength in (np.zeros(3), np.array([100.0, -50.0, 20.0])):
+        alpha = COULOMB * core.jacfwd(moment)(strength)
+        np.testing.assert_allclose(alpha, 0.000978253 * np.eye(3), atol=1e-9)
+
+
+def test_derivatives_of_the_self_consistent_energy(rng):
+    system = water(3)
+    energy = sponge.differentiate.self_consistent(system, tolerance=1e-10)
+    x, d, h = system.positions, rng.normal(size=system.positions.shape), 1e-5
+    relaxed = energy.relaxed({}, x)
+    drude, atom = system.drude_pairs.T
+    assert np.abs(system.forces(relaxed)[drude]).max() < 1e-4 < np.abs(system.forces(x)[drude]).max()
+    others = np.delete(np.arange(system.n), drude)
+    np.testing.assert_array_equal(relaxed[others], x[others])
+    assert energy({}, x) == pytest.approx(system.energy(relaxed), rel=1e-12)
+    assert energy({}, x) < system.energy(x)
+    slope = core.grad(energy, 1)
+    along = (energy({}, x + h * d) - energy({}, x - h * d)) / (2 * h)
+    assert np.sum(slope({}, x) * d) == pytest.approx(along, rel=1e-6)
+    np.testing.assert_allclose(slope({}, x)[drude], 0.0, atol=1e-4)  # nothing depends on where they were
+    alpha, one = system["drude"].params["polarizability"], np.array([1e-8, 0, 0])
+    up, down = (energy({"drude": {"polarizability": alpha + s * one}}, x) for s in (1, -1))
+    by_alpha = core.grad(energy)(system.params(), x)["drude"]["polarizability"][0]
+    assert by_alpha == pytest.approx((up - down) / 2e-8, rel=1e-5)
+    _, second = core.jvp(lambda x: slope({}, x), [x], [d])
+    differences = (slope({}, x + h * d) - slope({}, x - h * d)) / (2 * h)
+    np.testing.assert_allclose(second, differences, atol=1e-6 * np.abs(differences).max())
+
+
+def test_dipoles_that_come_too_near_are_named():
+    """Two polarizable atoms at half the distance where point dipoles diverge, with nothing to screen them."""
+    system = pairs_alone(2)
+    system.positions[2:] += [0.06, 0, 0]
+    system.add(sponge.Nonbonded([1.7, -1.7, 1.7, -1.7], np.full(4, 0.1), np.zeros(4), method="none"))
+    system.exclusions = [[0, 1], [2, 3]]
+    energy = sponge.differentiate.self_consistent(system)
+    with pytest.raises(RuntimeError, match=r"minimum of the energy.* on atom [13] .*after \d+ iterations"):
+        energy({}, system.positions + 1e-4 * np.arange(12).reshape(4, 3))
+    with pytest.raises(ValueError, match="springs among the potentials, got 0 of 0"):
+        sponge.differentiate.self_consistent(spring_system())
+    with pytest.raises(ValueError, match="springs among the potentials, got 0 of 2"):
+        sponge.differentiate.self_consistent(system, ["nonbonded"])

@@ -1,5 +1,5 @@
-"""Building of systems: small molecules, water boxes, crystals, hydrogens and missing atoms, virtual sites, solvent,
-ions.
+"""Building of systems: small molecules, water boxes and other liquids, crystals, hydrogens and missing atoms, virtual
+sites, solvent, ions.
 
 `add_hydrogens` and `solvate` use OpenMM's Modeller, and PDBFixer for missing heavy atoms; install both with
 ``pip install "triskele[md]"``. `small_molecule` uses RDKit and AmberTools.
@@ -8,11 +8,13 @@ ions.
 from .crystal import crystal
 from .hydrogens import add_hydrogens
 from .immerse import immerse
+from .pack import pack
 from .small_molecule import small_molecule
 from .solvate import solvate
 from .virtual_sites import add_virtual_sites
 from .water_box import water_box
 
 __all__ = [
-    "add_hydrogens", "add_virtual_sites", "crystal", "immerse", "small_molecule", "solvate", "water_box",
+    "add_hydrogens", "add_virtual_sites", "crystal", "immerse", "pack", "small_molecule", "solvate",
+    "water_box",
 ]

@@ -14,7 +14,7 @@ from ..forcefield.ffxml import ForceField
 from ..load.structure import Structure
 from ..topology import Topology
 
-__all__ = ["water_box", "water_molecule"]
+__all__ = ["lattice_points", "random_rotations", "water_box", "water_molecule"]
 
 _NONPOLARIZABLE = ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")
 WATER_MODELS = {name: f"amber14/{name}" for name in _NONPOLARIZABLE} | {"swm4ndp": "drude/swm4ndp"}
@@ -77,8 +77,13 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
             f"water_box: the box must hold a molecule, got a volume of {boxes.volume(box):.4f} nm^3 at {density} g/cm^3"
         )
     random_numbers = np.random.default_rng(seed)
-    centers = _lattice(n, box, random_numbers)
-    positions = centers[:, None] + np.einsum("mab,kb->mka", _rotations(n, random_numbers),
+    centers, distance = lattice_points(n, box, random_numbers)
+    if distance < _CLOSEST:
+        raise ValueError(
+            f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbors would be "
+            f"{distance:.3f} nm apart)"
+        )
+    positions = centers[:, None] + np.einsum("mab,kb->mka", random_rotations(n, random_numbers),
                                              water_molecule(field, template))
     size_of = len(template.names)
     index = np.arange(n)
@@ -117,9 +122,9 @@ _CELLS = [
 _CLOSEST = 0.24  # nm; oxygens in liquid water come no closer
 
 
-def _lattice(n, box, random_numbers):
-    """`n` points [n, 3] of the lattice that has the most room among those that fit the box; surplus points are taken
-    out at random.
+def lattice_points(n: int, box: np.ndarray, random_numbers: np.random.Generator) -> tuple[np.ndarray, float]:
+    """`n` points [n, 3] of the lattice that has the most room among those that fit the box, and the distance of
+    neighbors; surplus points are taken out at random.
     """
     edges = np.linalg.norm(box, axis=1)
     around = np.array(list(np.ndindex(3, 3, 3))) - 1
@@ -135,18 +140,13 @@ def _lattice(n, box, random_numbers):
                 if distance > best[0] + 1e-12:
                     best = distance, cells, cell
     distance, cells, cell = best
-    if distance < _CLOSEST:
-        raise ValueError(
-            f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbors would be "
-            f"{distance:.3f} nm apart)"
-        )
     corners = np.array(list(np.ndindex(*cells)))[:, None]
     points = ((corners + cell + 0.25) / cells).reshape(-1, 3)
     keep = np.sort(random_numbers.choice(len(points), n, replace=False))
-    return points[keep] @ box
+    return points[keep] @ box, distance
 
 
-def _rotations(n, random_numbers):
+def random_rotations(n: int, random_numbers: np.random.Generator) -> np.ndarray:
     """Uniform random rotations [n, 3, 3], from quaternions."""
     q = random_numbers.normal(size=(n, 4))
     w, x, y, z = (q / np.linalg.norm(q, axis=1, keepdims=True)).T

@@ -17,6 +17,7 @@ SHORTER = {  # arguments of examples that take as long as they are asked to
     "fit_lennard_jones.py": "--rounds 1 --steps 3000",
     "fit_water_charge.py": "--rounds 1",
     "gumbel_muzero.py": "--steps 5000",
+    "ionic_liquid.py": "--pairs 30 --time 8",
     "maxcut_qaoa_mcts.py": "--graphs 2",
     "melting_copper.py": "--cells 5 5 6 --time 0.4 --temperatures 1200 1400",
     "metadynamics.py": "--ns 1",

@@ -1,0 +1,138 @@
+"""The CL&P force field against OpenMM and LAMMPS, and boxes of molecules of several kinds."""
+
+import gzip
+import json
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+from tests.sponge.reference import DATA
+from triskele import sponge
+from triskele.sponge.errors import MissingParameterError
+from triskele.sponge.units import kcal_per_mol
+
+INCOMPLETE = {"benzc1im", "c2OHc1im", "c4fc1fsi"}  # il.ff lacks torsions of these
+
+
+@pytest.fixture(scope="module")
+def field():
+    return sponge.ForceField("clp/il")
+
+
+def ion(field, name):
+    t = field.templates[name]
+    n = len(t.names)
+    return sponge.Topology(np.array(t.names), t.elements, np.zeros(n, int), [name], ["1"], [0], ["A"], t.bonds)
+
+
+def crumpled(topology, rng):
+    """Positions along the bonds of a molecule, each atom 0.15 nm from one before."""
+    x = np.zeros((topology.n, 3))
+    for i, j in topology.bonds[topology.bonds[:, 0] > topology.bonds[:, 1]]:
+        step = rng.normal(size=3)
+        x[i] = x[j] + 0.15 * step / np.linalg.norm(step)
+    return x
+
+
+def test_every_ion_has_the_energies_of_openmm(field, tmp_path, rng):
+    app = pytest.importorskip("openmm.app")
+    mm = pytest.importorskip("openmm")
+    from triskele.sponge.build.modeller import to_openmm
+
+    path = tmp_path / "il.xml"
+    path.write_bytes(gzip.decompress((files("triskele.sponge") / "data/clp/il.xml.gz").read_bytes()))
+    reference, seen = app.ForceField(str(path)), 0
+    for name in sorted(set(field.templates) - INCOMPLETE):
+        topology = ion(field, name)
+        system = sponge.create_system(topology, crumpled(topology, rng), None, field, method="none")
+        total = system.nonbonded.params["charges"].sum()
+        assert abs(total) == pytest.approx(1.0, abs=1e-9), name
+        if topology.n == 1:
+            continue
+        structure = sponge.Structure(topology, system.positions)
+        omm = reference.createSystem(to_openmm(structure, app)[0], nonbondedMethod=app.NoCutoff)
+        context = mm.Context(omm, mm.VerletIntegrator(0.001), mm.Platform.getPlatformByName("Reference"))
+        context.setPositions(system.positions)
+        energy = context.getState(energy=True).getPotentialEnergy()._value
+        assert system.energy() == pytest.approx(energy, rel=1e-11), name
+        seen += 1
+    assert seen > 30
+
+
+@pytest.mark.parametrize("name", sorted(INCOMPLETE))
+def test_ions_without_parameters_are_named(field, name):
+    with pytest.raises(MissingParameterError, match=f"parameters for every proper, got none for atom .*{name}"):
+        topology = ion(field, name)
+        sponge.create_system(topology, np.zeros((topology.n, 3)), None, field, method="none")
+
+
+@pytest.mark.parametrize(("spread", "planes"), [("0.0", 1e-5), ("0.03", 2e-3)])
+def test_a_pair_of_ions_has_the_energies_of_lammps(field, spread, planes):
+    """Files of fftool, with numbers of six digits; improper torsions take the atoms in another order, which counts
+    where rings are bent.
+    """
+    expected = json.loads((DATA / "clp" / "reference.json").read_text())[spread]
+    cation, anion = ion(field, "c4c1im"), ion(field, "dca")
+    together = sponge.Topology(
+        np.concatenate([cation.names, anion.names]), np.concatenate([cation.elements, anion.elements]),
+        np.repeat([0, 1], [cation.n, anion.n]), ["c4c1im", "dca"], ["1", "2"], [0, 0], ["A"],
+        np.concatenate([cation.bonds, anion.bonds + cation.n]))
+    system = sponge.create_system(together, 0.1 * np.array(expected["positions"]), None, field, method="none")
+    found = {name: energy / kcal_per_mol for name, energy in system.energy_terms().items()}
+    assert found["bond"] == pytest.approx(expected["ebond"], abs=1e-7)
+    assert found["angle"] == pytest.approx(expected["eangle"], abs=1e-7)
+    assert found["torsion"] == pytest.approx(expected["edihed"], abs=planes)
+    assert found["nonbonded"] + found["pair14"] == pytest.approx(expected["evdwl"] + expected["ecoul"], abs=1e-5)
+
+
+def chloride():
+    return sponge.Structure(sponge.Topology.of_particles(1, "CL", 17), np.zeros((1, 3)))
+
+
+def cation(rng):
+    x = np.array([[0, 0, 0], [0.13, 0, 0], [0.2, 0.11, 0], [0.1, 0.2, 0.05]])
+    topology = sponge.Topology(np.array(["C1", "C2", "C3", "C4"]), np.full(4, 6), np.zeros(4, int), ["BUT"], ["1"], [0],
+                               ["A"], np.array([[0, 1], [1, 2], [2, 3]]))
+    return sponge.Structure(topology, x + rng.normal(0, 0.01, x.shape))
+
+
+@pytest.mark.parametrize("size", [2.2, [2.0, 2.4, 2.6], [[2.4, 0, 0], [0.6, 2.3, 0], [-0.7, 0.8, 2.2]]],
+                         ids=["cube", "edges", "triclinic"])
+def test_packed_molecules_keep_their_shapes_and_do_not_overlap(size, rng):
+    molecule = cation(rng)
+    box = sponge.build.pack([(molecule, 30), (chloride(), 30)], size=size, seed=2)
+    assert box.topology.n == 150 and len(box.topology.residue_names) == 60
+    x = box.positions[:120].reshape(30, 4, 3)
+    apart = np.linalg.norm(x[:, :, None] - x[:, None], axis=-1)
+    own = np.linalg.norm(molecule.positions[:, None] - molecule.positions, axis=-1)
+    np.testing.assert_allclose(apart, np.broadcast_to(own, apart.shape), atol=1e-12)
+    np.testing.assert_array_equal(box.topology.bonds[:3], molecule.topology.bonds)
+    np.testing.assert_array_equal(box.topology.bonds[-3:], molecule.topology.bonds + 116)
+    images = (np.array(list(np.ndindex(3, 3, 3))) - 1) @ box.box
+    every = (box.positions + images[:, None]).reshape(-1, 3)
+    owner = np.tile(box.topology.residue_index, 27)
+    first = np.arange(len(every)) // 150 == 13  # the box itself
+    for i, j in cKDTree(every).query_pairs(0.15):
+        assert owner[i] == owner[j] or not (first[i] or first[j])
+
+
+def test_packing_follows_seed_and_density(rng):
+    molecule = cation(rng)
+    a, b, c = (sponge.build.pack([(molecule, 20)], density=0.4, seed=s) for s in (1, 1, 2))
+    np.testing.assert_array_equal(a.positions, b.positions)
+    assert not np.array_equal(a.positions, c.positions)
+    mass = 20 * 4 * 12.011
+    assert mass * sponge.units.DENSITY / np.linalg.det(a.box) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("molecules", "options", "message"), [
+    ([(chloride(), 5)], {}, "density or size must be given"),
+    ([(chloride(), 0)], {"size": 2.0}, "there must be a molecule"),
+    ([(chloride(), -1)], {"size": 2.0}, "number of molecules"), ([(chloride(), 5)], {"density": -1.0}, "density"),
+    ([(chloride(), 500)], {"size": 1.0}, "at least 0.15 nm apart, got 0.1"),
+])
+def test_boxes_that_cannot_be_packed(molecules, options, message):
+    with pytest.raises(ValueError, match=message):
+        sponge.build.pack(molecules, **options)

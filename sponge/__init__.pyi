@@ -42,6 +42,8 @@ from .potential import Potential as Potential
 from .potentials.bias import BiasPotential as BiasPotential
 from .potentials.bias import umbrella as umbrella
 from .potentials.cmap import CMAP as CMAP
+from .potentials.dipole_damping import tang_toennies as tang_toennies
+from .potentials.dipole_damping import thole_damping as thole_damping
 from .potentials.drude import DrudeAnisotropy as DrudeAnisotropy
 from .potentials.drude import drude_oscillators as drude_oscillators
 from .potentials.drude import drude_spring as drude_spring

@@ -5,6 +5,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from scipy import special
 
 from triskele import core, sponge
 from triskele.core.extend import threads
@@ -130,6 +131,28 @@ def test_a_peptide_of_the_polarizable_charmm_field_is_that_of_openmm():
     system.positions[drude] += np.random.default_rng(0).normal(0, 0.005, (len(drude), 3))
     reference, topology = openmm_field(full, str(path))
     assert_like_openmm(system, reference.createSystem(topology, rigidWater=True))
+
+
+def test_damping_between_molecules(rng):
+    """Thole's and the Coulomb energy are the screened one; Tang and Toennies' is an incomplete gamma function."""
+    x = np.array([[0, 0, 0], [0.004, 0.002, 0], [0.1, 0.2, 0.1], [0.103, 0.2, 0.099]])
+    system = sponge.System(sponge.Topology.of_particles(4), [16.0, 0.4] * 2, positions=x, exclusions=[[0, 1], [2, 3]])
+    dipole, alpha = np.array([1.7, -1.7, 1.9, -1.9]), np.array([1.0, 1.0, 1.3, 1.3]) * 1e-3
+    cross = np.array([[0, 2], [0, 3], [1, 2], [1, 3]])
+    system.add(sponge.Nonbonded(dipole, np.full(4, 0.1), np.zeros(4), method="none"))
+    system.add(sponge.thole_damping(dipole=dipole, screening=np.sqrt(2.6) / alpha ** (1 / 6), mixing="product"))
+    i, j = cross.T
+    expected = sponge.System(system.topology, system.masses, positions=x)
+    expected.add(sponge.thole_screening(cross, charge_product=dipole[i] * dipole[j],
+                                        damping=2.6 / (alpha[i] * alpha[j]) ** (1 / 6)))
+    assert system.energy() == pytest.approx(expected.energy(), rel=1e-12)
+    product = np.zeros((4, 4))
+    product[i, j] = product[j, i] = 0.4 * dipole[j]  # charges of the first two atoms, and the dipole of the others
+    series = sponge.tang_toennies(product=product, b=45.0, c=1.0, types=range(4))
+    system.add(series)
+    r = np.linalg.norm(x[i] - x[j], axis=1)
+    damped = -COULOMB * product[i, j] / r * (1 - special.gammainc(5, 45.0 * r))
+    assert system.energy_terms()["tang_toennies"] == pytest.approx(damped.sum(), rel=1e-10)
 
 
 def test_crystal_waters_get_their_particles():

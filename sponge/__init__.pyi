@@ -85,6 +85,7 @@ from .report import Reporter as Reporter
 from .report import Variables as Variables
 from .run.simulation import Simulation as Simulation
 from .run.state import State as State
+from .sampling.abf import ABF as ABF
 from .sampling.metadynamics import Metadynamics as Metadynamics
 from .sampling.multiple_walkers import MultipleWalkers as MultipleWalkers
 from .sampling.opes import OPES as OPES

@@ -53,6 +53,7 @@ class Fold(enum.IntEnum):
     CLASSIFIER = 1  # quantum: first weights
     VELOCITIES = 32  # sponge
     BUSSI = 33
+    EXTENDED = 34  # fictitious particles, + the number of the sampling method
     MONTE_CARLO_BAROSTAT = 40
     CELL_RESCALING = 41
     DATA_ORDER = 0x44415430  # core.data: shuffles

@@ -99,7 +99,7 @@ def pack(molecules: Sequence[tuple[Structure, int]], density: float | None = Non
 
 
 def _together(topologies: Sequence[Topology]) -> Topology:
-    """One topology of many, one after the other in a single chain; residues are numbered anew."""
+    """One topology of many, one after the other in a single chain, with renumbered residues."""
     atoms, residues = (np.cumsum([0, *counts])[:-1] for counts in (
         [t.n for t in topologies], [len(t.residue_names) for t in topologies]))
     names = np.concatenate([t.residue_names for t in topologies])

@@ -14,10 +14,12 @@ SHORTER = {  # arguments of examples that take as long as they are asked to
     "alanine_water.py": "--ns 0.002 --learn 0.0102 --folder run",
     "alphazero_connect_four.py": "--games 100",
     "circuit_search.py": "--simulations 20",
+    "dna_dinucleotide.py": "--ns 0.004 --learn 0.0102 --equilibrate 1 --folder run",
     "fit_lennard_jones.py": "--rounds 1 --steps 3000",
     "fit_water_charge.py": "--rounds 1",
     "gumbel_muzero.py": "--steps 5000",
     "ionic_liquid.py": "--pairs 30 --time 8",
+    "lysine_dipeptide.py": "--ns 0.2",
     "maxcut_qaoa_mcts.py": "--graphs 2",
     "melting_copper.py": "--cells 5 5 6 --time 0.4 --temperatures 1200 1400",
     "metadynamics.py": "--ns 1",
@@ -32,6 +34,7 @@ SHORTER = {  # arguments of examples that take as long as they are asked to
     "train_potential.py": "--epochs 5",
     "umbrella_sampling.py": "--time 20ps",
 }
+SLOW = {"lysozyme.py"}
 
 
 def check_example(name, folder):
@@ -43,7 +46,8 @@ def check_example(name, folder):
     assert picture.stat().st_size > 5000
 
 
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "alanine_water.py"])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+                                  for name in EXAMPLES if name != "alanine_water.py"])
 def test_example(name, tmp_path):
     check_example(name, tmp_path)
     if name == "sits_peptide.py":

@@ -1,0 +1,147 @@
+"""The DNA dinucleotide Na[CpG] in water: stacking and glycosidic torsions at 300 K by selective integrated tempering.
+
+Cytidine and guanosine, joined by a phosphate (Amber OL15, TIP3P, one sodium ion), stack and unstack, and both bases
+turn about their bonds to the sugars between anti and syn. The molecule is tempered from 300 to 500 K, and with it half
+of its interaction with water and ion, which stay at 300 K. The bases count as stacked when their centers are within 0.5
+nm and their planes within 45 degrees. `--plain` runs the same without tempering, for comparison.
+
+A short run shows how it is done; populations of stacking need some tens of nanoseconds. A run writes a checkpoint every
+few seconds: the same command resumes it, and a longer `--ns` makes it longer.
+
+    python examples/sponge/dna_dinucleotide.py [--ns 0.1] [--plain] [--folder dna_dinucleotide]
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from triskele import sponge
+from triskele.sponge import analysis, cv, units
+
+T0, HIGHEST, EVERY = 300.0, 500.0, 50
+PDB = Path(__file__).parent / "data" / "dcpg.pdb"
+FIELD = ["amber14/DNA.OL15", "amber14/tip3p"]
+RINGS = ["N1", "C2", "N3", "C4", "C5", "C6"]
+SIDES = {"anti": np.radians((90, -90)), "syn": np.radians((-90, 90))}
+REGIONS = {f"{c}-{g}": analysis.Rectangle(SIDES[c], SIDES[g]) for c in SIDES for g in SIDES}  # of cytosine and guanine
+NEAR, ALIGNED = 0.5, np.cos(np.pi / 4)
+
+
+def are_stacked(distance, alignment):
+    return (distance < NEAR) & (np.abs(alignment) > ALIGNED)
+
+
+def thermostat():
+    return sponge.LangevinMiddle(temperature=T0, friction=1.0, timestep=0.002)
+
+
+def solvated(path, ps):
+    """The system at 300 K and the density it has at 1 bar; equilibrated once for all runs in a folder."""
+    structure = sponge.build.add_hydrogens(sponge.read_pdb(PDB))
+    structure = sponge.build.solvate(structure, FIELD, padding=1.2, shape="dodecahedron", seed=1)
+    system = sponge.create_system(structure, FIELD, constraints="h-bonds", cutoff=0.9)
+    if not path.exists():
+        sim = sponge.Simulation(system, thermostat(), seed=1,
+                                barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
+        sim.minimize()
+        sim.run(time=ps)
+        np.savez(path, positions=sim.positions, velocities=sim.velocities, box=sim.box)
+    saved = np.load(path)
+    system.positions, system.velocities, system.box = saved["positions"], saved["velocities"], saved["box"]
+    return system
+
+
+def between_bases(x):
+    """Distance of the centers of two rings of six atoms, and the cosine of the angle between their planes."""
+    rings = [x[:6] - np.mean(x[:6], axis=0), x[6:] - np.mean(x[6:], axis=0)]
+    normals = [np.cross(r[0] - r[2], r[1] - r[3]) for r in rings]
+    one, other = (n / np.sqrt(np.sum(n * n)) for n in normals)
+    apart = np.mean(x[6:], axis=0) - np.mean(x[:6], axis=0)
+    return np.sqrt(np.sum(apart * apart)), np.sum(one * other)
+
+
+def variables(system):
+    """Glycosidic torsions, and distance and alignment of both bases."""
+    where = {(r, n): k for k, (r, n) in enumerate(zip(system.topology.residue_index.tolist(),
+                                                      system.topology.names.tolist(), strict=True))}
+    chi = {0: ("O4'", "C1'", "N1", "C2"), 1: ("O4'", "C1'", "N9", "C4")}
+    rings = [where[residue, name] for residue in (0, 1) for name in RINGS]
+    return {"chi C": cv.torsion(*(where[0, name] for name in chi[0])),
+            "chi G": cv.torsion(*(where[1, name] for name in chi[1])),
+            "distance": cv.function(lambda x: between_bases(x)[0], rings, name="distance"),
+            "alignment": cv.function(lambda x: between_bases(x)[1], rings, name="alignment")}
+
+
+def simulate(ns, learn, plain, equilibrate, folder):
+    """A run, or what is missing of it: the method, the recorded states and their variables."""
+    system = solvated(folder / "equilibrated.npz", equilibrate)
+    print(system)
+    solute = system.topology.residue_index < 2
+    sits = sponge.SITS(solute, units.ladder(T0, HIGHEST, 40), cross=0.5)
+    sim = sponge.Simulation(system, thermostat(), sampling=[] if plain else [sits], seed=2)
+    name = "plain" if plain else "tempered"
+    checkpoint, table = folder / f"{name}.chk", folder / f"{name}.csv"
+    first, last = round(learn * 500_000), round((learn + ns) * 500_000)
+    if checkpoint.exists():
+        sim.load(checkpoint)
+        print(f"resumes at {sim.time / 1000:.3f} ns")
+    report = [sponge.Variables(variables(system), EVERY, table), sponge.Checkpoint(checkpoint, 5000)]
+    sim.run(max(0, first - sim.step), report=report)
+    if not plain and sits.mode == "iterate":
+        sits.produce()
+    sim.run(max(0, last - sim.step), report=report)
+    sim.save(checkpoint)
+    rows = np.loadtxt(table, delimiter=",", skiprows=1)
+    rows = rows[rows[:, 0] > first]
+    return sits, rows[:, 0].astype(int), rows[:, 2:]
+
+
+def main(ns, learn, plain, equilibrate, folder, output):
+    folder = Path(folder)
+    folder.mkdir(exist_ok=True)
+    sits, states, found = simulate(ns, learn, plain, equilibrate, folder)
+    chi_c, chi_g, distance, alignment = found.T
+    weights = None if plain else sits.weights(states)
+    if not plain:
+        print(sits.report())
+    print(f"{len(states)} states, reweighted to {T0:.0f} K")
+    print(f"bases: {analysis.populations(distance, alignment, {'stacked': are_stacked}, weights)}")
+    print(f"glycosidic torsions of C and G: {analysis.populations(chi_c, chi_g, REGIONS, weights)}")
+    for name, values in (("chi C", chi_c), ("chi G", chi_g)):
+        effective = analysis.effective_samples(values, weights, period=2 * np.pi)
+        print(f"effective samples of {name} per million force evaluations: {effective / np.ptp(states) * 1e6:.1f}")
+    picture(found, weights, output or folder / ("plain.png" if plain else "tempered.png"))
+
+
+def picture(found, weights, output):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from triskele.core import plots
+
+    chi_c, chi_g, distance, alignment = found.T
+    with plots.style():
+        figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.0), layout="constrained")
+        analysis.free_energy(chi_c, chi_g, weights, temperature=T0, bins=36).plot(left, highest=20.0)
+        left.set(xlabel="glycosidic torsion of C [degrees]", ylabel="of G [degrees]", title="free energy at 300 K")
+        height, x, y = np.histogram2d(distance, np.abs(alignment), 40, [(0.3, 1.3), (0, 1)], weights=weights)
+        right.pcolormesh(x, y, np.sqrt(height.T), cmap="Blues", rasterized=True)
+        right.plot([0.3, NEAR, NEAR], [ALIGNED, ALIGNED, 1.0], color="C1")
+        right.set(xlabel="distance of the bases [nm]", ylabel="|cosine| between their planes",
+                  title="stacking (stacked: upper left)")
+        figure.savefig(output, dpi=150)
+    print(f"picture: {output}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--ns", type=float, default=0.1, help="nanoseconds of production")
+    parser.add_argument("--learn", type=float, default=0.04, help="nanoseconds in which weights are learned before")
+    parser.add_argument("--plain", action="store_true", help="without tempering")
+    parser.add_argument("--equilibrate", type=float, default=20.0, help="ps at 1 bar, before the first run in a folder")
+    parser.add_argument("--folder", default="dna_dinucleotide", help="for checkpoints, tables and pictures")
+    parser.add_argument("--output", help="where the picture goes; into the folder when left out")
+    main(**vars(parser.parse_args()))

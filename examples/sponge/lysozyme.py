@@ -49,7 +49,7 @@ def main(time, output):
     began = clock.perf_counter()
     free.run(time=time, report=[record, sponge.Callback(50, lambda sim: temperatures.append(sim.temperature))])
     speed = free.time / 1000 / (clock.perf_counter() - began) * 86400
-    print(f"{free.time:.1f} ps at {speed:.1f} ns/day; temperature {np.mean(temperatures[len(temperatures) // 2:]):.0f} K")
+    print(f"{free.time:.1f} ps at {speed:.1f} ns/day, {np.mean(temperatures[len(temperatures) // 2:]):.0f} K")
     print(f"C-alpha deviation from the crystal {record['rmsd'][-1]:.3f} nm, "
           f"radius of gyration {record['gyration'][-1]:.3f} nm")
 

@@ -86,6 +86,8 @@ from .report import Variables as Variables
 from .run.simulation import Simulation as Simulation
 from .run.state import State as State
 from .sampling.abf import ABF as ABF
+from .sampling.amd import AMD as AMD
+from .sampling.gamd import GaMD as GaMD
 from .sampling.metadynamics import Metadynamics as Metadynamics
 from .sampling.multiple_walkers import MultipleWalkers as MultipleWalkers
 from .sampling.opes import OPES as OPES

@@ -19,7 +19,7 @@ from .program import Phase
 if TYPE_CHECKING:
     from .engine import Engine
 
-__all__ = ["EnergySplit", "EngineView", "REST", "SOLUTE", "WITH_SOLVENT", "enhanced_terms", "solute_mask"]
+__all__ = ["EnergySplit", "EngineView", "REST", "SOLUTE", "TermSplit", "WITH_SOLVENT", "enhanced_terms", "solute_mask"]
 
 REST, WITH_SOLVENT, SOLUTE = 0, 1, 2  # classes: U_ww, U_pw, U_pp
 
@@ -163,11 +163,11 @@ class EnergySplit:
             if not self.whole:
                 raise ValueError(f"energy split: {potential.name} computes all pairs without cut-off, which can be "
                                  "split only with all atoms in the solute (give it a cut-off)")
-            return self._as_solute(potential)
+            return self._as(SOLUTE, potential)
         if not self.everything and potential.name not in self.terms:
             return potential.plan(self.engine)
         if self.whole or not hasattr(potential, "subset"):
-            return self._as_solute(potential)
+            return self._as(SOLUTE, potential)
         inside = self.solute[potential.atoms]
         classes = np.where(inside.all(1), SOLUTE, np.where(inside.any(1), WITH_SOLVENT, REST))
         parts = []
@@ -183,7 +183,8 @@ class EnergySplit:
         """
         return EngineView(self.engine, flags=self.flags)
 
-    def _as_solute(self, potential):
+    def _as(self, k, potential):
+        """The potential's plan, all of which belongs to class k."""
         plan = potential.plan(self.always)
         if not plan.stages and plan.call is None:  # it computes energies along with the sum of forces: too late
             engine = self.engine
@@ -192,7 +193,7 @@ class EnergySplit:
             zero = Task(zero_forces, engine.atom_starts, forces, chunks=engine.atom_chunks)
             add = Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)
             plan = Plan(stages=[[zero], early.reduce], reduce=[add], rows=early.rows)
-        plan.classes, plan.enhanced = [SOLUTE] * len(plan.reduce), [(SOLUTE, plan.rows)]
+        plan.classes, plan.enhanced = [k] * len(plan.reduce), [(k, plan.rows)]
         return plan
 
     # -- phases --------------------------------------------------------------------------------------------------------
@@ -225,6 +226,39 @@ class EnergySplit:
             for k, rows in plan.enhanced:
                 total += (self.scales[int(k == WITH_SOLVENT)] - 1) * rows[:, 1:].sum(0)
         return total
+
+
+class TermSplit(EnergySplit):
+    """The energy as U = U_rest + U_terms: some potentials apart from all others.
+
+    Parameters
+    ----------
+    engine : Engine
+        Whose potentials have no plans yet.
+    terms : sequence of str
+        Names of potentials.
+    rest : bool
+        U_rest is needed too. Otherwise it stays 0 and its forces as they are, which is faster.
+
+    Attributes
+    ----------
+    energies, scales : (2,) float64
+        U_rest and U_terms in kJ/mol, and the factors of their forces, of which the second must not be 0.
+    """
+
+    def __init__(self, engine: Engine, terms: Sequence[str], rest: bool):
+        super().__init__(engine, np.ones(engine.n, bool), "all" if rest else ())
+        self.terms = tuple(terms)
+
+    def pair_class(self, kind: int) -> int:
+        """Class of all pairs."""
+        return super().pair_class(kind) if self.everything else REST
+
+    def plan(self, potential: Any) -> Plan:
+        """The potential's plan, of one class."""
+        if potential.name in self.terms:
+            return self._as(WITH_SOLVENT, potential)
+        return super().plan(potential) if self.everything else potential.plan(self.engine)
 
 
 class JoinedPlan(Plan):

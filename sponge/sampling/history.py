@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ITERATE", "OBSERVE", "PRODUCE", "History", "Records", "Rows"]
+__all__ = ["ITERATE", "OBSERVE", "PRODUCE", "History", "Records", "Rows", "find_states"]
 
 OBSERVE, ITERATE, PRODUCE = range(3)  # modes
 _MOVED = 0.1  # change of ln n_k within an epoch beyond which its samples cannot be reweighted
@@ -88,6 +88,44 @@ class Records:
         """Hold other rows in place of all."""
         self.count[0] = 0
         self._rows.become(rows)
+
+
+def find_states(where: str, known: np.ndarray, steps: Any, every: int, present: int) -> np.ndarray:
+    """Places of states among the recorded ones; the present state, which the next step records, comes after the last.
+
+    Parameters
+    ----------
+    where : str
+        Begins error messages.
+    known : (m,) int64
+        Numbers of the recorded states, in order.
+    steps : (k,) int
+        Numbers of the states that are sought.
+    every : int
+        Steps between records, for the error message.
+    present : int
+        Number of the present state.
+
+    Returns
+    -------
+    (k,) int64
+
+    Raises
+    ------
+    ValueError
+        If a state is neither recorded nor the present one.
+    """
+    steps = np.asarray(steps)
+    if steps.ndim != 1 or steps.dtype.kind not in "iu":
+        raise ValueError(f"{where}: steps must be whole numbers [m], got {steps.dtype} of shape {steps.shape}")
+    places = np.minimum(np.searchsorted(known, steps), max(len(known) - 1, 0))
+    missing = np.ones(len(steps), bool) if not len(known) else known[places] != steps
+    if wrong := sorted({int(s) for s in steps[missing]} - {present}):
+        raise ValueError(f"{where}: steps must be among those recorded (multiples of {every}, from "
+                         f"{known[0] if len(known) else 'none'} to {known[-1] if len(known) else 'none'}), got "
+                         f"{wrong[0]}")
+    places[missing] = len(known)
+    return places
 
 
 class History:

@@ -17,7 +17,7 @@ from ..engine.program import Phase
 from ..run.checkpoint_file import below, nested
 from ..run.sampling_method import Sampling
 from ..units import GAS_CONSTANT
-from .history import ITERATE, OBSERVE, PRODUCE, History
+from .history import ITERATE, OBSERVE, PRODUCE, History, find_states
 from .ladder_weights import ESTIMATORS, approximate, from_mean_energies
 from .reweighting import LadderReweighting, as_ladder, count_round_trips, mean_probabilities
 from .sits_kernels import factor, record
@@ -361,7 +361,7 @@ class SITS(Sampling):
         if steps is None:
             numbers, reweighting = np.arange(len(self._records)), self._reweighting()
         else:
-            numbers, reweighting = self._numbers(np.asarray(steps))
+            numbers, reweighting = self._numbers(steps)
         place = np.cumsum(self._usable()) - 1  # of a record among those that can be used
         usable = np.append(self._usable(), True)[numbers]
         place = np.append(place, len(reweighting.energies) - 1)
@@ -442,20 +442,10 @@ class SITS(Sampling):
 
     def _numbers(self, steps):
         """Numbers of the records of states; the present one, which is recorded in the next step, counts as one more."""
-        known = self.steps
-        if steps.ndim != 1 or steps.dtype.kind not in "iu":
-            raise ValueError(f"SITS.weights: steps must be whole numbers [m], got {steps.dtype} of shape {steps.shape}")
-        numbers = np.minimum(np.searchsorted(known, steps), max(len(known) - 1, 0))
-        missing = np.ones(len(steps), bool) if not len(known) else known[numbers] != steps
-        if not missing.any():
-            return numbers, self._reweighting()
         here = -1 if self._engine is None else int(self._engine.flags[STEP])
-        if wrong := sorted({int(s) for s in steps[missing]} - {here}):
-            raise ValueError(f"SITS.weights: steps must be among those recorded (multiples of {self.every}, from "
-                             f"{known[0] if len(known) else 'none'} to {known[-1] if len(known) else 'none'}), got "
-                             f"{wrong[0]}")
-        numbers[missing] = len(known)
-        return numbers, self._reweighting((self._present_energy(),))
+        numbers = find_states("SITS.weights", self.steps, steps, self.every, here)
+        present = bool(np.any(numbers == len(self._records)))
+        return numbers, self._reweighting((self._present_energy(),) if present else ())
 
     def _present_energy(self):
         assert self._engine is not None

@@ -11,8 +11,8 @@ A variable is called with all positions, ``phi(positions, box)``. It enters bias
 """
 
 from .functions import angle, coordination, distance, function, radius_of_gyration, rmsd, torsion
+from .path import path, variable_path
 from .variable import CollectiveVariable, VariableError
 
-__all__ = ["CollectiveVariable", "VariableError", "angle", "coordination", "distance", "function", "radius_of_gyration",
-           "rmsd",
-           "torsion"]
+__all__ = ["CollectiveVariable", "VariableError", "angle", "coordination", "distance", "function", "path",
+           "radius_of_gyration", "rmsd", "torsion", "variable_path"]

@@ -18,7 +18,7 @@ from .variable import CollectiveVariable, as_atoms
 __all__ = ["angle", "coordination", "distance", "function", "radius_of_gyration", "rmsd", "torsion"]
 
 # Sines below this are rounding errors of atoms on a line: positions have 16 digits.
-_ON_A_LINE = 1e-10
+ON_A_LINE = 1e-10
 
 
 # Unlike the terms of a force field, which take derivatives that do not exist as 0, variables leave them NaN: a bias
@@ -52,7 +52,7 @@ def _angle(x, box):
     a, b = displacement(x[0] - x[1], box), displacement(x[2] - x[1], box)
     c = cross(a, b)
     square = np.sum(c * c)
-    flat = square <= _ON_A_LINE**2 * np.sum(a * a) * np.sum(b * b)
+    flat = square <= ON_A_LINE**2 * np.sum(a * a) * np.sum(b * b)
     return np.arctan2(np.sqrt(square * np.where(flat, 0.0, 1.0)), np.sum(a * b))
 
 
@@ -83,7 +83,7 @@ _CHAIN = np.arange(4)[None]
 def _torsion(x, box):
     a, b, c = (displacement(x[k + 1] - x[k], box) for k in range(3))
     m, n = cross(a, b), cross(b, c)
-    middle = _ON_A_LINE**2 * np.sum(b * b)
+    middle = ON_A_LINE**2 * np.sum(b * b)
     bent = (np.sum(m * m) > middle * np.sum(a * a)) & (np.sum(n * n) > middle * np.sum(c * c))
     return np.where(bent, torsions(x, box, _CHAIN)[0], np.nan)
 
@@ -110,24 +110,32 @@ def torsion(i: int, j: int, k: int, l: int, *, name: str | None = None) -> Colle
                               undefined="where three atoms in sequence lie on a line")
 
 
-def _rmsd(x, box, reference, weights):
-    d = x - weights @ x
-    m = (weights[:, None] * reference).T @ d
-    # the 4 x 4 matrix whose largest eigenvalue is the largest sum w_i r_i . R d_i that a rotation R reaches
-    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = ([m[a, b] for b in range(3)] for a in range(3))
-    matrix = np.stack([np.stack(row) for row in (
+def superposition_matrix(m: Any) -> Any:
+    """The 4 x 4 matrices whose largest eigenvalue is the largest sum w_i r_i . R d_i that a rotation R reaches.
+
+    Parameters
+    ----------
+    m : (..., 3, 3) array
+        The sums of w_i r_i d_i^T.
+    """
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = ([m[..., a, b] for b in range(3)] for a in range(3))
+    return np.stack([np.stack(row, axis=-1) for row in (
         (xx + yy + zz, yz - zy, zx - xz, xy - yx),
         (yz - zy, xx - yy - zz, xy + yx, zx + xz),
         (zx - xz, xy + yx, yy - xx - zz, yz + zy),
         (xy - yx, zx + xz, yz + zy, zz - xx - yy),
-    )])
-    value = np.linalg.eigvalsh(matrix)
+    )], axis=-1)
+
+
+def _rmsd(x, box, reference, weights):
+    d = x - weights @ x
+    value = np.linalg.eigvalsh(superposition_matrix((weights[:, None] * reference).T @ d))
     size = weights @ np.sum(d * d + reference * reference, axis=1)
     square = size - 2 * value[3]
     # differences of large numbers: what is left at the reference is rounding
     apart = square > 1e-14 * size
     result = np.where(apart, np.sqrt(np.where(apart, square, 1.0)), 0.0)
-    return np.where(value[3] - value[2] > _ON_A_LINE * size, result, np.nan)
+    return np.where(value[3] - value[2] > ON_A_LINE * size, result, np.nan)
 
 
 def rmsd(atoms: Any, reference: Any, *, weights: Any = None, name: str | None = None) -> CollectiveVariable:
@@ -163,6 +171,22 @@ def rmsd(atoms: Any, reference: Any, *, weights: Any = None, name: str | None = 
     """
     where = "cv.rmsd"
     atoms = as_atoms(where, atoms, least=3)
+    w = superposition_weights(where, len(atoms), weights)
+    return CollectiveVariable(name or f"rmsd({len(atoms)} atoms)", atoms, _rmsd, None,
+                              {"reference": centered(where, atoms, reference, w), "weights": w},
+                              "where the best superposition is not unique, as for atoms on a line")
+
+
+def superposition_weights(where: str, k: int, weights: Any) -> np.ndarray:
+    """Weights of k atoms, of sum 1; equal if None."""
+    w = np.ones(k) if weights is None else np.array(weights, np.float64)
+    if w.shape != (k,) or not np.all(w >= 0) or not 0 < w.sum() < np.inf:
+        raise ValueError(f"{where}: weights must be {k} numbers >= 0 that are not all 0, got {weights!r:.80}")
+    return w / w.sum()
+
+
+def centered(where: str, atoms: np.ndarray, reference: Any, weights: np.ndarray) -> np.ndarray:
+    """Positions of the atoms (k, 3) in a reference, about their weighted center; from those of all atoms, or theirs."""
     k = len(atoms)
     reference = np.array(reference, np.float64)
     if reference.ndim != 2 or reference.shape[1] != 3 or (len(reference) != k and len(reference) <= atoms.max()):
@@ -170,16 +194,11 @@ def rmsd(atoms: Any, reference: Any, *, weights: Any = None, name: str | None = 
     if len(reference) != k:
         reference = reference[atoms]
     check.finite(reference, f"{where}: reference")
-    w = np.ones(k) if weights is None else np.array(weights, np.float64)
-    if w.shape != (k,) or not np.all(w >= 0) or not 0 < w.sum() < np.inf:
-        raise ValueError(f"{where}: weights must be {k} numbers >= 0 that are not all 0, got {weights!r:.80}")
-    w /= w.sum()
-    reference -= w @ reference
-    spread = np.linalg.svd(np.sqrt(w)[:, None] * reference, compute_uv=False)
-    if spread[1] <= _ON_A_LINE * spread[0]:
+    reference -= weights @ reference
+    spread = np.linalg.svd(np.sqrt(weights)[:, None] * reference, compute_uv=False)
+    if spread[1] <= ON_A_LINE * spread[0]:
         raise ValueError(f"{where}: the reference atoms must not lie on a line")
-    return CollectiveVariable(name or f"rmsd({k} atoms)", atoms, _rmsd, None, {"reference": reference, "weights": w},
-                              "where the best superposition is not unique, as for atoms on a line")
+    return reference
 
 
 def _coordination(x, box, first, second, apart, r0, n, m):

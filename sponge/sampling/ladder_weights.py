@@ -6,7 +6,8 @@ to 1/Z_k. The estimators differ in how they learn that:
 
 - `Iteration`: ratios n_{k+1} / n_k, averaged over blocks with their overlaps as weights;
 - `MBAR`: ln Z_k from the energies of all blocks at once;
-- `Approximation`: a small step after each energy, with a gain that falls like 1/t.
+- `Approximation`: a small step after each energy, with a gain that falls like 1/t;
+- `Reweighted`: Z_k from all energies so far, each with the weight exp(bias) that it was drawn with, as in OPES.
 
 All work with ln n_k, whose mean is kept at 0. A constant added to E only turns ln n_k by beta_k times that constant.
 """
@@ -14,16 +15,17 @@ All work with ln n_k, whose mean is kept at 0. A constant added to E only turns 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from triskele.core.extend import kernel
+from triskele.core.extend import Task, device, kernel
 
 from .reweighting import EnergyHistogram, logsumexp, solve
 
-__all__ = ["ESTIMATORS", "MBAR", "Approximation", "Iteration", "LadderWeights", "from_mean_energies",
-           "from_one_temperature"]
+__all__ = ["ESTIMATORS", "MBAR", "Approximation", "Iteration", "LadderWeights", "Online", "Reweighted",
+           "from_mean_energies", "from_one_temperature"]
 
 
 def from_mean_energies(betas: Any, energies: Any) -> np.ndarray:
@@ -75,7 +77,7 @@ class LadderWeights:
         The estimate; zeros before the first block.
     """
 
-    online = False  # whether it learns inside the step loop, from `task`
+    online = False  # whether it learns inside the step loop: see `Online`
     _saved: ClassVar[tuple[str, ...]] = ("log_n",)  # names of the arrays that are its state
 
     def __init__(self, betas: Any, beta: float):
@@ -228,6 +230,25 @@ class MBAR(LadderWeights):
         self._log_z = state["log_z"] if len(state["log_z"]) else None
 
 
+class Online(LadderWeights):
+    """Estimator that learns from each energy inside the step loop."""
+
+    online = True
+
+    def task(self, on: np.ndarray, energy: np.ndarray) -> Task:
+        """A task that learns from ``energy[0]`` while ``on[0]`` is not 0."""
+        raise NotImplementedError
+
+    def learn(self, energy: float) -> None:
+        """Take in one energy, drawn with the present `log_n`."""
+        task = self.task(np.ones(1, np.int64), np.array([energy], np.float64))
+        task.kernel(0, *task.args)
+
+    def merge(self, common: dict[str, np.ndarray], states: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """The state after what several walkers have learned since they were all in the state `common`."""
+        raise NotImplementedError
+
+
 # Words of `Approximation.numbers`.
 _SEEN, _GAIN, _SINCE, _FALLS = 0, 1, 2, 3
 
@@ -266,7 +287,7 @@ def approximate(chunk, on, energy, betas, log_n, numbers, sums, shares):
         numbers[_GAIN] = 1.0 / numbers[_SEEN]
 
 
-class Approximation(LadderWeights):
+class Approximation(Online):
     """Stochastic approximation: after every energy, ln n_k falls by gain (N P_k - 1).
 
     The gain is constant at first, 1/N, and is halved whenever the mean shares P_k since the last change, over at least
@@ -280,7 +301,6 @@ class Approximation(LadderWeights):
         As for `LadderWeights`.
     """
 
-    online = True
     _saved = ("log_n", "numbers", "sums")
 
     def __init__(self, betas: Any, beta: float):
@@ -289,20 +309,114 @@ class Approximation(LadderWeights):
         self.numbers = np.array([0.0, 1.0 / n, 0.0, 0.0])
         self.sums, self._shares = np.zeros(n), np.zeros(n)
 
-    def arguments(self, on: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Arguments of the kernel `approximate` after its chunk: it works while ``on[0]`` is not 0, on
-        ``energy[0]``.
-        """
-        return on, energy, self.betas, self.log_n, self.numbers, self.sums, self._shares
+    def task(self, on: np.ndarray, energy: np.ndarray) -> Task:
+        """See `Online.task`."""
+        return Task(approximate, on, energy, self.betas, self.log_n, self.numbers, self.sums, self._shares)
 
     def add(self, energies: np.ndarray, log_n: np.ndarray | None) -> None:
         """Take in a block from plain dynamics as a start; other energies have been used when they were drawn."""
         if log_n is None and self.numbers[_SEEN] == 0:
             self._set(from_one_temperature(self.betas, energies, self.beta))
 
-    def learn(self, energy: float) -> None:
-        """Take in one energy, drawn with the present `log_n`."""
-        approximate(0, *self.arguments(np.ones(1, np.int64), np.array([energy], np.float64)))
+    def merge(self, common: dict[str, np.ndarray], states: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """The sum of all steps, with the smallest gain."""
+        merged = {k: common[k] + sum(s[k] - common[k] for s in states) for k in ("log_n", "numbers", "sums")}
+        numbers = np.array([s["numbers"] for s in states])
+        seen, since = merged["numbers"][[_SEEN, _SINCE]]
+        gain, falls = numbers[:, _GAIN].min(), numbers[:, _FALLS].max()
+        if (numbers[:, _GAIN] != common["numbers"][_GAIN]).any():  # some have begun a new mean of shares
+            since, merged["sums"] = 0.0, np.zeros_like(common["sums"])
+        merged["numbers"] = np.array([seen, 1.0 / seen if falls else gain, since, falls])
+        return merged
 
 
-ESTIMATORS = {"iteration": Iteration, "mbar": MBAR, "approximation": Approximation}
+# Energies that n_k which were given, rather than learned, count as: what PLUMED's OPES_EXPANDED observes at first.
+_GIVEN = math.log(100.0)
+
+
+@device
+def _add_logs(a, b):
+    """ln(e^a + e^b)."""
+    top = max(a, b)
+    return top if top == -math.inf else top + math.log1p(math.exp(-abs(a - b)))
+
+
+@kernel(nogil=True)
+def reweigh(_chunk, on, energy, betas, beta, at_beta, log_n, log_sums, terms):
+    """Add one energy to the sums of weights e^(bias/RT), alone (0) and times e^(-(beta_k - beta) E), and set ln n_k."""
+    if on[0] == 0:
+        return
+    n, top, origin, total, mean = len(betas), -math.inf, 0.0, 0.0, 0.0
+    for k in range(n):
+        terms[k] = -(betas[k] - beta) * energy[0]
+        top = max(top, log_n[k] + terms[k])
+        origin += at_beta[k] * log_n[k]
+    for k in range(n):
+        total += math.exp(log_n[k] + terms[k] - top)
+    bias = origin + math.log(n) - top - math.log(total)
+    if log_sums[0] == -math.inf:
+        log_sums[0] = _GIVEN
+        for k in range(n):
+            log_sums[1 + k] = _GIVEN + origin - log_n[k]
+    log_sums[0] = _add_logs(log_sums[0], bias)
+    for k in range(n):
+        log_sums[1 + k] = _add_logs(log_sums[1 + k], bias + terms[k])
+        log_n[k] = log_sums[0] - log_sums[1 + k]
+        mean += log_n[k] / n
+    for k in range(n):
+        log_n[k] -= mean
+
+
+class Reweighted(Online):
+    r"""On-the-fly probability enhanced sampling of expanded ensembles [1]_, here of temperatures.
+
+    After every energy, :math:`\ln n_k = -\ln \langle e^{-(\beta_k - \beta) E} \rangle` from all energies so far,
+    with weights :math:`e^{V/RT}` of the bias that each was drawn with,
+
+    .. math:: V = -RT \ln \frac{1}{N} \sum_k n_k e^{-(\beta_k - \beta) E} .
+
+    That is the bias of SITS: both differ only in how they learn n_k. Here :math:`n = 1` at the temperature of the
+    simulation, so that biases of all times have a common zero; n is interpolated where the ladder does not hold it. n_k
+    that were given count as 100 energies.
+
+    Parameters
+    ----------
+    betas, beta
+        As for `LadderWeights`.
+
+    References
+    ----------
+    .. [1] Invernizzi, Piaggi, Parrinello, "Unified approach to enhanced sampling", Phys. Rev. X 10 (2020) 041034.
+       doi:10.1103/PhysRevX.10.041034
+    """
+
+    _saved = ("log_n", "log_sums")
+
+    def __init__(self, betas: Any, beta: float):
+        super().__init__(betas, beta)
+        n, order = len(self.betas), np.argsort(self.betas)
+        self.log_sums, self._terms = np.full(1 + n, -np.inf), np.zeros(n)
+        # ln n at the temperature of the simulation is the product of these with ln n_k
+        self._at_beta = np.array([np.interp(beta, self.betas[order], row[order]) for row in np.eye(n)])
+
+    def task(self, on: np.ndarray, energy: np.ndarray) -> Task:
+        """See `Online.task`."""
+        return Task(reweigh, on, energy, self.betas, self.beta, self._at_beta, self.log_n, self.log_sums, self._terms)
+
+    def add(self, energies: np.ndarray, log_n: np.ndarray | None) -> None:
+        """Take in a block from plain dynamics; other energies have been used when they were drawn."""
+        if log_n is None:
+            found = logsumexp(-(np.append(self.beta, self.betas) - self.beta) * energies[:, None], 0)
+            self.log_sums[:] = np.logaddexp(self.log_sums, found)
+            self._set(self.log_sums[0] - self.log_sums[1:])
+
+    def merge(self, common: dict[str, np.ndarray], states: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """The sums over the energies of all walkers."""
+        sums = np.array([s["log_sums"] for s in states])
+        top = sums.max(0)
+        merged = top + np.log(np.exp(sums - top).sum(0) - (len(states) - 1) * np.exp(common["log_sums"] - top))
+        log_n = merged[0] - merged[1:]
+        return {"log_n": log_n - log_n.mean(), "log_sums": merged}
+
+
+ESTIMATORS = {"iteration": Iteration, "mbar": MBAR, "approximation": Approximation, "opes": Reweighted}

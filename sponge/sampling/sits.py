@@ -18,7 +18,7 @@ from ..run.checkpoint_file import below, nested
 from ..run.sampling_method import Sampling
 from ..units import GAS_CONSTANT
 from .history import ITERATE, OBSERVE, PRODUCE, History, find_states
-from .ladder_weights import ESTIMATORS, approximate, from_mean_energies
+from .ladder_weights import ESTIMATORS, from_mean_energies
 from .reweighting import LadderReweighting, as_ladder, count_round_trips, mean_probabilities
 from .sits_kernels import factor, record
 from .sits_sharing import Sharing
@@ -60,8 +60,8 @@ class SITS(Sampling):
         CMAP, or everything if there is no solute.
     reciprocal : bool
         Include the reciprocal sum of the solute in E.
-    estimator : {"mbar", "iteration", "approximation"}
-        Estimator of n_k; see `sponge.sampling.ladder_weights`.
+    estimator : {"mbar", "iteration", "approximation", "opes"}
+        Estimator of n_k; see `sponge.sampling.ladder_weights`. With "opes" the run is the multithermal one of OPES.
     every : int
         Steps between recorded energies. States that are to be reweighted must be among the recorded ones.
     block : int
@@ -91,8 +91,8 @@ class SITS(Sampling):
 
     def __init__(self, solute: Any = None, temperatures: Any = (), cross: float = 0.5, temperature: float | None = None,
                  terms: Sequence[str] | None = None, reciprocal: bool = False,
-                 estimator: Literal["mbar", "iteration", "approximation"] = "mbar", every: int = 10, block: int = 500,
-                 name: str = "sits"):
+                 estimator: Literal["mbar", "iteration", "approximation", "opes"] = "mbar", every: int = 10,
+                 block: int = 500, name: str = "sits"):
         self.name = name
         self.solute = None if solute is None else np.array(solute)
         self.temperatures = np.sort(as_ladder("SITS", temperatures))
@@ -159,8 +159,8 @@ class SITS(Sampling):
                     self._history.buffer, self._history.count)
         phases = [Phase([task], name=f"{self.name}: records")]
         if self._learner.online:
-            task = Task(approximate, *self._learner.arguments(self._online, enhanced))
-            phases.append(Phase([task], every=self.every, name=f"{self.name}: approximation"))
+            task = self._learner.task(self._online, enhanced)
+            phases.append(Phase([task], every=self.every, name=f"{self.name}: estimator"))
         return [*phases, Phase(call=self._learn, every=self.every * self.block, name=f"{self.name}: n_k")]
 
     # -- modes ---------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..run.checkpoint_file import below, nested
-from .ladder_weights import LadderWeights
+from .ladder_weights import LadderWeights, Online
 
 __all__ = ["Sharing"]
 
@@ -46,8 +46,8 @@ class Sharing:
         if self._common is None:
             self._common = states[0]
         started = bool(news[0]["started"])
-        if self._learner.online and started and not first:
-            self._merge(states)
+        if isinstance(self._learner, Online) and started and not first:
+            self._learner.restore(self._learner.merge(self._common, states))
         else:
             self._learner.restore(self._common)
         self._energies = np.concatenate([self._energies, *[walker["energies"] for walker in news]])
@@ -61,16 +61,3 @@ class Sharing:
             self._energies, self._rows = np.zeros(0), self._rows[:0]
         self._common = self._learner.state()
         return enough or started
-
-    def _merge(self, states):
-        """Sum of what stochastic approximation has done in all walkers."""
-        common = self._common
-        assert common is not None
-        merged = {k: common[k] + sum(s[k] - common[k] for s in states) for k in ("log_n", "numbers", "sums")}
-        numbers = np.array([s["numbers"] for s in states])
-        seen, since = merged["numbers"][[0, 2]]
-        gain, falls = numbers[:, 1].min(), numbers[:, 3].max()
-        if (numbers[:, 1] != common["numbers"][1]).any():  # some have made it smaller, and begun a new mean of shares
-            since, merged["sums"] = 0.0, np.zeros_like(common["sums"])
-        merged["numbers"] = np.array([seen, 1.0 / seen if falls else gain, since, falls])
-        self._learner.restore(merged)

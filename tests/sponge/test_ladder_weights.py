@@ -15,6 +15,7 @@ from triskele.sponge.sampling.ladder_weights import (
     MBAR,
     Approximation,
     Iteration,
+    Reweighted,
     from_mean_energies,
     from_one_temperature,
 )
@@ -80,7 +81,7 @@ def error(log_n, system):
 # -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, blocks", [("iteration", 60), ("mbar", 60), ("approximation", 8)])
+@pytest.mark.parametrize("name, blocks", [("iteration", 60), ("mbar", 60), ("approximation", 8), ("opes", 20)])
 def test_estimators_find_the_partition_functions_of_oscillators(name, blocks):
     system = Oscillators()
     learned = learn(name, system, blocks).log_n
@@ -260,6 +261,55 @@ def test_approximation_keeps_its_gain_until_all_is_flat_and_then_falls_like_one_
     seen, gain, _, falls = estimator.numbers
     assert seen == 4001 and falls == 1 and gain == 1 / seen
     assert abs(estimator.log_n.sum()) < 1e-9  # each step only moves weight from one temperature to others
+
+
+def test_opes_by_the_sums_over_all_energies():
+    """ln n_k from weights exp(V / RT), V being the bias at the time, written as in the paper; plain energies first."""
+    system, t0 = Oscillators(freedom=20), 12
+    beta = BETAS[t0]  # on the ladder, where n = 1
+    estimator = Reweighted(BETAS, beta)
+    plain = system.draw(None, 50)
+    estimator.add(plain, None)
+    weights, energies = [1.0] * 50, list(plain)
+    for _ in range(60):
+        free = estimator.log_n - estimator.log_n[t0]
+        e = system.draw(estimator.log_n, 1)[0]
+        weights.append(1 / np.mean(np.exp(-(BETAS - beta) * e + free)))
+        energies.append(e)
+        estimator.learn(e)
+        w, x = np.array(weights), np.array(energies)
+        expected = -np.log(np.sum(w * np.exp(-(BETAS - beta)[:, None] * x), 1) / w.sum())
+        np.testing.assert_allclose(estimator.log_n, expected - expected.mean(), atol=1e-9)
+
+
+def test_opes_begins_with_weights_that_were_given():
+    system = Oscillators(freedom=20)
+    estimator = Reweighted(BETAS, BETA0)
+    estimator.log_n[:] = system.exact
+    for _ in range(50):
+        estimator.learn(system.draw(estimator.log_n, 1)[0])
+        assert error(estimator.log_n, system) < 1.0
+
+
+def test_opes_of_walkers_is_that_of_all_energies():
+    """With n_k held, so that all of them are drawn with the same bias."""
+    system = Oscillators(freedom=20)
+    common = Reweighted(BETAS, BETA0)
+    common.add(system.draw(None, 100), None)
+    start, energies = common.state(), [system.draw(common.log_n, 40) for _ in range(3)]
+    walkers = []
+    for own in energies:
+        walkers.append(Reweighted(BETAS, BETA0))
+        walkers[-1].restore(start)
+        for e in own:
+            walkers[-1].log_n[:] = start["log_n"]
+            walkers[-1].learn(e)
+    merged = common.merge(start, [w.state() for w in walkers])
+    for e in np.concatenate(energies):
+        common.log_n[:] = start["log_n"]
+        common.learn(e)
+    np.testing.assert_allclose(merged["log_n"], common.log_n, atol=1e-10)
+    np.testing.assert_allclose(merged["log_sums"], common.log_sums, atol=1e-10)
 
 
 def test_mean_energies_give_the_weights_of_oscillators():

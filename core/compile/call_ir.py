@@ -7,7 +7,7 @@
 __all__ = ["CALL"]
 
 CALL = """
-%table = type { ptr, i64, i64, i64, ptr, i64, i64, ptr, ptr, ptr, ptr, ptr, i64 }
+%table = type { ptr, i64, i64, i64, ptr, i64, i64, ptr, ptr, ptr, ptr, ptr, i64, ptr }
 %input = type { i64, ptr, ptr, i64, ptr, i64, i64, i64 }
 %output = type { i64, ptr, i64, ptr, i64 }
 %slot = type { i64, i64 }
@@ -28,6 +28,7 @@ declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyErr_NoMemory()
 declare ptr @PyObject_CallNoArgs(ptr)
 declare ptr @tsk_array_new(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare ptr @tsk_set_handler(ptr)
 declare ptr @tsk_array_scalar(ptr, ptr, ptr)
 declare void @tsk_array_scalar_value(ptr, ptr)
 declare i32 @posix_memalign(ptr, i64, i64)
@@ -216,11 +217,21 @@ clear:
 out.first:
   %array.type.p = getelementptr %table, ptr %t, i64 0, i32 9
   %array.type = load ptr, ptr %array.type.p
+  %handler.p = getelementptr %table, ptr %t, i64 0, i32 13
+  %handler = load ptr, ptr %handler.p
+  %plain = icmp eq ptr %handler, null
+  br i1 %plain, label %out.start, label %handler.set
+handler.set:
+  %set.before = call ptr @tsk_set_handler(ptr %handler)
+  %set.bad = icmp eq ptr %set.before, null
+  br i1 %set.bad, label %fail, label %out.start
+out.start:
+  %before = phi ptr [null, %out.first], [%set.before, %handler.set]
   br label %out.head
 out.head:
-  %o = phi i64 [0, %out.first], [%o.next, %out.next]
+  %o = phi i64 [0, %out.start], [%o.next, %out.next]
   %o.more = icmp slt i64 %o, %n_out
-  br i1 %o.more, label %out.make, label %arena.get
+  br i1 %o.more, label %out.make, label %out.done
 out.make:
   %orec = getelementptr %output, ptr %outs, i64 %o
   %object.p = getelementptr ptr, ptr %objects, i64 %o
@@ -239,7 +250,7 @@ out.array:
   %new = call ptr @tsk_array_new(ptr %array.type, ptr %o.descr, i32 %o.rank32, ptr %o.dims, ptr null, ptr null, i32 0, ptr null)
   store ptr %new, ptr %object.p
   %new.bad = icmp eq ptr %new, null
-  br i1 %new.bad, label %fail, label %out.array.data
+  br i1 %new.bad, label %out.done, label %out.array.data
 out.array.data:
   %new.data.p = getelementptr i8, ptr %new, i64 16
   %new.data = load ptr, ptr %new.data.p
@@ -263,6 +274,16 @@ out.next:
   store ptr %o.where, ptr %out.p
   %o.next = add i64 %o, 1
   br label %out.head
+out.done:
+  %o.failed = phi i1 [false, %out.head], [true, %out.array]
+  br i1 %plain, label %out.settled, label %handler.reset
+handler.reset:
+  %ours = call ptr @tsk_set_handler(ptr %before)
+  call void @Py_DecRef(ptr %ours)
+  call void @Py_DecRef(ptr %before)
+  br label %out.settled
+out.settled:
+  br i1 %o.failed, label %fail, label %arena.get
 
 ; ---- the arena: ours, or one for this call when ours is in use
 arena.get:

@@ -118,6 +118,10 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
         function meets another kind of arguments or is called inside a transform, at most once a second; calls that
         repeat the last kind of arguments do not look.
 
+    Notes
+    -----
+    When a result of 256 KiB or more is deleted, its memory is kept for results of the same size, up to 256 MiB in all.
+
     Examples
     --------
     >>> import numpy as np

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..dtypes import kind_of
-from . import engine
+from . import engine, result_memory
 from .call_ir import CALL
 
 __all__ = ["MISS", "InputSpec", "OutputSpec", "make_caller"]
@@ -216,6 +216,7 @@ _C_CONTIGUOUS, _OWNS_DATA, _ALIGNED, _WRITEABLE = 0x1, 0x4, 0x100, 0x400  # NumP
 _METH_FASTCALL = 0x80
 _NUMPY_API = {
     "tsk_array_new": 94,
+    "tsk_set_handler": 304,
     "tsk_array_scalar": 60,
     "tsk_array_scalar_value": 62,
 }  # places in NumPy's C API table
@@ -242,6 +243,7 @@ class _Table(ctypes.Structure):
         ("arena", ctypes.c_void_p), ("arena_bytes", ctypes.c_int64), ("arena_in_use", ctypes.c_int64),
         ("miss", ctypes.c_void_p), ("raiser", ctypes.c_void_p), ("array_type", ctypes.c_void_p),
         ("inputs", ctypes.c_void_p), ("outputs", ctypes.c_void_p), ("n_donated", ctypes.c_int64),
+        ("handler", ctypes.c_void_p),
     ]
 
 
@@ -278,9 +280,11 @@ def _native_caller(module, inputs, outputs, scratch_bytes, release_gil, scalars)
         mode = _DONATED if spec.donor is not None else _SCALAR if scalars and shape == () else _NEW_ARRAY
         record.mode, record.descr, record.rank, record.dims = mode, id(dtype), len(shape), dims(shape)
         record.donor = spec.donor or 0
+    large = any(s.donor is None and math.prod(s.shape) * s.dtype.itemsize >= result_memory.LEAST for s in outputs)
     table = _Table(
         module.address("main"), len(inputs), len(outputs), release_gil, arena, scratch_bytes, 0, id(MISS), id(keep[3]),
         id(np.ndarray), ctypes.addressof(in_records), ctypes.addressof(out_records), sum(s.donated for s in inputs),
+        result_memory.handler() if large else None,
     )
     method = _method()  # kept below: of two threads that make it at once, one has its own, which the cache forgets
     # the C function's `self`: address first, then what must stay alive

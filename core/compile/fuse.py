@@ -27,6 +27,9 @@ KEEP_COST_LARGE = 12.0  # ... when it does not fit into the second-level cache
 KEEP_COST_OUTER = 6.0
 LARGE = 1 << 20  # bytes
 MANY = 12  # contexts
+AGAIN = 3  # arrays that are read again for want of their combination, from which on that is stored
+SEVERAL = 8  # stages and arrays that are counted
+FAR = 1 << 16  # bytes of an array that first-level caches do not hold
 LONGEST = 400.0  # operations of a formula
 FULL = 800.0  # operations of a loop nest
 NEAREST = 16  # loop nests that are tried for a further equation, the latest first
@@ -114,6 +117,7 @@ class Fusion:
         self._expansions: dict[Any, list] = {}
         self._bases: dict[Var, Var] = {}
         self._reads: dict[Var, frozenset[Var]] = {}  # by stored value of a nest: the stored values it is made from
+        self._store_sums()
         self._costs = self._formula_costs()
         self._choose_stored()
         self.steps = self._group()
@@ -174,6 +178,40 @@ class Fusion:
         ):
             return eqn.inputs[0]
         return None
+
+    def _store_sums(self):
+        """Store what combines several large arrays for several nests, such as the sums of residual networks.
+
+        Reductions and native steps divide a program into stages, and what is evaluated in two of them reads its arrays
+        twice: nests of one stage can be one nest.
+        """
+        stage: dict[Any, int] = {}
+        arrays: dict[Any, frozenset[Var]] = {}  # that a formula reads, of its own size
+        for eqn in self.graph.equations:
+            before = max([stage.get(a, 0) for a in eqn.inputs], default=0)
+            for o in eqn.outputs:
+                stage[o] = before + (self.kinds[eqn] != "map")
+                read = [frozenset([a]) if a in self.in_memory else arrays.get(a, frozenset()) for a in eqn.inputs
+                        if isinstance(a, Var) and a.spec.size == o.spec.size]
+                union = frozenset().union(*read)
+                arrays[o] = union if len(union) <= SEVERAL else max(read, key=len)
+        stages: dict[Var, set[int]] = {}  # in which a value is evaluated
+        for eqn in reversed(self.graph.equations):
+            if self.kinds[eqn] not in ("map", "reduce"):
+                continue
+            out = eqn.outputs[0]
+            own = stages.get(out, set())
+            if out in self.in_memory:
+                own = {stage[out] - (self.kinds[eqn] != "map")}
+            elif (out.spec.nbytes >= FAR and eqn.primitive.kind != "reshape"
+                  and (len(own) - 1) * (len(arrays[out]) - 1) >= AGAIN):
+                self.in_memory.add(out)
+                own = {stage[out]}
+            for a in eqn.inputs:
+                if isinstance(a, Var) and a not in self.in_memory:
+                    seen = stages.setdefault(a, set())
+                    if len(seen) < SEVERAL:
+                        seen |= own
 
     def _formula_costs(self):
         """Operations to compute an element with all formulas written out."""

@@ -122,6 +122,33 @@ def test_long_chains_are_cut(rng):
     np.testing.assert_allclose(core.jit(f)(x), f(x), rtol=1e-9)
 
 
+def residual(layers):
+    """Value and gradient of a residual network, and its arguments."""
+    rng = np.random.default_rng(3)
+
+    def loss(weights, x):
+        for w in weights:
+            y = x - np.mean(x, axis=1, keepdims=True)
+            x = x + (y / np.sqrt(np.mean(y * y, axis=1, keepdims=True) + 1e-5)) @ w
+        return np.sum(x * x)
+
+    weights = [rng.normal(size=(64, 64)) / 8 for _ in range(layers)]
+    return core.value_and_grad(loss), (weights, rng.normal(size=(256, 64)))
+
+
+def test_the_sums_of_residual_networks_are_stored():
+    """No nest reads the results of all layers before it: one did for each of them."""
+    f, args = residual(12)
+    nests, _, _ = steps(f, *args)
+    large = [[v for v in nest.reads if v.spec.size == 256 * 64] for nest in nests]
+    assert max(map(len, large)) <= 4
+    value, gradient = core.jit(f)(*args)
+    expected, slopes = f(*args)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    for g, s in zip(gradient, slopes, strict=True):
+        np.testing.assert_allclose(g, s, rtol=1e-9, atol=1e-9)
+
+
 def test_equal_nests_of_an_unrolled_program_are_compiled_once():
     def f(x):
         return np.sum(functools.reduce(lambda y, _: np.sin(y) * 1.01 + 0.1, range(400), x))

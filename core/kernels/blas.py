@@ -30,7 +30,7 @@ _MOST_WORK_COMPLEX = 1 << 15
 _ARGUMENTS = "i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %add"
 _PARAMETERS = "i64, i64, i64, ptr, i64, i1, ptr, i64, i1, ptr, i64, i1"
 _CONVOLUTION = {
-    "product": "i64, i64, i64, ptr, ptr, ptr, ptr, i64, ptr, ptr, i1",
+    "product": "i64, i64, i64, i64, ptr, ptr, ptr, ptr, i64, ptr, ptr, i1",
     "pack": "i64, i64, ptr, ptr, i64, ptr",
     "pad": "ptr, ptr, i64, i64, i64, i64, i64, i64, i64, i64",
     "sum": "ptr, ptr, i64, i64",

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...graph.graph import Const, Equation
 from ...kernels import blas
+from ...kernels.conv import DEPTH, DEPTH_OF_PIXELS
 from ...kernels.gemm import Code
 from ..emit import NATIVE, Unit, as_array
 
@@ -22,6 +23,7 @@ __all__ = ["Forward"]
 
 BAND = 1 << 18  # bytes of a padded band: an eighth of a usual second-level cache
 POSITIONS = 1 << 12  # of results in a band: tables have an entry for each
+IN_CACHE = 1 << 20  # bytes of a kernel's gradient that may be gone through often: half of a second-level cache
 CHUNKS = 16  # greatest number of chunks that units are dealt out to
 GROUPS = 256  # of few channels, which are written out one by one
 PARTS = 8  # ... where each sums up a result of its own
@@ -330,8 +332,8 @@ class Forward(_Convolution):
             for k, g, at in places:
                 p = work.passes[k]
                 m = code.int("mul", lines, len(p.row) // work.band) if work.in_bands else len(p.row)
-                code.emit(f"call void @tsk.conv.product.{work.name}(i64 {m}, i64 {work.n}, i64 {len(p.column)}, ptr "
-                          f"{code.at(work.scalar, data, str(g * g_data))}, "
+                code.emit(f"call void @tsk.conv.product.{work.name}(i64 {m}, i64 {work.n}, i64 {len(p.column)}, "
+                          f"i64 {DEPTH}, ptr {code.at(work.scalar, data, str(g * g_data))}, "
                           f"ptr {pointers[f'row{k}']}, ptr {pointers[f'column{k}']}, ptr "
                           f"{code.at(work.scalar, pointers['packed'], str(at))}, i64 0, "
                           f"ptr {code.at(work.scalar, target, str(g * g_out))}, ptr {pointers[f'place{k}']}, i1 false)")
@@ -456,6 +458,7 @@ class _Kernel(_Convolution):
         n_out = out.spec.shape[-1]
         per_image = math.prod(_images(eqn.inputs[1].spec.shape)[1:])
         per_line = per_image // work.lines
+        depth = DEPTH_OF_PIXELS if out.spec.nbytes <= IN_CACHE else DEPTH
 
         def body(code, image, first, lines, data, again, pointers):
             target = code.at(work.scalar, pointers["sums"], code.int("mul", "%chunk", out.spec.size))
@@ -470,7 +473,8 @@ class _Kernel(_Convolution):
                               f"{pointers['start']}, i64 1, ptr {packed})")
                     b, ldb = packed, 0
                 code.emit(f"call void @tsk.conv.product.{work.name}(i64 {len(p.row)}, i64 {work.n}, i64 {k}, "
-                          f"ptr {code.at(work.scalar, data, str(g * (work.frame.shape[3] // work.groups)))}, ptr "
+                          f"i64 {depth}, ptr "
+                          f"{code.at(work.scalar, data, str(g * (work.frame.shape[3] // work.groups)))}, ptr "
                           f"{pointers['row']}, ptr {pointers['column']}, "
                           f"ptr {b}, i64 {ldb}, ptr {code.at(work.scalar, target, str(g * work.n))}, ptr "
                           f"{pointers['place']}, i1 {again})")

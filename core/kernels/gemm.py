@@ -18,6 +18,7 @@ _GAP = 2  # of k between the slabs of a copied A: not all of them on the same ca
 _FAR = 1024  # bytes between columns of A from which they are copied
 _CHUNK_WORK = 1 << 19  # least multiply-adds of a chunk of a parallel product
 _LARGE_CHUNK_WORK = 1 << 25  # ... and about the multiply-adds of one of many
+_HIGHER = 2  # times as many rows for columns in a block whose A is read in place
 _PARALLEL_WORK = 1 << 21  # least multiply-adds of a parallel product
 
 
@@ -443,10 +444,12 @@ def _parallel(name: str, scalar: str, tile: Tile) -> str:
     # enough chunks to share out, but no more: small ones copy B for few rows
     most = code.int("add", code.int("udiv", work, _LARGE_CHUNK_WORK), 8)
     wanted = code.minimum(code.minimum(code.int("udiv", work, _CHUNK_WORK), most), "256")
-    # blocks as square as may be: each reads its rows of A and its columns of B once
+    # Blocks as square as may be: each reads its rows of A and its columns of B once. Where A is read in place and only
+    # B is copied, twice as high: 128 x 1024 x 1024 then runs at 139 GFLOP/s instead of 121, 141 (126) with B transposed
     ratio = code.set(f"fdiv double {code.set('uitofp i64 %m to double')}, {code.set('uitofp i64 %n to double')}")
     square = code.set(f"fmul double {code.set(f'uitofp i64 {wanted} to double')}, {ratio}")
-    root = code.set(f"call double @llvm.sqrt.f64(double {square})")
+    higher = code.set(f"select i1 {code.set('icmp eq i64 %rs, 1')}, double 1.0, double {1 / _HIGHER**2}")
+    root = code.set(f"call double @llvm.sqrt.f64(double {code.set(f'fmul double {square}, {higher}')})")
     ready = code.set("icmp slt i64 %ldb, 0")  # panels of B are there: blocks of rows can be low, but not cut panels
     height = code.set(f"select i1 {ready}, i64 {tile.rows}, i64 {units['m']}")
     most_m = code.int("udiv", code.int("add", "%m", code.int("sub", height, 1)), height)

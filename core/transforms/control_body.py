@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -52,20 +51,11 @@ def concrete(x: Any) -> Any:
 
 def leaf_names(t: Any, prefix: str = "") -> list[str]:
     """Return the path of each leaf of a tree as source text, in the order of `tree.flatten`."""
-    node = None if t is None else tree._children(t)
-    if t is None:
-        return []
+    node = None if t is None else tree.inner(t)
     if node is None:
-        return [prefix]
-    kind, data, children = node
-    if issubclass(kind, dict):
-        keys = [f"[{k!r}]" for k in data]
-    elif hasattr(kind, "_fields"):
-        keys = [f".{k}" for k in kind._fields]
-    elif dataclasses.is_dataclass(kind):
-        keys = [f".{k}" for k in data[0]]
-    else:
-        keys = [f"[{i}]" for i in range(len(children))]
+        return [] if t is None else [prefix]
+    kind, names, children = node
+    keys = [f"[{name!r}]" if issubclass(kind, dict) or isinstance(name, int) else f".{name}" for name in names]
     return [name for k, c in zip(keys, children, strict=True) for name in leaf_names(c, prefix + k)]
 
 

@@ -93,6 +93,9 @@ class Report(Callback):
         where = f"Report {os.fspath(self.path)!r}"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ReporterError(f"{where}: the folder cannot be made: {error.strerror or error}") from error
+        try:
             with locked(self.path.with_name(f".{self.path.stem}.lock"), where, ReporterError):
                 yield
         except OSError as error:

@@ -192,6 +192,15 @@ def test_long_curves_keep_their_extremes():
     assert min(heights) < 25 and max(heights) > 165  # of 12 to 180 pixels, with a margin of 5 %
 
 
+def test_a_missing_folder_is_made_at_once_or_refused(tmp_path):
+    report = train.Report(tmp_path / "new" / "deep" / "run.html")
+    with report.opened(None):
+        assert report.path.parent.is_dir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ReporterError, match="run.html': the folder cannot be made: (Not a directory|File exists)"):
+        train.Report(tmp_path / "file" / "run.html").opened(None).__enter__()
+
+
 def test_two_runs_in_one_folder(tmp_path):
     fit(tmp_path / "a.html", more=[train.Report(tmp_path / "b.html", profile=False)])
     assert len(logged(tmp_path / "a.html", "numbers")) == len(logged(tmp_path / "b.html", "numbers")) == 3

@@ -70,7 +70,10 @@ class Algebra:
         left.sort(key=lambda t: t.factors)
         common = self._common_factor(left)
         inverse = self.power(common, -1)
-        return self.multiply(common, self.node("sum", *[self.multiply(inverse, t) for t in left]))
+        left = [self.multiply(inverse, t) for t in left]
+        if any(self._sum(t) for t in left):  # x (x - 1) + x x has become x times a sum of sums
+            return self.multiply(common, self.add(*left))
+        return self.multiply(common, self.node("sum", *left))
 
     def select(self, condition: Term, x: Term, y: Term) -> Term:
         if not condition.factors:
@@ -79,11 +82,14 @@ class Algebra:
 
     def _addends(self, term: Term):
         """The terms of a sum times a number; else the term itself."""
-        if len(term.factors) == 1 and term.factors[0][1] == 1:
-            kind, *inner = self.nodes[term.factors[0][0]]
-            if kind == "sum":
-                return [Term(term.number * t.number, t.factors) for t in inner]
-        return [term]
+        return [Term(term.number * t.number, t.factors) for t in self._sum(term)] or [term]
+
+    def _sum(self, term: Term) -> list[Term]:
+        """The terms of the sum that the term is a multiple of; empty if it is none."""
+        if len(term.factors) != 1 or term.factors[0][1] != 1:
+            return []
+        kind, *inner = self.nodes[term.factors[0][0]]
+        return inner if kind == "sum" else []
 
     def _merge_selections(self, terms):
         """Derivatives of branches come as select(c, x, 0) + select(c, 0, y)."""

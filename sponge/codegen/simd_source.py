@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,7 +145,8 @@ class _Writer:
     """Lines of Python in which every needed power, product and node has a name."""
 
     def __init__(self, algebra: Algebra, arguments: Mapping[str, str], known: Mapping[str, str], dtype: str, width: int,
-                 number: Callable[[float], str] | None):
+                 number: Callable[[float], str] | None, even: Collection[int] = ()):
+        self.even = even  # inputs whose squares and inverse squares are known and enough
         self.algebra, self.arguments, self.known, self.dtype, self.width = algebra, arguments, known, dtype, width
         self._given_number = number
         self.lines: list[str] = []
@@ -178,7 +179,7 @@ class _Writer:
 
     def _product(self, factors) -> str:
         """The powers have one shared product taken out as often as they all allow: s**6 r**-8 is (s/r)**6 (1/r)**2."""
-        left = {self._base(node, n > 0): abs(n) for node, n in factors}
+        left = dict(self._powers(factors))
         single = [name for name, n in left.items() if n == 1]
         powers = [functools.reduce(lambda a, b: self._name(f"{a} * {b}"), sorted(single))] if single else []
         left = {name: n for name, n in left.items() if n > 1}
@@ -190,6 +191,19 @@ class _Writer:
             powers.append(self._power(base, least))
             left = {name: n - least for name, n in left.items() if n > least}
         return functools.reduce(lambda a, b: self._name(f"{a} * {b}"), powers)
+
+    def _powers(self, factors) -> Iterator[tuple[str, int]]:
+        """Bases and their powers; squares of all that allow it where an input comes as its square."""
+        squares = any(node in self.even for node, _ in factors)
+        for node, n in factors:
+            if node in self.even:
+                yield self.known[f"{'' if n > 0 else '1/'}{self._node(node)}**2"], abs(n) // 2
+                continue
+            base = self._base(node, n > 0)
+            if squares and n % 2 == 0:
+                yield self._name(f"{base} * {base}"), abs(n) // 2
+            else:
+                yield base, abs(n)
 
     def _power(self, base: str, n: int) -> str:
         if n == 1:
@@ -231,6 +245,21 @@ class _Writer:
         return self.known[call] if call in self.known else self._name(f"simd.{call}")
 
 
+def _even(algebra: Algebra, terms: Sequence[Term], arguments: Mapping[str, str], known: Mapping[str, str]) -> set[int]:
+    """Inputs that have even powers only, and whose square and inverse square are known."""
+    inputs = {k for k, node in enumerate(algebra.nodes) if node[0] == "input"
+              and {f"{arguments[node[1]]}**2", f"1/{arguments[node[1]]}**2"} <= known.keys()}
+    seen: set[int] = set()
+    left = list(terms) if inputs else []
+    while left:
+        for node, n in left.pop().factors:
+            inputs -= {node} if n % 2 else set()
+            if node not in seen and algebra.nodes[node][0] != "input":
+                seen.add(node)
+                left += algebra.nodes[node][1:]
+    return inputs
+
+
 def _terms(function: Elementwise, outputs: tuple[Output, ...], where: str) -> tuple[Algebra, tuple[Term, ...]]:
     if (key := ("terms", outputs, where)) in function.kept:
         return function.kept[key]
@@ -259,7 +288,7 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: 
     arguments : sequence of str, optional
         Names of the vectors. Defaults to those of the function's arguments. The lines name their own v0, v1, ...
     known : mapping of str to str, optional
-        Names of vectors that are there already, by what they are: ``"1/r"``, ``"r**2"``, ``"cos(phi)"``.
+        Names of vectors that are there already, by what they are: ``"1/r"``, ``"r**2"``, ``"1/r**2"``, ``"cos(phi)"``.
     dtype : {"float64", "float32"}
         Data type of all vectors.
     width : int
@@ -293,7 +322,8 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: 
     """
     algebra, terms = _terms(function, tuple(outputs), where or function.__name__)
     named = dict(zip(function.names, arguments or function.names, strict=True))
-    writer = _Writer(algebra, named, known or {}, dtype, width, number)
+    known = known or {}
+    writer = _Writer(algebra, named, known, dtype, width, number, _even(algebra, terms, named, known))
     names = [writer.vector(t) for t in terms]
     return writer.lines, names
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ from ..codegen.tabulated import Tabulated
 from ..geometry import length
 from ..potential import Potential
 from ..topology import check_indices
-from .pair_terms import PairPotential
+from .pair_factors import Factors
+from .pair_terms import PairPotential, truncated
 from .terms import ANGLE, BOND, TORSION, TermPotential, indices
 
 __all__ = ["ExpressionExternal", "ExpressionPair", "ExpressionTerm", "pair"]
@@ -153,10 +155,30 @@ class ExpressionPair(PairPotential):
 
     def coefficients(self, params: Mapping[str, Any]) -> dict[str, Any]:
         function, terms, split = self._pieces
-        values = pair_values({key: params[key] for key in self.values}) | {key: params[key] for key in self.numbers}
-        t = max((len(params[key]) for key in self.values), default=1)
-        found = [split.value(term, values, self.tables) for term in terms]
-        return {key: c if np.ndim(c) == 0 else c + np.zeros((t, t)) for key, c in zip(function.names[1:], found)}
+        values = self._by_pair(params)
+        found = [self._table(split.value(term, values, self.tables)) for term in terms]
+        return dict(zip(function.names[1:], found))
+
+    def _by_pair(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        numbers = {key: params[key] for key in self.numbers}
+        return pair_values({key: params[key] for key in self.values}) | numbers
+
+    def _table(self, values: Any) -> Any:
+        t = max((len(self.params[key]) for key in self.values), default=1)
+        return values if np.ndim(values) == 0 else values + np.zeros((t, t))
+
+    def kernel_form(self):
+        function, terms, split = self._pieces
+        values, factors = self._by_pair(self.params), Factors()
+        for term in terms:
+            parts = [(split.value(Term(1.0, ((node, 1),)), values, self.tables), n) for node, n in term.factors]
+            factors.add(self._table(split.value(term, values, self.tables)), parts)
+        function = truncated(_factored(function, tuple(factors.products)), self.cutoff, self.switch, self.shift)
+        names = function.names[1:]
+        by_atom = ("product", "arithmetic")
+        return (function, {name: factor.rule for name, factor in zip(names, factors.found)},
+                {name: factor.values[self.types] if factor.rule in by_atom else factor.values
+                 for name, factor in zip(names, factors.found)})
 
     def check(self, system):
         where = f"{type(self).__name__} {self.name!r}"
@@ -245,6 +267,19 @@ def _pair_function(expression: str, numbers: tuple[str, ...], names: tuple[str, 
     return _named(of_pair, names, "pair_expression"), split.coefficients, split
 
 
+def _factored(function: Elementwise, products: tuple[tuple[tuple[int, int], ...], ...]) -> Elementwise:
+    """The energy of one pair as a function of the factors of its coefficients."""
+    if (key := ("factored", products)) in function.kept:
+        return function.kept[key]
+
+    def of_pair(r, *factors):
+        return function(r, *(reduce(mul, [factors[k] ** n for k, n in powers]) for powers in products))
+
+    count = 1 + max((k for powers in products for k, _ in powers), default=-1)
+    function.kept[key] = _named(of_pair, ("r", *(f"f{k}" for k in range(count))), function.__name__)
+    return function.kept[key]
+
+
 class Split:
     """Terms of an algebra, split into what depends on some variables and the rest, which becomes coefficients.
 
@@ -285,15 +320,13 @@ class Split:
         """A function ``f(x, coefficients)`` for the value of the term; of a single variable."""
         free, factors = self.parts(term)
         powers = [(self._node(node), n) for node, n in factors]
-        plain = free == Term(1.0) and powers
-        k = None if plain else self._coefficient(free)
+        number = free.number  # not part of a coefficient: it meets those of derivatives
+        k = self._coefficient(Term(1.0, free.factors)) if free.factors else None
 
         def evaluate(x, c):
-            out = None if k is None else c[k]
-            for f, n in powers:
-                y = f(x, c) ** n if n != 1 else f(x, c)
-                out = y if out is None else out * y
-            return out
+            values = [f(x, c) ** n if n != 1 else f(x, c) for f, n in powers]
+            values += [] if k is None else [c[k]]
+            return reduce(mul, values, number) if number != 1 or not values else reduce(mul, values)
 
         return evaluate
 

@@ -39,16 +39,16 @@ class _Code:
     """
 
     def __init__(self, potential: PairPotential, dtype: str, width: int, numbers: list[float]):
-        self.function, self.dtype, self.width = potential.pair_function(), dtype, width
+        self.function, rules, given = potential.kernel_form()
+        self.dtype, self.width = dtype, width
         self.numbers = list(numbers)  # in front of the tables
         self.columns: list[np.ndarray] = []  # of atoms, as the kernel takes them
         self.tables: list[np.ndarray] = []
         self.mixing: list[str] = []
         typed = None
-        self.arguments = ["r", *[f"p{k}" for k in range(len(potential.rules))]]
-        coefficients = potential.coefficients(potential.params)
-        for name, (key, rule) in zip(self.arguments[1:], potential.rules.items(), strict=True):
-            values = coefficients[key]
+        self.arguments = ["r", *[f"p{k}" for k in range(len(rules))]]
+        for name, (key, rule) in zip(self.arguments[1:], rules.items(), strict=True):
+            values = given[key]
             if rule == "same":
                 self.numbers.append(float(values))
                 self.mixing.append(f"{name} = c[{len(self.numbers) - 1}]")
@@ -78,17 +78,23 @@ class _Code:
 
     def body(self, outputs: list[Output]) -> tuple[list[str], list[str]]:
         """Lines of a function of r2, i, j and c, and the names of the outputs."""
+        known = {"1/r": "inverse", "r**2": "r2", "1/r**2": "square"}
         lines, results = expressions(
-            self.function, outputs, arguments=self.arguments, known={"1/r": "inverse", "r**2": "r2"}, dtype=self.dtype,
-            width=self.width, number=self.number, where=self.function.__name__,
+            self.function, outputs, arguments=self.arguments, known=known, dtype=self.dtype, width=self.width,
+            number=self.number, where=self.function.__name__,
         )
         used = set(re.findall(r"\w+", "\n".join([*lines, *results])))
+        if "r" in used:
+            used.add("inverse")
+        first = {"inverse": f"inverse = {self._estimate('rsqrt')}", "square": f"square = {self._estimate('rcp')}",
+                 "r": "r = r2 * inverse"} | {line.split(" ")[0]: line for line in self.mixing}
+        return [*(line for name, line in first.items() if name in used), *lines], results
+
+    def _estimate(self, name: str) -> str:
+        if self.dtype == "float32" or self.width == 8:
+            return f"simd.{name}_fast(r2, {1 if self.dtype == 'float32' else 2})"
         # the processor's estimate is for vectors of 512 bits
-        start = ("inverse = simd.rsqrt_fast(r2, 1)" if self.dtype == "float32" else "inverse = simd.rsqrt_fast(r2, 2)"
-                 if self.width == 8
-                 else "inverse = simd.concat(simd.rsqrt_fast(simd.low(r2), 2), simd.rsqrt_fast(simd.high(r2), 2))")
-        mixing = [line for line in self.mixing if line.split(" ")[0] in used]
-        return [start, *(["r = r2 * inverse"] if "r" in used else []), *mixing, *lines], results
+        return f"simd.concat(simd.{name}_fast(simd.low(r2), 2), simd.{name}_fast(simd.high(r2), 2))"
 
     def text(self, name: str, lines: list[str], results: str) -> str:
         """Source of such a function; to be called when all numbers are known."""

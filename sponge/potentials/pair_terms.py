@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..engine.engine import Engine
     from ..protocols import SystemLike
 
-__all__ = ["PairPotential", "pair_potential"]
+__all__ = ["PairPotential", "pair_potential", "truncated"]
 
 RULES = ("arithmetic", "geometric", "product")
 _BLOCK = 1 << 15  # pairs of the pure energy that are worked on at once
@@ -154,7 +154,13 @@ class PairPotential(Potential):
 
     def pair_function(self) -> Elementwise:
         """The energy of one pair: the function with shift and switch."""
-        return _truncated(present_function(self), self.cutoff, self.switch, self.shift)
+        return truncated(present_function(self), self.cutoff, self.switch, self.shift)
+
+    def kernel_form(self) -> tuple[Elementwise, Mapping[str, str], Mapping[str, Any]]:
+        """What the kernels compute: the energy of one pair, and for its arguments how they combine, and their values:
+        numbers, those of atoms (already by atom), and tables by types.
+        """
+        return self.pair_function(), self.rules, self.coefficients(self.params)
 
     @property
     def pair_scope(self) -> Literal["listed", "all"]:  # type: ignore[override]
@@ -195,7 +201,8 @@ class PairPotential(Potential):
 
 
 # ---------------------------------------------------------------------------------------------------------- pure energy
-def _truncated(function, cutoff, switch, shift):
+def truncated(function: Elementwise, cutoff: float | None, switch: float | None, shift: bool) -> Elementwise:
+    """The energy of one pair with shift and switch."""
     if not shift and switch is None:
         return function
     if (key := ("truncated", cutoff, switch, shift)) in function.kept:

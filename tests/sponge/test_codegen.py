@@ -107,6 +107,8 @@ def test_equal_things_become_one_node():
     assert a.multiply(x, a.power(x, -1)) == Term(1.0)
     assert a.add(a.multiply(x, y), x) == a.multiply(x, a.add(y, Term(1.0)))
     assert a.add(a.select(y, x, Term(0.0)), a.select(y, Term(0.0), Term(2.0))) == a.select(y, x, Term(2.0))
+    once = a.multiply(x, a.add(x, Term(-1.0)))  # with x x, its derivative's other half, times one sum
+    assert a.add(once, a.multiply(x, x)) == a.multiply(x, a.add(a.multiply(Term(2.0), x), Term(-1.0)))
 
 
 # ------------------------------------------------------------------------------------------------------ generated code
@@ -170,6 +172,17 @@ def test_outputs_can_be_multiplied_by_powers():
     lines, names = expressions(lennard_jones, [Output(("x",), (("x", -1),))], known={"1/x": "inverse"})
     assert not any("/" in line for line in lines)  # the known reciprocal is used throughout
     assert len(lines) < 16 and len(names) == 1
+
+
+def test_even_powers_come_from_known_squares():
+    known = {"x**2": "x2", "1/x**2": "inverse", "1/x": "root"}
+    slope = [Output(("x",), (("x", -1),))]
+    lines, names = expressions(lennard_jones, slope, known=known)
+    values = {"sigma": 0.9, "epsilon": 1.3, "x2": 1.21, "inverse": 1 / 1.21}  # neither x nor its inverse
+    exec("\n".join(lines), values)
+    assert values[names[0]] == pytest.approx(lennard_jones.partial("x")(1.1, 0.9, 1.3) / 1.1, rel=1e-13)
+    lines, _ = expressions(buckingham, slope, arguments=["x", "a", "b"], known=known)
+    assert not any("inverse" in line or "x2" in line for line in lines)  # exp(-b x) needs x itself
 
 
 def test_nan_stays_visible():

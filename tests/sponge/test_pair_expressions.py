@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from triskele import core, sponge
 from triskele.sponge.codegen.expressions import parse
 from triskele.sponge.errors import FileFormatError
+from triskele.sponge.potentials.pair_terms import _mixed
 from triskele.sponge.testing import check_potential, example_system
 
 MIXED = "4*eps*((s/r)^12-(s/r)^6); s=0.5*(sigma1+sigma2); eps=sqrt(epsilon1*epsilon2)"
@@ -63,6 +64,39 @@ def test_lennard_jones_is_the_built_in_one():
     plain = example_system(built_in, **options)
     assert pair.energy() == pytest.approx(plain.energy(), rel=1e-9)
     np.testing.assert_allclose(pair.forces(), plain.forces(), rtol=1e-9, atol=1e-9 * np.abs(plain.forces()).max())
+
+
+@pytest.mark.parametrize(("text", "rules"), [
+    (MIXED, ["arithmetic", "product"]),
+    ("sqrt(epsilon1*epsilon2)*(sigma1+sigma2)^3*exp(-r)", ["product", "arithmetic"]),
+    ("-q1*q2/r - 3*r^2", ["product"]),  # of both signs
+    ("(q1+q2)*r", ["table"]),  # a sum of both signs would lose digits in float32
+    ("(q1*q2-1)*(sigma1+sigma2)/r", ["table"]),
+    ("-(sigma1+sigma2)^2*(3+g)*epsilon1*epsilon2*r", ["product", "arithmetic"]),
+    ("-epsilon1*epsilon2*r", ["product"]),
+    ("min(0, -epsilon1*epsilon2)*r", ["same", "product"]),  # a product and its sign
+    ("exp(-(sigma1+sigma2)*r)/(sigma1+sigma2)^2", ["arithmetic", "table"]),  # a division costs more than a gather
+    ("(sigma1+sigma2)*r^3 + g*r", ["arithmetic", "same"]),
+    ("max(epsilon1, epsilon2)*r + 2*g", ["table", "same"]),
+])
+def test_coefficients_are_taken_apart(text, rules):
+    names = [k for k in ("g", "q", "sigma", "epsilon") if k in text]
+    given = {"g": 1.5, "q": np.tile([0.3, -0.7, 0.0, 1.1], 3), **atoms(12)}
+    potential = sponge.pair(text, **{k: given[k] for k in names}, cutoff=0.5)
+    function, found, values = potential.kernel_form()
+    assert sorted(found.values()) == sorted(rules)
+    i, j = np.indices((12, 12)).reshape(2, -1)
+    mixed = [_mixed(rule, values[k], i, j, (potential.types[i], potential.types[j])) for k, rule in found.items()]
+    tables = [c[potential.types[i], potential.types[j]] if np.ndim(c) else c
+              for c in potential.coefficients(potential.params).values()]
+    np.testing.assert_allclose(function(0.3, *mixed), potential.function(0.3, *tables), rtol=1e-12)
+
+
+def test_kernels_with_values_of_atoms_are_those_with_tables():
+    potential = sponge.pair("-(sigma1+sigma2)^2*epsilon1*epsilon2*r^4 + 3*q1*q2/(r^2+1) - (q1+q2)^2", **atoms(12),
+                            q=np.tile([0.3, -0.7, 0.0, 1.1], 3), cutoff=0.5)
+    assert set(potential.kernel_form()[1].values()) == {"arithmetic", "product", "table"}
+    check_potential(potential, example_system())
 
 
 @pytest.mark.parametrize("text", ["g*q1*q2*exp(-r/0.2)/r", "g*(q1+q2)^2*t(k1,k2)/(0.1+r)^2", "g*r^2"])

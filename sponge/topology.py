@@ -152,22 +152,23 @@ class Topology:
                                     directed=False)[1].astype(np.int32)
 
 
-def graph_distances(bonds: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of atoms one, two and three bonds apart (by the shortest way), each int32 [m, 2] with i < j."""
+def graph_distances(bonds: np.ndarray, n: int, most: int = 3) -> list[np.ndarray]:
+    """Pairs of atoms one, two, ... `most` bonds apart (by the shortest way), each int32 [m, 2] with i < j."""
     from scipy.sparse import coo_array
 
     i, j = np.asarray(bonds, np.int64).reshape(-1, 2).T
     one = np.ones(2 * len(i), np.int32)
     a = (coo_array((one, (np.r_[i, j], np.r_[j, i])), (n, n)).tocsr() > 0).astype(np.int32)
-    found, power, reached = [], a, None
-    for _ in range(3):
+    found: list[np.ndarray] = []
+    power, reached = a, None
+    for _ in range(most):
         new = power if reached is None else power - power.multiply(reached)
         new = new.tocoo()
         keep = (new.row < new.col) & (new.data > 0)
         found.append(np.stack([new.row[keep], new.col[keep]], 1).astype(np.int32))
         reached = a if reached is None else ((reached + power) > 0).astype(np.int32)
         power = ((power @ a) > 0).astype(np.int32)
-    return found[0], found[1], found[2]
+    return found
 
 
 def as_vectors(values: Any, topology: Topology, where: str, unit: str = "nm") -> np.ndarray:

@@ -15,13 +15,15 @@ from ..load.structure import Structure
 from ..load.whole import make_whole
 from ..system import System
 from ..topology import Topology, graph_distances
+from ..units import COULOMB
 from ..virtual_sites import sites as virtual_sites
 from .assign import Assignment, assign_templates
+from .atom_sections import add_atom_sections
 from .bonded import find_impropers, find_terms
 from .custom import add_custom, add_urey_bradley
 from .drude import Oscillators
 from .ffxml import ForceField
-from .nonbonded import atom_parameters, build_nonbonded
+from .nonbonded import atom_parameters, build_nonbonded, columns
 from .sources import shipped
 from .topology_terms import (
     bonded_angles,
@@ -33,6 +35,7 @@ from .topology_terms import (
 
 __all__ = ["as_forcefield", "create_system"]
 
+_COULOMB_OF_SCRIPTS = 138.935485  # kJ/mol nm/e^2, openmm.app.internal.customgbforces
 _GB_OPTIONS = ("solvent_dielectric", "solute_dielectric", "kappa", "surface_tension")
 
 
@@ -77,6 +80,7 @@ def create_system(
         Mass of Drude particles in dalton, taken from their atoms.
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
         Generalized Born model, with the standard radii of the model. It has no box: the structure's is left out.
+        Defaults to that of the force field: a GBSAOBCForce, or a file such as OpenMM's ``implicit/obc2.xml``.
     **options
         Options of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB`
         (solvent_dielectric, kappa, ...).
@@ -111,6 +115,7 @@ def create_system(
         box = structure.box if box is None else box
     field = as_forcefield(forcefield)
     topology = _each_bond_once(topology)
+    implicit_solvent = _solvent(field, implicit_solvent)
     if implicit_solvent:
         box, method = None, method or "none"
     assignment = assign_templates(topology, field)
@@ -140,21 +145,28 @@ def create_system(
     _add_bonded(system, topology, field, assignment, bonds, angles)
     if len(oscillators.pairs):
         oscillators.add_to(system, np.concatenate([one, two]))
+    chosen = method or ("none" if box is None else "pme")
+    cutoff = options.get("cutoff")
     if field.nonbonded is not None or field.lennard_jones is not None:
         parameters = atom_parameters(field, assignment)
-        chosen = method or ("none" if box is None else "pme")
         nonbonded, pairs = build_nonbonded(field, assignment, parameters, three, method=chosen, **options)
         system.add(nonbonded)
+        cutoff = nonbonded.cutoff
         if pairs is not None:
             system.add(pairs)
         if implicit_solvent:
-            _add_gb(system, topology, parameters["charge"], implicit_solvent, gb)
-    elif options or method or implicit_solvent:
+            _add_gb(system, field, assignment, parameters["charge"], implicit_solvent, gb)
+    elif implicit_solvent or (options or method) and not (field.sections_of_atoms and {*options} <= {"cutoff"}):
         asked = [*options, *(["method"] if method else []), *(["implicit_solvent"] if implicit_solvent else [])]
         raise MissingParameterError(
             f"create_system: the force field ({', '.join(field.names)}) must have a NonbondedForce for these options, "
             f"got none: {', '.join(asked)}"
         )
+    if field.sections_of_atoms:
+        if chosen != "none" and cutoff is None:
+            raise MissingParameterError("create_system: cutoff must be given for the force field's custom forces in a "
+                                        "box, got none")
+        add_atom_sections(system, field, assignment, graph, None if chosen == "none" else cutoff)
     system.check()
     return system
 
@@ -352,10 +364,29 @@ def _cmap_terms(field, assignment, topology, propers, starts, near):
     return chains, np.array([field.maps[k].T for k in used]), kinds
 
 
-def _add_gb(system, topology, charges, model, options):
+def _solvent(field, asked):
+    """The implicit solvent that is asked for, or that of the force field."""
+    own = field.implicit_solvent or ("obc2" if field.born is not None else None)
+    if own and asked not in (None, own) or field.born is not None and (asked or field.implicit_solvent):
+        raise ValueError(f"create_system: there must be one implicit solvent, got the force field's {own!r} and "
+                         f"implicit_solvent={asked!r} (leave out one of them)")
+    return asked or own
+
+
+def _add_gb(system, field, assignment, charges, model, options):
     from ..potentials.gb.gb import GB
     from ..potentials.gb.tables import MODELS, standard_parameters
 
     if model not in MODELS:
         raise ValueError(f"create_system: implicit_solvent must be one of {', '.join(MODELS)}, got {model!r}")
-    system.add(GB(charges, model=model, **standard_parameters(topology, model), **options))
+    if field.born is not None:  # whose dielectric constant is by default another one than that of the models
+        own = columns(field.born, ("charge", "radius", "scale"), field, assignment)
+        charges, given = own["charge"], {"radii": own["radius"], "scales": own["scale"]}
+        options = {"solvent_dielectric": 78.3} | options
+    else:
+        given = standard_parameters(system.topology, model)
+        if field.implicit_solvent:  # whose script has another Coulomb constant: dielectric constants make up for it
+            options = {name: options.get(name, default) * COULOMB / _COULOMB_OF_SCRIPTS
+                       for name, default in (("solvent_dielectric", 78.5), ("solute_dielectric", 1.0))} | {
+                           name: value for name, value in options.items() if "dielectric" not in name}
+    system.add(GB(charges, model=model, **given, **options))

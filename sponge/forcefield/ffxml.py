@@ -7,7 +7,7 @@ the terms listed in `TERMS`; whatever else would change energies is refused by n
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ import numpy as np
 from ..elements import NUMBERS
 from ..errors import FileFormatError
 from ..load.structure import standard_residue
+from .atom_values import AtomSection, NonbondedTypes, check_known, merge, number
 from .drude import DrudeType, read_drude
 from .patches import Patches
+from .scripts import charmm_version, implicit_solvent
 from .sources import load_roots, shipped
 from .tables import CustomTerms, TermTable
 from .templates import Template, read_site
@@ -30,12 +32,6 @@ _REFUSED = {
               "implicit_solvent=...))",
     "InitializationScript": "it runs Python code, which is not done here",
 }
-# the script by which CHARMM's files say their version
-_VERSION = re.compile(
-    r'\s*EXPECTED_VERSION = "(\w+)"\s*if hasattr\(self, "_charmm_ff_version"\):\s*'
-    r"if self\._charmm_ff_version != EXPECTED_VERSION:\s*raise RuntimeError\([^\n]*\)\s*else:\s*"
-    r"self\._charmm_ff_version = EXPECTED_VERSION\s*"
-)
 _OF_TEMPLATES = {
     "Bond": ("from", "to", "atomName#"), "ExternalBond": ("from", "atomName"), "Constraint": ("atomName#", "distance"),
     "VirtualSite": ("type", "index", "siteName", "atom#", "atomName#", "weight#", "weightCross", "excludeWith", "wo#",
@@ -59,17 +55,6 @@ class AtomType:
         return ("type", self.name), ("class", self.cls), None
 
 
-@dataclass
-class NonbondedTypes:
-    """Charges and Lennard-Jones parameters of types, and the scales of 1-4 pairs."""
-
-    coulomb14: float
-    lj14: float
-    from_residue: set = field(default_factory=set)  # of these, what residues give and not types
-    by_key: dict = field(default_factory=dict)  # ("type", name) or ("class", name) -> {"charge", "sigma", "epsilon"}
-    dispersion: bool | None = None
-
-
 class ForceField:
     """Atom types, residue templates and parameters of one force field, read from one or several files.
 
@@ -89,6 +74,8 @@ class ForceField:
     maps : list of (size, size) float
         Energies of CMAP terms in kJ/mol, rows over the first angle, in the order of OpenMM's files.
     nonbonded : NonbondedTypes or None
+    implicit_solvent : str
+        Model that a file such as OpenMM's implicit/obc2.xml adds; "" without one.
     sections : set of str
         Names of the term sections that some file has.
 
@@ -126,8 +113,10 @@ class ForceField:
         self.patches = Patches()
         self.urey_bradleys = TermTable(3, specific_first=False)
         self.custom: list[CustomTerms] = []
+        self.sections_of_atoms: list[AtomSection] = []
+        self.born: NonbondedTypes | None = None  # of a GBSAOBCForce
         self.drude: dict[tuple, DrudeType] = {}  # ("type", name) or ("class", name) of the particles
-        self.version = ""
+        self.version, self.implicit_solvent = "", ""
         self.names: list[str] = []
         roots = load_roots(sources)
         self.names = [name for name, _ in roots]
@@ -146,12 +135,18 @@ class ForceField:
 
     def _read_types(self, root):
         for child in root:
-            version = _VERSION.fullmatch(child.text or "") if child.tag == "InitializationScript" else None
+            version = charmm_version(child.text or "") if child.tag == "InitializationScript" else None
             if version:
-                if self.version not in ("", version[1]):
-                    raise FileFormatError(f"files must be of one version of CHARMM, got {version[1]} after "
-                                          f"{self.version}")
-                self.version = version[1]
+                if self.version not in ("", version):
+                    raise FileFormatError(f"files must be of one version of CHARMM, got {version} after {self.version}")
+                self.version = version
+                continue
+            solvent = implicit_solvent(child.text or "") if child.tag == "Script" else None
+            if solvent:
+                if self.implicit_solvent not in ("", solvent):
+                    raise FileFormatError(f"there must be one implicit solvent, got {solvent} after "
+                                          f"{self.implicit_solvent}")
+                self.implicit_solvent = solvent
                 continue
             if child.tag in _REFUSED:
                 raise FileFormatError(f"element <{child.tag}> cannot be read: {_REFUSED[child.tag]}")
@@ -161,7 +156,7 @@ class ForceField:
                     f"supported"
                 )
         for e in root.iterfind("AtomTypes/Type"):
-            _known(e, ("name", "class", "element", "mass"))
+            check_known(e, ("name", "class", "element", "mass"))
             symbol = e.get("element", "")
             if symbol and symbol.upper() not in NUMBERS:
                 raise FileFormatError(f"elements must be known, got {symbol!r} for type {e.get('name')!r}")
@@ -185,7 +180,7 @@ class ForceField:
                 self.templates[template.name] = template
 
     def _template(self, e):
-        _known(e, ("name", "override", "rigidWater"))
+        check_known(e, ("name", "override", "rigidWater"))
         residue = e.attrib["name"]
         if e.get("rigidWater", "true").lower() != "true":
             raise FileFormatError(f"residue template {residue!r}: rigidWater={e.get('rigidWater')!r} is not supported")
@@ -210,7 +205,7 @@ class ForceField:
                     f"<{child.tag}>"
                 )
             if child.tag != "Atom":  # whose further attributes act where a <UseAttributeFromResidue> names them
-                _known(child, _OF_TEMPLATES[child.tag])
+                check_known(child, _OF_TEMPLATES[child.tag])
 
         def index(element, by_name, by_number):
             if by_name in element.attrib:
@@ -254,13 +249,13 @@ class ForceField:
                 self.sections.add(child.tag)
                 TERMS[child.tag](self, child)
 
-    def keys(self, e, n: int) -> tuple | None:
+    def keys(self, e, n: int, numbered: bool | None = None) -> tuple | None:
         """Keys of an element's `n` atoms for a TermTable; None if a class or type is not defined (such terms can never
-        act).
+        act). Attributes are `numbered`, class1, by default where there are several atoms.
         """
         out: list[tuple] = []
         for k in range(n):
-            suffix = str(k + 1) if n > 1 else ""
+            suffix = str(k + 1) if (n > 1 if numbered is None else numbered) else ""
             cls, kind = e.get("class" + suffix), e.get("type" + suffix)
             if (cls is None) == (kind is None):
                 raise FileFormatError(
@@ -288,48 +283,29 @@ class ForceField:
         return found
 
 
-def _known(element, attributes, children=()):
-    """Raise if an element has attributes or children that are not read; # stands for a number."""
-    for name in element.attrib:
-        if re.sub(r"\d+$", "#", name) not in attributes and name not in attributes:
-            raise FileFormatError(f"attribute {name}={element.attrib[name]!r} of <{element.tag}> is not supported")
-    for child in element if children else ():
-        if child.tag not in children:
-            raise FileFormatError(
-                f"<{element.tag}> must hold {', '.join(children)}, got <{child.tag}>, which is not supported"
-            )
-
-
-def _number(e, key):
-    value = float(e.attrib[key])
-    if not np.isfinite(value):
-        raise FileFormatError(f"parameters must be finite, got {key}={e.attrib[key]!r} in <{e.tag}> {dict(e.attrib)}")
-    return value
-
-
 def _read_simple(tag, table, parameters):
     def read(forcefield, section):
-        _known(section, (), (tag,))
+        check_known(section, (), (tag,))
         for e in section:
-            _known(e, ("class#", "type#", *parameters))
+            check_known(e, ("class#", "type#", *parameters))
             keys = forcefield.keys(e, getattr(forcefield, table).n)
             if keys is not None:
-                getattr(forcefield, table).add(keys, tuple(_number(e, p) for p in parameters))
+                getattr(forcefield, table).add(keys, tuple(number(e, p) for p in parameters))
 
     return read
 
 
 def _read_periodic(forcefield, section):
     ordering = _ordering(section)
-    _known(section, ("ordering",), ("Proper", "Improper"))
+    check_known(section, ("ordering",), ("Proper", "Improper"))
     for e in section:
-        _known(e, ("class#", "type#", "periodicity#", "phase#", "k#"))
+        check_known(e, ("class#", "type#", "periodicity#", "phase#", "k#"))
         keys = forcefield.keys(e, 4)
         if keys is None:
             continue
         terms, k = [], 1
         while f"periodicity{k}" in e.attrib:
-            terms.append((int(e.attrib[f"periodicity{k}"]), _number(e, f"phase{k}"), _number(e, f"k{k}")))
+            terms.append((int(e.attrib[f"periodicity{k}"]), number(e, f"phase{k}"), number(e, f"k{k}")))
             k += 1
         lost = [name for name in e.attrib if name[0] in "pk" and int(re.sub(r"\D", "", name) or 0) not in range(1, k)]
         if lost:
@@ -346,12 +322,12 @@ def _read_rb(forcefield, section):
         raise FileFormatError(
             f"<{section.tag}> must have another ordering of impropers than 'amber', which is not supported there"
         )
-    _known(section, ("ordering",), ("Proper", "Improper"))
+    check_known(section, ("ordering",), ("Proper", "Improper"))
     for e in section:
-        _known(e, ("class#", "type#", "c#"))
+        check_known(e, ("class#", "type#", "c#"))
         keys = forcefield.keys(e, 4)
         if keys is not None:
-            c = tuple(_number(e, f"c{k}") for k in range(6))
+            c = tuple(number(e, f"c{k}") for k in range(6))
             if e.tag == "Proper":
                 forcefield.rb_propers.add(keys, c)
             else:
@@ -367,16 +343,16 @@ def _ordering(section):
 
 def _read_cmap(forcefield, section):
     offset = len(forcefield.maps)
-    _known(section, (), ("Map", "Torsion"))
+    check_known(section, (), ("Map", "Torsion"))
     for e in section.iterfind("Map"):
-        _known(e, ())
+        check_known(e, ())
         values = np.array((e.text or "").split(), np.float64)
         size = round(len(values) ** 0.5)
         if size * size != len(values) or not size:
             raise FileFormatError(f"a CMAP must be square, got {len(values)} values")
         forcefield.maps.append(values.reshape(size, size))
     for e in section.iterfind("Torsion"):
-        _known(e, ("class#", "type#", "map"))
+        check_known(e, ("class#", "type#", "map"))
         k = offset + int(e.attrib["map"])
         if not offset <= k < len(forcefield.maps):
             raise FileFormatError(
@@ -388,70 +364,36 @@ def _read_cmap(forcefield, section):
 
 
 def _read_nonbonded(forcefield, section):
-    _known(section, ("coulomb14scale", "lj14scale", "useDispersionCorrection"), ("Atom", "UseAttributeFromResidue"))
-    new = NonbondedTypes(_number(section, "coulomb14scale"), _number(section, "lj14scale"))
-    forcefield.nonbonded = _merge(forcefield, section, forcefield.nonbonded, new, ("charge", "sigma", "epsilon"))
+    check_known(section, ("coulomb14scale", "lj14scale", "useDispersionCorrection"),
+                ("Atom", "UseAttributeFromResidue"))
+    new = NonbondedTypes(number(section, "coulomb14scale"), number(section, "lj14scale"))
+    forcefield.nonbonded = merge(forcefield, section, forcefield.nonbonded, new, ("charge", "sigma", "epsilon"))
 
 
 def _read_lennard_jones(forcefield, section):
-    _known(section, ("lj14scale", "useDispersionCorrection"), ("Atom", "NBFixPair"))
-    new = NonbondedTypes(1.0, _number(section, "lj14scale"))
-    forcefield.lennard_jones = _merge(forcefield, section, forcefield.lennard_jones, new, ("sigma", "epsilon"))
+    check_known(section, ("lj14scale", "useDispersionCorrection"), ("Atom", "NBFixPair"))
+    new = NonbondedTypes(1.0, number(section, "lj14scale"))
+    forcefield.lennard_jones = merge(forcefield, section, forcefield.lennard_jones, new, ("sigma", "epsilon"))
     for e in section.iterfind("NBFixPair"):
-        _known(e, ("class#", "type#", "sigma", "epsilon"))
+        check_known(e, ("class#", "type#", "sigma", "epsilon"))
         keys = forcefield.keys(e, 2)
         if keys is not None:
-            forcefield.nbfix.append((*keys, _number(e, "sigma"), _number(e, "epsilon")))
-
-
-def _merge(forcefield, section, old, new, wanted):
-    dispersion = section.get("useDispersionCorrection")
-    new.dispersion = None if dispersion is None else dispersion.lower() in ("true", "1")
-    if old is not None:
-        # files round the factor 5/6 differently
-        if abs(old.coulomb14 - new.coulomb14) > 1e-5 or abs(old.lj14 - new.lj14) > 1e-5:
-            raise FileFormatError(
-                f"scales of 1-4 pairs must agree with the files read before, got {new.coulomb14:g} and {new.lj14:g} "
-                f"after {old.coulomb14:g} and {old.lj14:g}"
-            )
-        if None not in (old.dispersion, new.dispersion) and old.dispersion != new.dispersion:
-            raise FileFormatError(
-                f"useDispersionCorrection must agree with the files read before, got {new.dispersion}"
-            )
-        old.dispersion = new.dispersion if old.dispersion is None else old.dispersion
-        new = old
-    from_residue = {e.attrib["name"] for e in section.iterfind("UseAttributeFromResidue")}
-    new.from_residue |= from_residue
-    more = ("sigma14", "epsilon14") if section.tag == "LennardJonesForce" else ()
-    for e in section.iterfind("Atom"):
-        _known(e, ("class", "type", *(w for w in wanted if w not in from_residue), *more))
-        key = forcefield.keys(e, 1)
-        if key is not None:
-            missing = [w for w in wanted if w not in from_residue and w not in e.attrib]
-            if missing:
-                raise FileFormatError(
-                    f"<{section.tag}> must give {', '.join(missing)} of each type, got {dict(e.attrib)}"
-                )
-            extra = [w for w in more if w in e.attrib]
-            new.by_key.pop(key[0], None)  # the last entry for an atom's type or class is taken
-            new.by_key[key[0]] = {w: _number(e,
-                                             w) for w in (*wanted, *extra) if w not in from_residue and w in e.attrib}
-    return new
+            forcefield.nbfix.append((*keys, number(e, "sigma"), number(e, "epsilon")))
 
 
 def _read_custom(tag, n):
     def read(forcefield, section):
-        _known(section, ("energy", "ordering"), ("GlobalParameter", "PerBondParameter", "PerAngleParameter",
+        check_known(section, ("energy", "ordering"), ("GlobalParameter", "PerBondParameter", "PerAngleParameter",
                                                  "PerTorsionParameter", tag, *(("Improper",) if n == 4 else ())))
         per = [e.attrib["name"] for e in section if e.tag.startswith("Per")]
         new = CustomTerms({2: "bond", 3: "angle", 4: "torsion"}[n], section.attrib["energy"], per,
-                          {e.attrib["name"]: _number(e, "defaultValue") for e in section.iterfind("GlobalParameter")})
+                          {e.attrib["name"]: number(e, "defaultValue") for e in section.iterfind("GlobalParameter")})
         ordering = _ordering(section) if "ordering" in section.attrib else "charmm"
         for e in section:
             if e.tag in (tag, "Improper"):
-                _known(e, ("class#", "type#", *per))
+                check_known(e, ("class#", "type#", *per))
                 keys = forcefield.keys(e, n)
-                values = tuple(_number(e, name) for name in per)
+                values = tuple(number(e, name) for name in per)
                 if keys is not None and e.tag == "Improper":
                     new.impropers.add(keys, (ordering, values))
                 elif keys is not None:
@@ -459,6 +401,39 @@ def _read_custom(tag, n):
         forcefield.custom.append(new)
 
     return read
+
+
+def _read_born(forcefield, section):
+    check_known(section, (), ("Atom", "UseAttributeFromResidue"))
+    forcefield.born = merge(forcefield, section, forcefield.born, NonbondedTypes(1.0, 1.0),
+                             ("charge", "radius", "scale"))
+
+
+_FUNCTIONS = ("name", "type", "periodic", *(f"{axis}{of}" for axis in ("", "x", "y", "z")
+                                            for of in ("size", "min", "max")))
+_OF_ATOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # attributes and children
+    "CustomNonbondedForce": (("energy", "bondCutoff"), ("PerParticleParameter", "ComputedValue", "Atom",
+                                                        "UseAttributeFromResidue")),
+    "CustomGBForce": ((), ("PerParticleParameter", "ComputedValue", "EnergyTerm", "Atom", "UseAttributeFromResidue")),
+    "CustomHbondForce": (("energy", "bondCutoff", "particlesPerDonor", "particlesPerAcceptor"),
+                         ("PerDonorParameter", "PerAcceptorParameter", "Donor", "Acceptor")),
+    "CustomManyParticleForce": (("energy", "bondCutoff", "particlesPerSet", "permutationMode"),
+                                ("PerParticleParameter", "TypeFilter", "Atom", "UseAttributeFromResidue")),
+}
+
+
+def _read_of_atoms(forcefield, section):
+    attributes, children = _OF_ATOMS[section.tag]
+    check_known(section, attributes, (*children, "GlobalParameter", "Function"))
+    missing = [name for name in attributes if name not in section.attrib]
+    if missing:
+        raise FileFormatError(f"<{section.tag}> must give {', '.join(missing)}, got {dict(section.attrib)}")
+    for e in section.iterfind("Function"):
+        check_known(e, _FUNCTIONS)
+    names = [e.attrib["name"] for e in section.iterfind("PerParticleParameter")]
+    names += ["filterType"] * (section.tag == "CustomManyParticleForce")
+    atoms = merge(forcefield, section, None, NonbondedTypes(1.0, 1.0), names)
+    forcefield.sections_of_atoms.append(AtomSection(section, names, atoms))
 
 
 TERMS: dict[str, Any] = {
@@ -474,4 +449,6 @@ TERMS: dict[str, Any] = {
     "NonbondedForce": _read_nonbonded,
     "LennardJonesForce": _read_lennard_jones,
     "DrudeForce": read_drude,
+    "GBSAOBCForce": _read_born,
+    **dict.fromkeys(_OF_ATOMS, _read_of_atoms),
 }

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import MissingParameterError
 from .assign import Assignment
-from .ffxml import ForceField, NonbondedTypes
+from .atom_values import NonbondedTypes
+from .ffxml import ForceField
 
-__all__ = ["atom_parameters", "build_nonbonded"]
+__all__ = ["atom_parameters", "build_nonbonded", "columns"]
 
 
 def atom_parameters(field: ForceField, assignment: Assignment) -> dict[str, np.ndarray]:
@@ -43,25 +45,42 @@ def _values(field, template, k, kind):
                 "create_system: the NonbondedForce must have no Lennard-Jones interaction next to a LennardJonesForce, "
                 f"got epsilon={entry['epsilon']} for type {kind.name!r}"
             )
-        if entry is None:
-            raise MissingParameterError(
-                f"create_system: every atom type must have non-bonded parameters, got none for type {kind.name!r} "
-                f"(class {kind.cls!r}; atom {template.names[k]} of residue template {template.name})"
-            )
-        for name in names:
-            text = entry.get(name, template.attributes[k].get(name))
-            if text is None:
-                raise MissingParameterError(
-                    f"create_system: {name} must be given by the type or the residue, got none for atom "
-                    f"{template.names[k]} of residue template {template.name}"
-                )
-            values[name] = float(text)
+        values |= _own(entry, names, template, k, kind)
         if "sigma" in names:
             values["sigma14"], values["epsilon14"] = (
                 entry.get("sigma14", values["sigma"]),
                 entry.get("epsilon14", values["epsilon"]),
             )
     return {"sigma14": values["sigma"], "epsilon14": values["epsilon"]} | values
+
+
+def columns(section: NonbondedTypes, names: Sequence[str], field: ForceField,
+            assignment: Assignment) -> dict[str, np.ndarray]:
+    """Return the values that a section gives to each atom, (n,) by name."""
+    out = {name: np.zeros(len(assignment.atom_type)) for name in names}
+    for template, atoms in assignment.groups:
+        for k, name in enumerate(template.types):
+            kind = field.types[name]
+            for key, value in _own(_entry(section, kind), names, template, k, kind).items():
+                out[key][atoms[:, k]] = value
+    return out
+
+
+def _own(entry, names, template, k, kind):
+    """Values of one atom of a template: those of its type's entry, else those of the residue."""
+    if entry is None:
+        raise MissingParameterError(
+            f"create_system: every atom type must have non-bonded parameters, got none for type {kind.name!r} "
+            f"(class {kind.cls!r}; atom {template.names[k]} of residue template {template.name})"
+        )
+    found = {name: entry.get(name, template.attributes[k].get(name)) for name in names}
+    for name, value in found.items():
+        if value is None:
+            raise MissingParameterError(
+                f"create_system: {name} must be given by the type or the residue, got none for atom "
+                f"{template.names[k]} of residue template {template.name}"
+            )
+    return {name: float(value) for name, value in found.items()}
 
 
 def _entry(section: NonbondedTypes, kind):

@@ -25,7 +25,7 @@ from .openmm_pairs import read_pairs
 from .openmm_terms import METHODS, OpenMMTerms
 from .terms import guess_elements, molecules_as_residues
 
-__all__ = ["load_openmm", "read_state", "read_xml"]
+__all__ = ["load_openmm", "read_force", "read_state", "read_xml"]
 
 # Parts of an OpenMM System that are settings of a run to us
 _RUN = (
@@ -162,7 +162,7 @@ def load_openmm(
         sites = _virtual_sites(path, particles)
     n = len(masses)
     constraints = Constraints(fixed[:, :2].astype(int), fixed[:, 2])
-    terms = OpenMMTerms(str(path), n, lambda terms, force: _read_force(terms, force, path))
+    terms = OpenMMTerms(str(path), n, lambda terms, force: read_force(terms, force, path))
     periodic, remove = False, False
     for force in root.iterfind("Forces/*"):
         kind = force.get("type", "")
@@ -175,7 +175,7 @@ def load_openmm(
                 stacklevel=3,
             )
         else:
-            periodic |= _read_force(terms, force, path)
+            periodic |= read_force(terms, force, path)
     terms.settle_exclusions()
     if periodic and box is None:
         box = table(root.find("PeriodicBoxVectors"), "x", "y", "z")
@@ -219,8 +219,8 @@ def load_openmm(
     return system
 
 
-def _read_force(terms: OpenMMTerms, force: ET.Element, path: str | Path) -> bool:
-    """Add a force to the terms; return True if it needs the box."""
+def read_force(terms: OpenMMTerms, force: ET.Element, path: str | Path) -> bool:
+    """Add a force, as a System has it, to the terms; return True if it needs the box."""
     readers = (_READERS | openmm_custom.READERS | openmm_compound.READERS
                | {"CustomNonbondedForce": read_pairs, "CustomGBForce": read_generalized_born})
     kind, name = force.get("type", ""), force.get("name", "")

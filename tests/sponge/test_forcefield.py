@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sponge.differential.compare import differences
 from tests.sponge.reference import DATA, load_reference
 from triskele import sponge
-from triskele.sponge.errors import MissingTemplateError
+from triskele.sponge.errors import FileFormatError, MissingTemplateError
 from triskele.sponge.forcefield import ForceField, create_system
 from triskele.sponge.forcefield.tables import TermTable
 from triskele.sponge.forcefield.templates import Graph, Template, match
@@ -542,6 +543,29 @@ def test_implicit_solvent_has_no_box(bpti):
     with pytest.raises(ValueError, match="pme"):
         create_system(bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2",
                       method="pme").energy()
+
+
+@pytest.mark.parametrize("files", [["amber99sb.xml", "implicit/hct.xml"], ["amber99sb.xml", "implicit/gbn2.xml"],
+                                   ["amber96.xml", "amber96_obc.xml"]])
+def test_implicit_solvents_of_files(bpti, files, tmp_path):
+    app = pytest.importorskip("openmm.app")
+    data = Path(app.__file__).parent / "data"
+    topology = app.PDBFile(str(BPTI)).topology
+    theirs = app.ForceField(*files).createSystem(topology, nonbondedMethod=app.NoCutoff)
+    field = ForceField(*[data / f for f in files])
+    ours = create_system(bpti, field)
+    assert ours.box is None and "gb" in [p.name for p in ours.potentials]
+    assert differences(ours, theirs, bpti.positions, rtol=1e-8) == []
+    model = field.implicit_solvent or "obc2"
+    with pytest.raises(ValueError, match=f"one implicit solvent, got the force field's '{model}' and .*'obc1'"):
+        create_system(bpti, field, implicit_solvent="obc1")
+    script = (data / "implicit/obc1.xml").read_text()
+    (tmp_path / "changed.xml").write_text(script.replace("p[1]]", "2*p[1]]"))
+    with pytest.raises(FileFormatError, match="element <Script> cannot be read: it runs Python"):
+        ForceField(data / files[0], tmp_path / "changed.xml")
+    if "obc" not in files[1]:
+        with pytest.raises(FileFormatError, match="must be one implicit solvent"):
+            ForceField(*[data / f for f in files], data / "implicit/obc1.xml")
 
 
 def test_unknown_option(bpti):

@@ -33,7 +33,7 @@ _FIELDS = [
 ]
 _REFUSED = {  # files that hold what we refuse, and the word that names it
     "charmm36_2024.xml": "Script",
-    "amber99_obc.xml": "GBSAOBCForce",
+    "amoeba2013_gk.xml": "Amoeba",
     "amoeba2018.xml": "Amoeba",
     "amber14/GLYCAM_06j-1.xml": "Script",
     "amber19/lipid21.xml": "Script",

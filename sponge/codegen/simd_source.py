@@ -120,7 +120,7 @@ class _Reader:
             case "isnan":
                 return a.node("!=", x[0], x[0])
             case "logical_not" | "invert":
-                return a.node("not", x[0])
+                return a.node("not", x[0]) if x[0].factors else Term(float(not x[0].number))
         if name in _IDENTITY:
             if equation.inputs[0].spec.dtype == bool and equation.outputs[0].spec.dtype != bool:
                 return a.select(x[0], Term(1.0), Term(0.0))
@@ -132,7 +132,15 @@ class _Reader:
             )
         if all(not t.factors for t in x):
             return Term(float(getattr(np, name)(*[t.number for t in x])))
+        if name in _LOGIC and not (x[0].factors and x[1].factors):
+            return self._with_known_truth(_LOGIC[name], *sorted(x, key=lambda t: bool(t.factors)))
         return a.node(_COMPARISONS.get(name) or _LOGIC.get(name) or _CALLS[name], *x)
+
+    def _with_known_truth(self, sign: str, known: Term, other: Term) -> Term:
+        """A logical operation of a constant, which no vector holds, and a comparison."""
+        if known.number:
+            return other if sign == "&" else Term(1.0) if sign == "|" else self.algebra.node("not", other)
+        return Term(0.0) if sign == "&" else other
 
     def _scaled_truth(self, equation, product: Term) -> Term:
         if any(v.spec.dtype == bool for v in equation.inputs):

@@ -41,6 +41,6 @@ def case(seed: int, folder: Path) -> list[str]:
             raise Refused(str(error)) from None
         raise
     positions = np.array(made.positions.value_in_unit(mm.unit.nanometer), np.float64)
-    # a tail that OpenMM integrates by itself has five digits
+    # OpenMM integrates the tail of an expression to five digits; sums of Ewald cancel self energies of 1e4 kJ/mol
     rtol = 1e-8 if any(p.name == "pair_tail" for p in ours.potentials) or "Mixture" in name else 1e-9
-    return [f"{name}: {text}" for text in exact_differences(ours, made.system, positions, rtol, 1e-9)]
+    return [f"{name}: {text}" for text in exact_differences(ours, made.system, positions, rtol, 1e-6)]

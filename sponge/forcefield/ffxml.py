@@ -28,8 +28,8 @@ __all__ = ["AtomType", "ForceField"]
 
 _ORDERINGS = ("default", "charmm", "amber", "smirnoff")
 _REFUSED = {
-    "Script": "it runs Python code, which is not done here (for implicit solvent: create_system(..., "
-              "implicit_solvent=...))",
+    "Script": "it runs Python code, which is not done here, unless it is one that adds OpenMM's implicit solvents (for "
+              "another one, use create_system(..., implicit_solvent=...))",
     "InitializationScript": "it runs Python code, which is not done here",
 }
 _OF_TEMPLATES = {
@@ -151,10 +151,10 @@ class ForceField:
             if child.tag in _REFUSED:
                 raise FileFormatError(f"element <{child.tag}> cannot be read: {_REFUSED[child.tag]}")
             if child.tag not in _IGNORED and child.tag not in TERMS:
-                raise FileFormatError(
-                    f"elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a term that is not "
-                    f"supported"
-                )
+                hint = (" (AMOEBA and HIPPO are not supported: use a force field of fixed charges or Drude particles)"
+                        if child.tag.startswith(("Amoeba", "Hippo")) else "")
+                raise FileFormatError(f"elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a "
+                                      f"term that is not supported{hint}")
         for e in root.iterfind("AtomTypes/Type"):
             check_known(e, ("name", "class", "element", "mass"))
             symbol = e.get("element", "")

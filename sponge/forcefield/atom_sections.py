@@ -90,11 +90,10 @@ def _append(parent: ET.Element, tag: str, rows: Iterable[dict[str, str]]) -> Non
 
 
 def _particles(force: ET.Element, section: AtomSection, values: dict[str, np.ndarray]) -> None:
-    kinds = values.pop("filterType", None)
-    rows = [{f"param{k + 1}": repr(float(v)) for k, v in enumerate(row)}
-            for row in np.stack(list(values.values()), axis=1)] if values else [{} for _ in kinds]
-    if kinds is not None:
-        rows = [row | {"type": str(int(kind))} for row, kind in zip(rows, kinds)]
+    kinds = values.pop("filterType", np.empty(0))
+    n = len(next(iter(values.values()), kinds))
+    rows = [{f"param{k + 1}": repr(float(v[i])) for k, v in enumerate(values.values())} for i in range(n)]
+    rows = [row | {"type": str(int(kind))} for row, kind in zip(rows, kinds)] if len(kinds) else rows
     _append(force, "Particles", rows)
 
 

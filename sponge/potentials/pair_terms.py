@@ -203,7 +203,7 @@ class PairPotential(Potential):
 # ---------------------------------------------------------------------------------------------------------- pure energy
 def truncated(function: Elementwise, cutoff: float | None, switch: float | None, shift: bool) -> Elementwise:
     """The energy of one pair with shift and switch."""
-    if not shift and switch is None:
+    if cutoff is None or (not shift and switch is None):
         return function
     if (key := ("truncated", cutoff, switch, shift)) in function.kept:
         return function.kept[key]

@@ -40,7 +40,7 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
     Parameters
     ----------
     old : System
-        With Nonbonded of method "pme".
+        With Nonbonded of method "pme"; a molecule alone, in vacuum, with "none".
     new : System
         The new molecule among the same other atoms, or alone, as in vacuum. Its positions are laid on the old molecule
         by the mapped atoms; options of Nonbonded are those of `old`.

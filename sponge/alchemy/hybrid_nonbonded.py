@@ -12,7 +12,7 @@ from ..potentials.at_values import Part, at_values
 from ..potentials.nonbonded.mixing import root
 from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..units import COULOMB
-from .kernels import DIRECT, EXCLUDED, IMAGES, PLAIN, SOFTENED, WITHIN
+from .kernels import DIRECT, EXCLUDED, IMAGES, PLAIN, QUADRATIC, SOFTENED, WITHIN
 from .nonbonded import AlchemicalNonbonded, pairs_around, switched
 from .soft_core import CONSTANT, FALLING, HARD_FALLING, HARD_RISING, RISING, SoftCore, coefficients
 
@@ -28,7 +28,7 @@ class HybridNonbonded(AlchemicalNonbonded):
     not see each other. At lambdas of 0 the molecule is the old one, at 1 the new one.
 
     - Coulomb is the Ewald sum of the charges :math:`(1-\lambda) q_{old} + \lambda q_{new}`, with the lambda
-      "electrostatics".
+      "electrostatics"; of a molecule in vacuum, it is the sum over pairs of these charges.
     - Lennard-Jones of new atoms with the core and with other molecules is that of the soft core at "insertion", of old
       ones at 1 - "deletion". Among themselves it is plain.
     - Lennard-Jones of the core with itself and with other molecules is (1 - "mixing") times the old energy plus
@@ -65,13 +65,16 @@ class HybridNonbonded(AlchemicalNonbonded):
         self.changing, self.constant = core[changes[core]], core[~changes[core]]
 
     def check(self, system):
-        if not self.ewald:
-            raise ValueError(f"{self.name}: a hybrid needs method 'pme', got {self.nonbonded.method!r}")
+        if not self.ewald and (self.nonbonded.method != "none" or len(self.atoms) < system.n):
+            raise ValueError(f"{self.name}: a hybrid needs method 'pme', or 'none' for a molecule alone, got "
+                             f"{self.nonbonded.method!r} with {system.n - len(self.atoms)} other atoms")
         super().check(system)
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     def charges(self, params: dict[str, Any], electrostatics: Any) -> Any:
+        if not self.ewald:
+            return 0 * params["charges"]  # all are pairs within the molecule
         return (1 - electrostatics) * params["charges"] + electrostatics * params["new_charges"]
 
     def charge_change(self, params: dict[str, Any]) -> np.ndarray:
@@ -112,23 +115,25 @@ class HybridNonbonded(AlchemicalNonbonded):
         pairs = self.atoms[np.stack(np.triu_indices(len(self.atoms), 1), axis=1)]
         left_out = {tuple(sorted(pair)) for pair in np.asarray(self.exclusions).tolist()}
         old, new, changing = set(self.old.tolist()), set(self.new.tolist()), set(self.changing.tolist())
-        near, rows = IMAGES | WITHIN, []
+        coulomb, rows = DIRECT if self.ewald else QUADRATIC, []
+        near = coulomb | (IMAGES | WITHIN) * self.ewald
+        excluded = (EXCLUDED | IMAGES * self.images) if self.ewald else 0
         for i, j in pairs.tolist():
             both, count = {i, j}, sum(k in old or k in new for k in (i, j))
             if (min(i, j), max(i, j)) in left_out:
-                rows.append((i, j, EXCLUDED | IMAGES * self.images, CONSTANT))
+                rows.append((i, j, excluded, CONSTANT))
             elif count == 2:
-                rows.append((i, j, near | DIRECT | SOFTENED, CONSTANT))
+                rows.append((i, j, near | SOFTENED, CONSTANT))
             elif count == 1:
-                rows.append((i, j, near | DIRECT | SOFTENED, FALLING if both & old else RISING))
+                rows.append((i, j, near | SOFTENED, FALLING if both & old else RISING))
             elif both & changing:
-                rows += [(i, j, near | DIRECT | SOFTENED, HARD_FALLING), (i, j, near | SOFTENED, HARD_RISING)]
+                rows += [(i, j, near | SOFTENED, HARD_FALLING), (i, j, near ^ coulomb | SOFTENED, HARD_RISING)]
             else:
-                rows.append((i, j, near | DIRECT | PLAIN, CONSTANT))
+                rows.append((i, j, near | PLAIN, CONSTANT))
         found = np.array(rows, np.int64).reshape(-1, 4)
         return np.ascontiguousarray(found[:, :2]), found[:, 2].copy(), found[:, 3].copy()
 
-    def inner_values(self, params: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
+    def inner_values(self, params: dict[str, Any]) -> tuple[Any, ...]:
         pairs, _, courses = self.inner_pairs()
         i, j = pairs.T
         # two new atoms interact with parameters of their own
@@ -137,18 +142,20 @@ class HybridNonbonded(AlchemicalNonbonded):
                 for key in ("sigmas", "epsilons"))
         q, change = params["charges"], self.charge_change(params)
         return (COULOMB * change[i] * change[j], self.size(s[:, 0], s[:, 1]), root(e[:, 0]) * root(e[:, 1]),
-                COULOMB * (q[i] * change[j] + change[i] * q[j]))
+                COULOMB * (q[i] * change[j] + change[i] * q[j]), COULOMB * q[i] * q[j])
 
     # -- energy --------------------------------------------------------------------------------------------------------
 
     def _around(self, form, params, positions, box):
+        if not self.ewald:
+            return 0.0  # the molecule is alone
         keys = ("sigmas", "epsilons", "new_sigmas", "new_epsilons", *self.names[1:])
         leaves = [params[key] for key in keys] + [positions]
         return at_values(_Around(self, form, box is not None), *leaves, *([] if box is None else [box]))
 
     def _inside(self, form, params, positions, box):
         pairs, kinds, courses = self.inner_pairs()
-        _, sigma, epsilon, _ = self.inner_values(params)
+        square, sigma, epsilon, linear, constant = self.inner_values(params)
         total = 0.0 * params["mixing"]
         for course in np.unique(courses):
             which = np.flatnonzero((courses == course) & (kinds & (PLAIN | SOFTENED) != 0))
@@ -156,7 +163,12 @@ class HybridNonbonded(AlchemicalNonbonded):
             r2 = np.sum(boxes.displacement(positions[i] - positions[j], box) ** 2, axis=-1)
             lam, factor = _course(course, params)
             u = switched(form, np.sqrt(r2), self.soft_core.lennard_jones(r2, sigma[which], epsilon[which], lam))
-            total = total + factor * np.sum(np.where(r2 < form.cutoff**2, u, 0.0))
+            total = total + factor * np.sum(u if form.cutoff is None else np.where(r2 < form.cutoff**2, u, 0.0))
+        which, lam = np.flatnonzero(kinds & QUADRATIC), params["electrostatics"]
+        if len(which):
+            i, j = pairs[which].T
+            qq = constant[which] + lam * (linear[which] + lam * square[which])
+            total = total + np.sum(qq / np.sqrt(np.sum((positions[i] - positions[j]) ** 2, axis=-1)))
         return total
 
 

@@ -52,6 +52,7 @@ VACUUM = 32  # Coulomb times 1 - lambda^2: what scaled charges take away
 DIRECT = 64  # the direct part of an Ewald sum, for the energies of other states
 EXCLUDED = 128  # the correction of an excluded pair, for the same
 IMAGES = 256  # the nearest image
+QUADRATIC = 512  # Coulomb of two charges that are both linear in lambda
 
 
 @kernel(nogil=True)
@@ -243,7 +244,8 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
 def inside(_chunk, positions, box, periodic, marked, pairs, kinds, courses, values, form, now, table, n_states, forces,
            rows, states, flags):
     """Pairs of marked atoms with each other: `pairs` [p, 2] are numbers in `marked`, `kinds` their bits, `values`
-    [p, 4] the product of the charges, sigma, 4 epsilon, and what is linear in lambda of the product.
+    [p, 5] the product of the charges, sigma, 4 epsilon, and with charges that change, what is linear in lambda of the
+    product and what is constant.
     """
     all_states = flags[STATES] != 0
     energy = wxx = wxy = wxz = wyy = wyz = wzz = 0.0
@@ -305,6 +307,15 @@ def inside(_chunk, positions, box, periodic, marked, pairs, kinds, courses, valu
                 for s in range(k_states):
                     states[s] += (1.0 - table[s, 0, Q_LAMBDA] ** 2) * qq / r
                     states[(1 + COURSES) * k_states + s] -= 2.0 * table[s, 0, Q_LAMBDA] * qq / r
+        if kind & QUADRATIC:
+            product = values[p, 4] + lam * (values[p, 3] + lam * qq)
+            slope += product * -0.5 / (r * r2)
+            energy += product / r
+            if all_states:
+                for s in range(k_states):
+                    there = table[s, 0, Q_LAMBDA]
+                    states[s] += (values[p, 4] + there * (values[p, 3] + there * qq)) / r
+                    states[(1 + COURSES) * k_states + s] += (values[p, 3] + 2.0 * there * qq) / r
         if all_states and kind & DIRECT and r2 < form[CUTOFF2]:
             states[(2 + COURSES) * k_states] += values[p, 3] * math.erfc(form[ALPHA] * r) / r
             states[(2 + COURSES) * k_states + 1] += qq * math.erfc(form[ALPHA] * r) / r

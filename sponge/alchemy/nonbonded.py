@@ -202,16 +202,16 @@ class AlchemicalNonbonded(Potential):
         pairs, kinds = np.concatenate([pairs, self.pairs14]), np.concatenate([kinds, of_14]).astype(np.int64)
         return pairs, kinds, np.full(len(kinds), RISING)
 
-    def inner_values(self, params: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
-        """Return products of charges (kJ/mol nm), sigmas, epsilons, and the parts of the products that are linear in
-        lambda, of the pairs of `inner_pairs`.
+    def inner_values(self, params: dict[str, Any]) -> tuple[Any, ...]:
+        """Return products of charges (kJ/mol nm), sigmas and epsilons of the pairs of `inner_pairs`, and the parts of the
+        products that are linear in lambda and constant, if both charges change.
         """
         i, j = self.inner_pairs()[0].T[:, : -len(self.pairs14) or None]
         q, s, e = params["charges"], params["sigmas"], root(params["epsilons"])
         join = np.concatenate
         qq = COULOMB * join([q[i] * q[j], params["products14"]])
         return (qq, join([self.size(s[i], s[j]), params["sigmas14"]]), join([e[i] * e[j], params["epsilons14"]]),
-                0.0 * qq)
+                0.0 * qq, 0.0 * qq)
 
     def size(self, a: Any, b: Any) -> Any:
         """Sigma of pairs from those of the atoms."""
@@ -248,7 +248,7 @@ class AlchemicalNonbonded(Potential):
     def _inside(self, form, params, positions, box):
         pairs, kinds, _ = self.inner_pairs()
         core, charge, steric = self.soft_core, params["electrostatics"], params["sterics"]
-        qq, sigma, epsilon, _ = self.inner_values(params)
+        qq, sigma, epsilon, *_ = self.inner_values(params)
         total = 0.0 * charge
         for kind in np.unique(kinds):
             which = np.flatnonzero(kinds == kind)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.data.sponge.alchemy import systems
-from triskele import sponge
+from triskele import core, sponge
 from triskele.sponge import alchemy
 from triskele.sponge.testing import check_potential
 
@@ -86,6 +86,42 @@ def test_energies_of_shared_atoms_alone_are_those_of_the_systems():
             np.testing.assert_allclose(soft.virial(), system.virial(), atol=1e-9 * np.abs(system.virial()).max())
 
 
+def test_a_molecule_in_vacuum_turns_into_another():
+    old, new = (systems.system(name, water=False) for name in ("methanol", "ethanol"))
+    for system in (old, new):  # of hydroxyl hydrogens: derivatives by a root exist
+        system.nonbonded.params["epsilons"][system.nonbonded.params["epsilons"] == 0] = 0.05
+    soft = alchemy.hybrid(old, new, {0: 0, 1: 1})
+    assert soft.box is None and soft.potentials[0].old.tolist() == [2, 3, 4, 5]
+    energies, slopes = alchemy.energies(soft, STAGES), alchemy.derivatives(soft, STAGES)
+    pairs14 = {name: soft[f"pair14{of}"] for name, of in (("old", ""), ("new", " of new atoms"))}
+    bonded = {name: p.energy(p.params, soft.positions, None) for name, p in pairs14.items()}
+    present = np.r_[0, 1, 6:13]  # the ethanol
+    for end, plain, x, of, gone in ((0, old, old.positions, "new", np.r_[6:13]),
+                                    (-1, new, soft.positions[present], "old", np.r_[2:6])):
+        dummies = bonded[of] + _lennard_jones(soft, gone, "new_" if of == "new" else "")
+        assert energies[end] == pytest.approx(plain.energy(x) + float(dummies), rel=1e-10)
+    for k in (0, 3, 5):
+        alchemy.set_lambdas(soft, **STAGES[k])
+        assert soft.energy() == pytest.approx(energies[k], rel=1e-10)
+    exact = core.grad(soft.energy_function())(soft.params(), soft.positions)["nonbonded"]
+    for name in STAGES.names:
+        assert slopes[name][5] == pytest.approx(float(exact[name]), rel=1e-9, abs=1e-9)
+    check_potential(soft.potentials[0], soft)
+
+
+def _lennard_jones(soft, atoms, which):
+    """Energy of pairs among some atoms that are not excluded."""
+    p, total = soft.potentials[0], 0.0
+    sigma, epsilon = p.params[f"{which}sigmas"], p.params[f"{which}epsilons"]
+    left_out = {tuple(sorted(pair)) for pair in soft.exclusions.tolist()}
+    for i in atoms:
+        for j in atoms[atoms > i]:
+            if (i, j) not in left_out:
+                x = (0.5 * (sigma[i] + sigma[j]) / np.linalg.norm(soft.positions[i] - soft.positions[j])) ** 6
+                total += 4 * np.sqrt(epsilon[i] * epsilon[j]) * x * (x - 1)
+    return total
+
+
 def test_a_new_molecule_alone_takes_the_place_of_the_old_one():
     old, new = systems.system("methanol"), systems.system("ethanol", water=False)
     soft = alchemy.hybrid(old, new, {0: 0, 1: 1})
@@ -160,6 +196,7 @@ def test_mappings_that_cannot_be_are_refused(both):
         (lambda: alchemy.hybrid(old, new, {0: 3, 1: 2, 2: 1, 3: 6}), "connected by bonds"),
         (lambda: alchemy.hybrid(old, ring, {k: k for k in range(4)}), "bonded in the new molecule alone"),
         (lambda: alchemy.hybrid(old, water, {0: 0}), "the same other atoms"),
+        (lambda: alchemy.hybrid(*[systems.system("methanol", method="cutoff")] * 2, {0: 0}), "or 'none' for a molecule alone"),
         (lambda: sponge.Simulation(both, sponge.LangevinMiddle(300, 1.0, 0.001), sampling=[alchemy.States(
             alchemy.Schedule(insertion=[0, 1], deletion=[0, 1]))]), "charges without Lennard-Jones"),
         (lambda: alchemy.set_lambdas(both, sterics=0.5), "no potential of the system scales with the lambda"),

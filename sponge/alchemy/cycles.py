@@ -10,8 +10,6 @@ import numpy as np
 
 from triskele.core.extend import short_repr
 
-from .difference import FreeEnergyDifference
-
 __all__ = ["CycleClosure", "cycle_closure"]
 
 
@@ -46,7 +44,7 @@ def cycle_closure(edges: Mapping[tuple[str, str], Any]) -> CycleClosure:
 
     Parameters
     ----------
-    edges : dict of (str, str) to FreeEnergyDifference or (float, float)
+    edges : dict of (str, str) to FreeEnergyDifference, RelativeFreeEnergy or (float, float)
         Free energy of the second node less that of the first, and its standard error, in kJ/mol.
 
     Returns
@@ -78,7 +76,7 @@ def cycle_closure(edges: Mapping[tuple[str, str], Any]) -> CycleClosure:
     measured = np.zeros((len(edges), 2))
     design = np.zeros((len(edges), len(nodes)))
     for row, ((a, b), given) in enumerate(edges.items()):
-        measured[row] = (given.value, given.error) if isinstance(given, FreeEnergyDifference) else given
+        measured[row] = (given.value, given.error) if hasattr(given, "value") else given
         if a == b or (b, a) in edges:
             raise ValueError(f"{where}: an edge must join two nodes, and be given once, got {(a, b)!r}")
         if not (np.isfinite(measured[row]).all() and measured[row, 1] > 0):

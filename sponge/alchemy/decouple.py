@@ -15,6 +15,7 @@ from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..potentials.pair14 import pair14
 from ..system import System
 from ..topology import as_vectors
+from .finite_size import check_charges
 from .kernels import STATES
 from .nonbonded import AlchemicalNonbonded
 from .scaled import Scaled
@@ -28,7 +29,7 @@ _PAIRWISE = ("electrostatics", "sterics")
 
 def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electrostatics",),
              soft_core: SoftCore | None = None, bonded: Iterable[str] = (),
-             restraints: Iterable[str] = ()) -> System:
+             restraints: Iterable[str] = (), charged: bool = False) -> System:
     """Return a copy of `system` in which the interactions of marked atoms depend on lambdas.
 
     At lambda 1 an interaction is complete, at 0 it is gone. "electrostatics" and "sterics" (Lennard-Jones) act on the
@@ -50,6 +51,9 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
         Names of potentials, such as "torsion", whose terms with a marked atom scale with the lambda "bonded".
     restraints : iterable of str
         Names of potentials that scale as a whole with the lambda "restraints".
+    charged : bool
+        Allow marked atoms with a net charge in a periodic box with PME, whose size then matters: `finite_size` says how
+        much.
 
     Returns
     -------
@@ -58,9 +62,14 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
     Raises
     ------
     ValueError
-        If a marked atom is bonded, excluded from, constrained or tied as a virtual site to one that is not marked; if a
-        potential of pairs other than `Nonbonded`, such as GB, acts on the system; if Nonbonded uses "ljpme", "ewald" or
-        a table.
+        If marked atoms have a net charge, unless `charged`; if one is bonded, excluded from, constrained or tied as a
+        virtual site to one that is not marked; if a potential of pairs other than `Nonbonded`, such as GB, acts on the
+        system; if Nonbonded uses "ljpme", "ewald" or a table.
+
+    Warns
+    -----
+    UserWarning
+        If the charges of marked atoms do not sum to an integer.
 
     Notes
     -----
@@ -111,6 +120,7 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
             raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on all pairs of atoms, and has no lambdas")
         else:
             new.potentials += _parts(copy.deepcopy(p), marked, bonded, restraints, pairs if annihilate else None)
+    check_charges(where, 0.0, float(plain[0].params["charges"][marked].sum()), plain[0].method == "pme", charged)
     own = _nonbonded(plain[0], system, marked, soft_core or Beutler(), annihilate, pairs)
     new.potentials = [own if p is plain[0] else p for p in new.potentials]
     new.check()

@@ -16,9 +16,10 @@ from .. import units
 from ..analysis.mbar import Mbar, mbar
 from ..analysis.statistics import mean
 from .estimators import acceptance_ratio, integrated
+from .finite_size import FiniteSize
 from .schedule import Schedule
 
-__all__ = ["Convergence", "FreeEnergyDifference", "convergence", "free_energy_difference"]
+__all__ = ["Convergence", "FreeEnergyDifference", "convergence", "free_energy_difference", "rounded"]
 
 _OVERLAP = 0.03  # of neighbors; below it, estimates of their errors fail (Klimovich 2015, section "Overlap matrix")
 
@@ -42,6 +43,8 @@ class FreeEnergyDifference:
         Free energy of every state less that of the first and its error, by each method.
     counts : (k,) int
         Samples of each state.
+    finite_size : FiniteSize or None
+        Terms for a change of the net charge of a periodic box, which are not part of the value.
     """
 
     value: float
@@ -51,13 +54,18 @@ class FreeEnergyDifference:
     methods: dict[str, tuple[float, float]]
     profiles: dict[str, tuple[np.ndarray, np.ndarray]]
     counts: np.ndarray
+    finite_size: FiniteSize | None = None
 
     units = "kJ/mol"
 
+    @property
+    def corrected(self) -> float:
+        """The value with the terms for the size of the box, in kJ/mol."""
+        return self.value + (self.finite_size.value if self.finite_size else 0.0)
+
     def __str__(self):
-        kcal = units.kcal_per_mol
-        return (f"{_rounded(self.value, self.error)} kJ/mol ({_rounded(self.value / kcal, self.error / kcal)} "
-                f"kcal/mol)")
+        terms = f", {self.corrected:.1f} kJ/mol with finite-size terms" if self.finite_size else ""
+        return rounded(self.value, self.error) + terms
 
     def __repr__(self):
         return f"<FreeEnergyDifference: {self}, {len(self.counts)} states, {self.counts.sum()} samples>"
@@ -292,6 +300,12 @@ def _pairwise(samples, temperature):
 
 def _variance(pulls):
     return (len(pulls) * mean(pulls).error) ** 2
+
+
+def rounded(value: float, error: float) -> str:
+    """Value and error in kJ/mol and kcal/mol, with two digits of the error."""
+    kcal = units.kcal_per_mol
+    return f"{_rounded(value, error)} kJ/mol ({_rounded(value / kcal, error / kcal)} kcal/mol)"
 
 
 def _rounded(value, error):

@@ -16,6 +16,7 @@ from ..potential import Potential
 from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..potentials.terms import TermPotential
 from ..system import System
+from .finite_size import check_charges
 from .hybrid_nonbonded import HybridNonbonded
 from .mapping import check_mapping
 from .scaled import Scaled
@@ -24,7 +25,8 @@ from .soft_core import Beutler, SoftCore
 __all__ = ["hybrid"]
 
 
-def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: SoftCore | None = None) -> System:
+def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: SoftCore | None = None,
+           charged: bool = False) -> System:
     """Return a system in which the molecule of `old` turns into that of `new`.
 
     The molecules are those that mapped atoms belong to; all other atoms must be the same, in the same order. Atoms of
@@ -48,6 +50,8 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
         Atoms of `old` to atoms of `new`.
     soft_core : Beutler or Gapsys, optional
         Defaults to ``Beutler()``.
+    charged : bool
+        Allow a change of the net charge of a periodic box, whose size then matters: `finite_size` says how much.
 
     Returns
     -------
@@ -57,7 +61,12 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
     ------
     ValueError
         If `check_mapping` refuses the mapping, shared atoms are excluded otherwise in the new molecule, other atoms
-        differ, or a potential is not made of terms.
+        differ, the net charge changes, unless `charged`, or a potential is not made of terms.
+
+    Warns
+    -----
+    UserWarning
+        If the net charge changes by a fraction.
 
     References
     ----------
@@ -85,6 +94,8 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
                     remove_com_motion=old.remove_com_motion)
     result.potentials = [parts.nonbonded(soft_core or Beutler()), *parts.terms()]
     result.check()
+    both = (float(p.params["charges"][inside].sum()) for p, inside in zip(parts.pair_potentials, parts.inside))
+    check_charges("hybrid", *both, old.box is not None, charged)
     return result
 
 
@@ -102,7 +113,7 @@ class _Parts:
         check_mapping(old, new, mapping)
         self.pairs = np.array(sorted((int(a), int(b)) for a, b in mapping.items()), np.int64).reshape(-1, 2)
         inside = [np.isin(of := molecules(system), of[self.pairs[:, k]]) for k, system in enumerate((old, new))]
-        rest = [np.flatnonzero(~mask) for mask in inside]
+        self.inside, rest = inside, [np.flatnonzero(~mask) for mask in inside]
         self.alone = not len(rest[1])  # then the other atoms are those of the old system
         if self.alone:
             rest[0] = rest[0][:0]

@@ -203,8 +203,8 @@ class AlchemicalNonbonded(Potential):
         return pairs, kinds, np.full(len(kinds), RISING)
 
     def inner_values(self, params: dict[str, Any]) -> tuple[Any, ...]:
-        """Return products of charges (kJ/mol nm), sigmas and epsilons of the pairs of `inner_pairs`, and the parts of the
-        products that are linear in lambda and constant, if both charges change.
+        """Return products of charges (kJ/mol nm), sigmas and epsilons of the pairs of `inner_pairs`, and the parts of
+        the products that are linear in lambda and constant, if both charges change.
         """
         i, j = self.inner_pairs()[0].T[:, : -len(self.pairs14) or None]
         q, s, e = params["charges"], params["sigmas"], root(params["epsilons"])

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from triskele.core.extend import check
 
-from ..barostats.monte_carlo import MonteCarloBarostat
 from ..build.immerse import immerse
-from ..integrators.langevin_middle import LangevinMiddle
-from ..load import load
-from ..run.arguments import number_of_steps
-from ..run.simulation import Simulation
-from ..system import System
 from .decouple import decouple
-from .difference import FreeEnergyDifference, free_energy_difference
-from .exchange import LambdaExchange
+from .difference import FreeEnergyDifference
+from .finite_size import PERMITTIVITIES, WHOLE, finite_size
+from .legs import Legs, solute
 from .schedule import Schedule
 
 __all__ = ["Solvation"]
 
 # of the vanishing molecule in FreeSolv's protocol (Duarte Ramos Matos et al. 2017): closer where it is nearly gone
 _STERICS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
-_NEVER = 2**62  # steps between exchanges of replicas that make none
 
 
-class Solvation:
+class Solvation(Legs[FreeEnergyDifference]):
     """Free energy of hydration of a molecule, from states in which its interactions with water appear one by one.
 
     The molecule is decoupled: its own interactions stay in all states, so that the first state is the molecule in
@@ -52,19 +46,22 @@ class Solvation:
         Cut-off radius of the direct interactions.
     timestep : float, ps
     seed : int
+    ion_radius : float, nm, optional
+        Effective radius of a molecule with a net charge, which needs it: the result then has the terms of `finite_size`
+        for the mean box, which are not part of its value.
 
     Attributes
     ----------
     system : System
         The molecule in water, with lambdas.
     schedule : Schedule
-    replicas : LambdaExchange or None
-        The simulations of the last run.
+    replicas : dict of str to LambdaExchange
+        The simulations of the last run, under "water".
 
     Raises
     ------
     ValueError
-        If the charges of the molecule do not sum to an integer, or sum to another one than 0.
+        If the charges of the molecule do not sum to an integer, or to another one than 0 and there is no `ion_radius`.
 
     References
     ----------
@@ -84,92 +81,40 @@ class Solvation:
 
     def __init__(self, *molecule: Any, lambdas: int | Schedule = 16, water: str = "tip3p", temperature: float = 298.15,
                  pressure: float = 1.01325, padding: float = 1.0, cutoff: float = 0.9, timestep: float = 0.002,
-                 seed: int = 0):
+                 seed: int = 0, ion_radius: float | None = None):
         where = "Solvation"
-        if len(molecule) == 1 and isinstance(molecule[0], System):
-            solute = molecule[0]
-        else:
-            solute = load(*molecule, method="none", constraints="h-bonds")
-        charge = float(solute.nonbonded.params["charges"].sum())
-        if abs(charge - round(charge)) > 1e-3:
+        alone = solute(molecule[0] if len(molecule) == 1 else molecule)
+        charge = float(alone.nonbonded.params["charges"].sum())
+        if abs(charge - round(charge)) > WHOLE:
             raise ValueError(f"{where}: the charges of the molecule must sum to an integer, got {charge:.5f} e")
-        if round(charge):
-            raise ValueError(f"{where}: the molecule must be neutral, got {charge:+.0f} e (a net charge in a "
-                             f"periodic box needs corrections for its size)")
-        self.temperature, self.seed = check.positive(temperature, f"{where}: temperature", "K"), int(seed)
-        self.schedule = lambdas if isinstance(lambdas, Schedule) else hydration_schedule(lambdas)
-        full = immerse(solute, water, padding=padding, seed=seed, cutoff=cutoff)
-        self.system = decouple(full, range(solute.n), annihilate=())
-        self._bath = LangevinMiddle(temperature=self.temperature, friction=1.0, timestep=timestep)
-        self._barostat = MonteCarloBarostat(pressure=pressure)
-        self.replicas: LambdaExchange | None = None
-
-    def __repr__(self):
-        return f"<Solvation: {self.system.n} atoms, {len(self.schedule)} states at {self.temperature:g} K>"
-
-    def run(self, steps: int | None = None, *, time: str | float | None = None, exchange: bool = True,
-            equilibration: str | float = "50 ps", every: int = 500, record: int = 100,
-            checkpoint: str | os.PathLike | None = None, progress: bool | None = None,
-            report: Any = None) -> FreeEnergyDifference:
-        """Sample all states and estimate the free energy.
-
-        Parameters
-        ----------
-        steps : int, optional
-            Steps of every state that count.
-        time : str or float, optional
-            Time of every state that counts, in place of steps: "1 ns", or a number of ps.
-        exchange : bool
-            Let neighboring states exchange configurations.
-        equilibration : str or float
-            Time that each state runs before its records count; it includes the relaxation of the box.
-        every, record : int
-            Steps between attempts to exchange, and between records.
-        checkpoint : path-like, optional
-            File of the state of all simulations. If it exists, the run resumes from it; the same run that was cut off
-            ends bit for bit as if it had not been.
-        progress, report : optional
-            See `Replicas.run`.
-
-        Returns
-        -------
-        FreeEnergyDifference
-            Free energy of the molecule in water less that in vacuum.
-        """
-        step = self._bath.timestep
-        counted = number_of_steps(steps, time, step)
-        before = number_of_steps(None, equilibration, step)
-        before = -(-before // record) * record
-        if checkpoint is None or not os.path.exists(checkpoint):
-            relaxed = Simulation(self.system, self._bath, seed=self.seed)
-            relaxed.minimize(max_steps=200, progress=False)
-            self.system.positions = relaxed.positions
-        rex = LambdaExchange(self.system, self.schedule, self._bath, every=every if exchange else _NEVER, record=record,
-                             seed=self.seed, barostat=self._barostat)
-        self.replicas = rex
-        rex.run(before + counted, checkpoint=checkpoint, progress=progress, report=report)
-        return self.estimate(before // record)
+        if round(charge) and ion_radius is None:
+            raise ValueError(f"{where}: the molecule must be neutral, got {charge:+.0f} e (with ion_radius=..., the "
+                             f"result has terms for the size of the box, which a net charge needs)")
+        self._charge, self._water, self._radius = round(charge), water, ion_radius
+        full = immerse(alone, water, padding=padding, seed=seed, cutoff=cutoff)
+        self.system = decouple(full, range(alone.n), annihilate=(), charged=ion_radius is not None)
+        super().__init__({"water": self.system},
+                         lambdas if isinstance(lambdas, Schedule) else hydration_schedule(lambdas), [{}],
+                         temperature=temperature, pressure=pressure, timestep=timestep, seed=seed)
 
     def estimate(self, discard: int = 0) -> FreeEnergyDifference:
-        """Estimate the free energy from the records of the last run.
+        found = self._differences(discard)["water"]
+        if not self._charge:
+            return found
+        terms = finite_size(self.system, 0, self._charge, permittivity=PERMITTIVITIES[self._water], radius=self._radius,
+                            box=self._mean_box("water"))
+        return replace(found, finite_size=terms)
 
-        Parameters
-        ----------
-        discard : int
-            The first records of each state, to be left out.
-        """
-        if self.replicas is None:
-            raise ValueError("Solvation.estimate: there must be a run first")
-        samples = [u[discard:] for u in self.replicas.samples]
-        slopes = [{name: values[discard:] for name, values in state.items()} for state in self.replicas.derivatives]
-        return free_energy_difference(samples, self.temperature, schedule=self.schedule, slopes=slopes)
+
+def vanishing(part: np.ndarray) -> np.ndarray:
+    """Lambdas of sterics at parts, 0 to 1, of a path on which atoms appear: closer where they are nearly gone."""
+    return np.interp(part * (len(_STERICS) - 1), np.arange(len(_STERICS)), _STERICS)
 
 
 def hydration_schedule(states: int) -> Schedule:
     """Lambdas of so many states from the decoupled molecule to the full one: sterics first, then charges."""
     check.integer(states, "Solvation: lambdas", 4, 256)
     charged = round(states / 3) + 1  # the first of them is the last of the others
-    spread = np.linspace(0, len(_STERICS) - 1, states - charged + 1)
-    sterics = np.interp(spread, np.arange(len(_STERICS)), _STERICS)
+    sterics = vanishing(np.linspace(0, 1, states - charged + 1))
     return Schedule(electrostatics=np.concatenate([np.zeros(len(sterics) - 1), np.linspace(0, 1, charged)]),
                     sterics=np.concatenate([sterics, np.ones(charged - 1)]))

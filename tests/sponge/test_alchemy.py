@@ -35,7 +35,9 @@ def fluid(method="pme", switch=None, mixing="lorentz_berthelot", periodic=True):
     system = sponge.System(sponge.Topology.of_particles(n, bonds=bonds), np.full(n, 12.0), box if periodic else None,
                            lattice @ box + rng.normal(scale=0.02, size=(n, 3)),
                            exclusions=[*bonds, [0, 2], [1, 3], [2, 4], [0, 3], [1, 4], [5, 6]])
-    system.add(sponge.Nonbonded(rng.normal(size=n), rng.uniform(0.2, 0.3, n), rng.uniform(0.1, 1, n), method=method,
+    charges = rng.normal(size=n)
+    charges[:5] -= charges[:5].mean()
+    system.add(sponge.Nonbonded(charges, rng.uniform(0.2, 0.3, n), rng.uniform(0.1, 1, n), method=method,
                                 cutoff=0.7, switch=switch, tolerance=1e-6, mixing=mixing))
     system.add(sponge.pair14([[0, 3], [1, 4]], charge_product=[0.1, -0.2], sigma=[0.25, 0.2], epsilon=[0.3, 0.2]))
     system.add(sponge.harmonic_bond(bonds, k=1000.0, r0=0.4))

@@ -30,6 +30,7 @@ def molecule(kind):
                            np.concatenate([shape, rest["positions"]]), exclusions=near)
     charges, sigmas, epsilons = own.normal(0, 0.3, m), own.uniform(0.2, 0.3, m), own.uniform(0.1, 0.5, m)
     sigmas[1], epsilons[1] = 0.25, 0.3  # the same in both
+    charges -= charges.mean()
     system.add(sponge.Nonbonded(np.r_[charges, rest["charges"]], np.r_[sigmas, rest["sigmas"]],
                                 np.r_[epsilons, rest["epsilons"]], cutoff=0.7, switch=0.6, alpha=6.5,
                                 grid=(24, 24, 24)))
@@ -73,7 +74,7 @@ def test_energies_of_shared_atoms_alone_are_those_of_the_systems():
     """With a mapping of all atoms there are no dummies: the ends are the systems themselves."""
     old, new = molecule("old"), molecule("old")
     rng = np.random.default_rng(1)
-    new.nonbonded.params["charges"][:6] = rng.normal(size=6)
+    new.nonbonded.params["charges"][:6] = (q := rng.normal(size=6)) - q.mean()
     new.nonbonded.params["sigmas"][:6] = rng.uniform(0.2, 0.3, 6)
     new["bond"].params["k"][:] *= 1.3
     for soft_core in (None, alchemy.Gapsys()):
@@ -196,7 +197,8 @@ def test_mappings_that_cannot_be_are_refused(both):
         (lambda: alchemy.hybrid(old, new, {0: 3, 1: 2, 2: 1, 3: 6}), "connected by bonds"),
         (lambda: alchemy.hybrid(old, ring, {k: k for k in range(4)}), "bonded in the new molecule alone"),
         (lambda: alchemy.hybrid(old, water, {0: 0}), "the same other atoms"),
-        (lambda: alchemy.hybrid(*[systems.system("methanol", method="cutoff")] * 2, {0: 0}), "or 'none' for a molecule alone"),
+        (lambda: alchemy.hybrid(*[systems.system("methanol", method="cutoff")] * 2, {0: 0}),
+         "or 'none' for a molecule alone"),
         (lambda: sponge.Simulation(both, sponge.LangevinMiddle(300, 1.0, 0.001), sampling=[alchemy.States(
             alchemy.Schedule(insertion=[0, 1], deletion=[0, 1]))]), "charges without Lennard-Jones"),
         (lambda: alchemy.set_lambdas(both, sterics=0.5), "no potential of the system scales with the lambda"),

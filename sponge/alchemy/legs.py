@@ -1,0 +1,155 @@
+"""`Legs`: systems that are each sampled in all states of a schedule; the base class of workflows."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from triskele.core.extend import check
+
+from ..barostats.monte_carlo import MonteCarloBarostat
+from ..integrators.langevin_middle import LangevinMiddle
+from ..load import load
+from ..run.arguments import number_of_steps
+from ..run.simulation import Simulation
+from ..system import System
+from .decouple import set_lambdas
+from .difference import Convergence, FreeEnergyDifference, convergence, free_energy_difference
+from .exchange import LambdaExchange
+from .schedule import Schedule
+
+__all__ = ["Legs", "solute"]
+
+_NEVER = 2**62  # steps between exchanges of replicas that make none
+_LEAST = 20  # samples of a part in tests of convergence
+Result = TypeVar("Result")
+
+
+def solute(given: Any) -> System:
+    """A molecule in vacuum, from a `System` or from files."""
+    if isinstance(given, System):
+        return given
+    return load(*((given,) if isinstance(given, (str, os.PathLike)) else given), method="none", constraints="h-bonds")
+
+
+class Legs(ABC, Generic[Result]):
+    """Systems with lambdas, by the names of their environments; each is sampled in all states of one schedule.
+
+    Parameters
+    ----------
+    systems : dict of str to System
+        Those with a box run at constant pressure.
+    schedule : Schedule
+    softly : iterable of dict of str to float
+        Lambdas at which the energy is minimized before the run, one after the other.
+    temperature : float, K
+    pressure : float, bar
+    timestep : float, ps
+    seed : int
+
+    Attributes
+    ----------
+    systems, schedule, temperature, seed
+        As given.
+    replicas : dict of str to LambdaExchange
+        The simulations of the last run.
+    """
+
+    def __init__(self, systems: dict[str, System], schedule: Schedule, softly: Iterable[dict[str, float]], *,
+                 temperature: float, pressure: float, timestep: float, seed: int):
+        self.temperature = check.positive(temperature, f"{type(self).__name__}: temperature", "K")
+        self.systems, self.schedule, self.seed, self._softly = systems, schedule, int(seed), tuple(softly)
+        self._bath = LangevinMiddle(temperature=self.temperature, friction=1.0, timestep=timestep)
+        self._barostat = MonteCarloBarostat(pressure=pressure, every=50)  # in small boxes attempts cost some ten steps
+        self.replicas: dict[str, LambdaExchange] = {}
+
+    def __repr__(self):
+        legs = ", ".join(f"{name} ({system.n} atoms)" for name, system in self.systems.items())
+        return f"<{type(self).__name__}: {legs}, {len(self.schedule)} states at {self.temperature:g} K>"
+
+    def run(self, steps: int | None = None, *, time: str | float | None = None, exchange: bool = True,
+            equilibration: str | float = "50 ps", every: int = 500, record: int = 100,
+            checkpoint: str | os.PathLike | None = None, progress: bool | None = None, report: Any = None) -> Result:
+        """Sample all states and estimate the free energy.
+
+        Parameters
+        ----------
+        steps : int, optional
+            Steps of every state that count.
+        time : str or float, optional
+            Time of every state that counts, in place of steps: "1 ns", or a number of ps.
+        exchange : bool
+            Let neighboring states exchange configurations.
+        equilibration : str or float
+            Time that each state runs before its records count; it includes the relaxation of the box.
+        every, record : int
+            Steps between attempts to exchange, and between records.
+        checkpoint : path-like, optional
+            File of the state of all simulations; with several legs, the name of each follows that of the file. If it
+            exists, the run resumes from it; the same run that was cut off ends bit for bit as if it had not been.
+        progress, report : optional
+            See `Replicas.run`.
+
+        Returns
+        -------
+        FreeEnergyDifference or RelativeFreeEnergy
+        """
+        step = self._bath.timestep
+        counted = number_of_steps(steps, time, step)
+        before = -(-number_of_steps(None, equilibration, step) // record) * record
+        for name, system in self.systems.items():
+            path = None if checkpoint is None else Path(checkpoint)
+            if path is not None and len(self.systems) > 1:
+                path = path.with_name(f"{path.stem}-{name}{path.suffix}")
+            for lambdas in self._softly:
+                set_lambdas(system, **lambdas)
+                if path is None or not path.exists():
+                    relaxed = Simulation(system, self._bath, seed=self.seed)
+                    relaxed.minimize(max_steps=200, progress=False)
+                    system.positions = relaxed.positions
+            rex = LambdaExchange(system, self.schedule, self._bath, every=every if exchange else _NEVER,
+                                 record=record, seed=self.seed,
+                                 barostat=None if system.box is None else self._barostat)
+            self.replicas[name] = rex
+            rex.run(before + counted, checkpoint=path, progress=progress, report=report)
+        return self.estimate(before // record)
+
+    @abstractmethod
+    def estimate(self, discard: int = 0) -> Result:
+        """Estimate the free energy from the records of the last run.
+
+        Parameters
+        ----------
+        discard : int
+            The first records of each state, to be left out.
+        """
+
+    def _differences(self, discard: int) -> dict[str, FreeEnergyDifference]:
+        """Free energy of the last state less that of the first, of each leg."""
+        if self.replicas.keys() != self.systems.keys():
+            raise ValueError(f"{type(self).__name__}.estimate: there must be a run first")
+        found = {}
+        for name, rex in self.replicas.items():
+            slopes = [{key: values[discard:] for key, values in state.items()} for state in rex.derivatives]
+            found[name] = free_energy_difference([u[discard:] for u in rex.samples], self.temperature,
+                                                 schedule=self.schedule, slopes=slopes)
+        return found
+
+    def _mean_box(self, name: str) -> np.ndarray:
+        """Mean of the boxes in which the simulations of a leg have ended."""
+        return np.mean(self.replicas[name].each(lambda sim: sim.box), axis=0)
+
+    def _convergence(self, discard: int) -> dict[str, Convergence]:
+        """Free energies of parts of the samples of each leg; none of legs with too few samples."""
+        found = {}
+        for name, rex in self.replicas.items():
+            samples = [u[discard:] for u in rex.samples]
+            parts = min(10, min(len(u) for u in samples) // _LEAST)
+            if parts > 1:
+                found[name] = convergence(samples, self.temperature, fractions=parts)
+        return found

@@ -18,6 +18,7 @@ SHORTER = {  # arguments of examples that take as long as they are asked to
     "fit_lennard_jones.py": "--rounds 1 --steps 3000",
     "fit_water_charge.py": "--rounds 1",
     "gumbel_muzero.py": "--steps 5000",
+    "hydration.py": "--molecules methanol --time 1 --states 5",
     "ionic_liquid.py": "--pairs 30 --time 8",
     "lysine_dipeptide.py": "--ns 0.2",
     "maxcut_qaoa_mcts.py": "--graphs 2",

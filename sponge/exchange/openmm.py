@@ -341,8 +341,13 @@ def _gb(mm: Any, system: System, potential: GB) -> Any:
         f"{PROBE!r})^2*(radius/B)^6",
         force.SingleParticle,
     )
+    inverse = "1/f"
+    if potential.cutoff is not None:
+        inverse = f"(1/f - {1 / potential.cutoff!r})"
+        force.setNonbondedMethod(force.CutoffNonPeriodic if system.box is None else force.CutoffPeriodic)
+        force.setCutoffDistance(potential.cutoff)
     force.addEnergyTerm(
-        f"-{COULOMB!r}*{screened('f')}*charge1*charge2/f; f = sqrt(r^2 + B1*B2*exp(-r^2/(4*B1*B2)))",
+        f"-{COULOMB!r}*{screened('f')}*charge1*charge2*{inverse}; f = sqrt(r^2 + B1*B2*exp(-r^2/(4*B1*B2)))",
         force.ParticlePairNoExclusions,
     )
     columns = [

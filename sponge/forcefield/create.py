@@ -13,6 +13,7 @@ from ..constraints.choose import Constraints, constrain, water_atoms
 from ..errors import MissingParameterError
 from ..load.structure import Structure
 from ..load.whole import make_whole
+from ..potentials.gb.gb import add_solvent, pair_options
 from ..system import System
 from ..topology import Topology, graph_distances
 from ..units import COULOMB
@@ -79,8 +80,9 @@ def create_system(
     drude_mass : float
         Mass of Drude particles in dalton, taken from their atoms.
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
-        Generalized Born model, with the standard radii of the model. It has no box: the structure's is left out.
-        Defaults to that of the force field: a GBSAOBCForce, or a file such as OpenMM's ``implicit/obc2.xml``.
+        Generalized Born model, with the standard radii of the model. It has no box: the structure's is left out. With
+        ``method="reaction_field"`` it has the cut-off of `Nonbonded`, whose `dielectric` is then 1. Defaults to that of
+        the force field: a GBSAOBCForce, or a file such as OpenMM's ``implicit/obc2.xml``.
     **options
         Options of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB`
         (solvent_dielectric, kappa, ...).
@@ -118,6 +120,7 @@ def create_system(
     implicit_solvent = _solvent(field, implicit_solvent)
     if implicit_solvent:
         box, method = None, method or "none"
+        options = pair_options(method, options, "create_system")
     assignment = assign_templates(topology, field)
     gb = {name: options.pop(name) for name in _GB_OPTIONS if implicit_solvent and name in options}
     masses = np.array([t.mass for t in assignment.types])[assignment.atom_type]
@@ -155,7 +158,7 @@ def create_system(
         if pairs is not None:
             system.add(pairs)
         if implicit_solvent:
-            _add_gb(system, field, assignment, parameters["charge"], implicit_solvent, gb)
+            _add_gb(system, field, assignment, implicit_solvent, gb)
     elif implicit_solvent or (options or method) and not (field.sections_of_atoms and {*options} <= {"cutoff"}):
         asked = [*options, *(["method"] if method else []), *(["implicit_solvent"] if implicit_solvent else [])]
         raise MissingParameterError(
@@ -373,15 +376,14 @@ def _solvent(field, asked):
     return asked or own
 
 
-def _add_gb(system, field, assignment, charges, model, options):
-    from ..potentials.gb.gb import GB
+def _add_gb(system, field, assignment, model, options):
     from ..potentials.gb.tables import MODELS, standard_parameters
 
     if model not in MODELS:
         raise ValueError(f"create_system: implicit_solvent must be one of {', '.join(MODELS)}, got {model!r}")
     if field.born is not None:  # whose dielectric constant is by default another one than that of the models
         own = columns(field.born, ("charge", "radius", "scale"), field, assignment)
-        charges, given = own["charge"], {"radii": own["radius"], "scales": own["scale"]}
+        given = {"charges": own["charge"], "radii": own["radius"], "scales": own["scale"]}
         options = {"solvent_dielectric": 78.3} | options
     else:
         given = standard_parameters(system.topology, model)
@@ -389,4 +391,4 @@ def _add_gb(system, field, assignment, charges, model, options):
             options = {name: options.get(name, default) * COULOMB / _COULOMB_OF_SCRIPTS
                        for name, default in (("solvent_dielectric", 78.5), ("solute_dielectric", 1.0))} | {
                            name: value for name, value in options.items() if "dielectric" not in name}
-    system.add(GB(charges, model=model, **given, **options))
+    add_solvent(system, model=model, **given, **options)

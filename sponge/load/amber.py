@@ -17,6 +17,7 @@ from .. import units
 from ..box import from_lengths_angles
 from ..constraints.choose import constrain, water_atoms
 from ..errors import FileFormatError
+from ..potentials.gb.gb import add_solvent, pair_options
 from ..potentials.nonbonded.mixing import LJTable, sigma_epsilon
 from ..system import System
 from ..topology import Topology
@@ -327,7 +328,8 @@ def load_amber(
     hydrogen_mass : float, optional
         Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
-        Generalized Born model, with the radii of the file. It has no box: the files' is left out, as by OpenMM.
+        Generalized Born model, with the radii of the file. It has no box: the files' is left out, as by OpenMM. With
+        ``method="reaction_field"`` it has the cut-off of `Nonbonded`, whose `dielectric` is then 1.
     **options
         Options of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (salt, ...).
 
@@ -392,17 +394,16 @@ def load_amber(
 
     charges = top.get("CHARGE") / CHARGE
     method = method or ("none" if box is None else "pme")
-    if implicit_solvent is not None and method != "none":
-        raise ValueError(
-            f"load: implicit_solvent goes with method='none', got {method!r} (it has no box and no cut-off)"
-        )
+    if implicit_solvent is not None:
+        options = pair_options(method, options, "load")
     _lennard_jones(top, terms, charges, {"method": method} | options)
     terms.exclusions = _exclusions(top)
     _pair14(top, terms, quads, types)
+    system = terms.system(topology, masses, box, positions, velocities, hydrogen_mass, constraints=fixed,
+                          virtual_sites=_virtual_sites(top, topology, bonds, r0))
     if implicit_solvent is not None:
-        terms.generalized_born(charges=charges, **_implicit_solvent(top, topology, implicit_solvent, **gb))
-    return terms.system(topology, masses, box, positions, velocities, hydrogen_mass, constraints=fixed,
-                        virtual_sites=_virtual_sites(top, topology, bonds, r0))
+        add_solvent(system, **_implicit_solvent(top, topology, implicit_solvent, **gb))
+    return system
 
 
 def _implicit_solvent(

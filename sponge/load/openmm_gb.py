@@ -64,8 +64,6 @@ def _implicit_solvent(terms: OpenMMTerms, force: ET.Element, where: str) -> None
     """Add an implicit solvent, with or without salt and surface term; raise for other expressions."""
     _, values = parameters(force, "PerParticleParameters", "Particles", (), where)
     names = [p.attrib["name"] for p in children(force, "PerParticleParameters")]
-    if force.get("method") != "0":
-        raise FileFormatError(f"{where}: must have no cut-off, others are not supported")
     if not {"charge", "or", "sr"} <= set(names) or set(values) != set(names) or children(force, "Exclusions"):
         raise FileFormatError(
             f"{where}: must be an implicit solvent with parameters charge, or, sr, no global parameters and no "
@@ -84,8 +82,9 @@ def _implicit_solvent(terms: OpenMMTerms, force: ET.Element, where: str) -> None
     if MODELS[model].neck:
         _check_necks(tables(force, where), rho + offset, values["radindex"], where)
     found: dict[str, Any] = {"surface_tension": 0.0}
+    cutoff = float(force.attrib["cutoff"]) if force.attrib["method"] != "0" else None
     for term in children(force, "EnergyTerms"):
-        _energy_term(found, term.attrib["expression"], term.attrib["type"], offset, where)
+        _energy_term(found, term.attrib["expression"], term.attrib["type"], offset, cutoff, where)
     if not {"single", "pair"} <= set(found) or found.pop("single") != (pair := found.pop("pair")):
         raise FileFormatError(
             f"{where}: must have the energies of single charges and of pairs, with the same constants, each once"
@@ -95,8 +94,10 @@ def _implicit_solvent(terms: OpenMMTerms, force: ET.Element, where: str) -> None
     dielectrics = {"solute_dielectric": solute * COULOMB / prefactor,
                    "solvent_dielectric": solvent * COULOMB / prefactor}
     rescaling = {name: values[name] for name in ("alpha", "beta", "gamma") if name in values}
+    terms.pair_method(where, int(force.attrib["method"]))
     terms.generalized_born(
         model=model,
+        cutoff=cutoff,
         charges=values["charge"],
         radii=rho + offset,
         scales=values["sr"] / rho,
@@ -147,8 +148,9 @@ def _check_necks(found: dict[str, Tabulated], radii: np.ndarray, index: np.ndarr
             raise FileFormatError(f"{where}: table {name} must be that of the model, got other values")
 
 
-def _energy_term(found: dict, expression: str, kind: str, offset: float, where: str) -> None:
+def _energy_term(found: dict, expression: str, kind: str, offset: float, cutoff: float | None, where: str) -> None:
     """Recognize one energy term; its constants go to `found`."""
+    inverse = "1/f" if cutoff is None else f"(1/f-{1 / cutoff!r})"
     known = {}
     for definition in expression.split(";")[1:]:
         name, _, value = definition.partition("=")
@@ -179,7 +181,7 @@ def _energy_term(found: dict, expression: str, kind: str, offset: float, where: 
             found["single"] = (round(scale, 9), solute, solvent, kappa)
             return
     elif kind == "2" and solute and solvent:
-        scale = factor(f"-{screened}*charge1*charge2/f; f=sqrt(r^2+B1*B2*exp(-r^2/(4*B1*B2)))")
+        scale = factor(f"-{screened}*charge1*charge2*{inverse}; f=sqrt(r^2+B1*B2*exp(-r^2/(4*B1*B2)))")
         if scale is not None and "pair" not in found:
             found["pair"] = (round(scale, 9), solute, solvent, kappa)
             return

@@ -399,12 +399,13 @@ def _drude(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     terms.drude(where, p[:, :5], p[:, 5], p[:, 6], p[:, 7:], s[:, :2], s[:, 2])
 
 
-def _gbsa_obc(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
+def _gbsa_obc(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     p = table(force.find("Particles"), "q", "r", "scale")
-    if force.get("method") != "0":
-        raise FileFormatError(f"{where}: must have no cut-off, others are not supported")
+    method = int(force.attrib["method"])
+    terms.pair_method(where, method)
     terms.generalized_born(
         model="obc2",
+        cutoff=float(force.attrib["cutoff"]) if method else None,
         charges=p[:, 0],
         radii=p[:, 1],
         scales=p[:, 2],
@@ -412,6 +413,7 @@ def _gbsa_obc(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
         solvent_dielectric=float(force.attrib["solventDielectric"]),
         surface_tension=4 * np.pi * float(force.get("surfaceAreaEnergy", "2.25936")),
     )
+    return method == 2
 
 
 _READERS = {

@@ -22,7 +22,7 @@ from .state import SMALL_BOX, aligned_zeros
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
-__all__ = ["NeighborRows", "describe", "eight", "even", "odd", "shared_rows", "zipped"]
+__all__ = ["NeighborRows", "add_virial", "describe", "eight", "even", "odd", "shared_rows", "zipped"]
 
 SKIN = 0.1  # nm
 FULL = 25  # status: entries or a row do not fit; the information is the number needed, minus that of entries
@@ -68,6 +68,23 @@ def _transposed(a, b, c, d):
     xz, yw = zipped(a, b)
     uz, vw = zipped(c, d)
     return even(xz, uz), even(yw, vw), odd(xz, uz), odd(yw, vw)
+
+
+@template
+def add_virial(out, f, dx, dy, dz):
+    """Add to a row of energy and virial what pairs, each of which is met twice, with forces f (dx, dy, dz) add."""
+    h = f * -0.5
+    gx, gy, gz = h * dx, h * dy, h * dz
+    xy, xz, yz = simd.sum(gx * dy), simd.sum(gx * dz), simd.sum(gy * dz)
+    out[1] += simd.sum(gx * dx)
+    out[5] += simd.sum(gy * dy)
+    out[9] += simd.sum(gz * dz)
+    out[2] += xy
+    out[4] += xy
+    out[3] += xz
+    out[7] += xz
+    out[6] += yz
+    out[8] += yz
 
 
 @kernel(nogil=True)

@@ -15,7 +15,7 @@ from triskele.core.extend import Task, kernel, simd, template
 
 from ..engine.flags import ENERGY
 from ..engine.plan import ROW, Plan, add_forces
-from ..neighbors.rows import describe, eight, even, odd, shared_rows, zipped
+from ..neighbors.rows import add_virial, describe, eight, even, odd, shared_rows, zipped
 from ..neighbors.state import aligned_zeros
 
 if TYPE_CHECKING:
@@ -55,23 +55,6 @@ def _near(row, count, xs, i, limit, near, start):
             simd.store_scalar(near, start + n, simd.load_scalar(row, k + m))
             n += bits >> m & 1
     return n
-
-
-@template
-def _add_virial(out, f, dx, dy, dz):
-    """Add what pairs, each of which is met twice, add to the virial."""
-    h = f * -0.5
-    gx, gy, gz = h * dx, h * dy, h * dz
-    xy, xz, yz = simd.sum(gx * dy), simd.sum(gx * dz), simd.sum(gy * dz)
-    out[1] += simd.sum(gx * dx)
-    out[5] += simd.sum(gy * dy)
-    out[9] += simd.sum(gz * dz)
-    out[2] += xy
-    out[4] += xy
-    out[3] += xz
-    out[7] += xz
-    out[6] += yz
-    out[8] += yz
 
 
 @kernel(nogil=True)
@@ -131,7 +114,7 @@ def densities(chunk, chunks, n, flags, cutoff, per_r, blocks, elements, table, e
             fx, fy, fz = fx + f * dx, fy + f * dy, fz + f * dz
             if want:
                 energy = energy + 0.5 * pair
-                _add_virial(out, f, dx, dy, dz)
+                add_virial(out, f, dx, dy, dz)
         forces[i, 0], forces[i, 1], forces[i, 2] = simd.sum(fx), simd.sum(fy), simd.sum(fz)
         at_density = simd.sum(density) * per_density
         m = min(max(np.int64(at_density), 0), embedding.shape[1] - 1)
@@ -166,7 +149,7 @@ def embedding_forces(chunk, chunks, n, flags, xs, atoms, spans, near, slopes, fo
             f = own * simd.load(into, k, 8) + other * simd.load(outof, k, 8)
             fx, fy, fz = fx + f * dx, fy + f * dy, fz + f * dz
             if want:
-                _add_virial(out, f, dx, dy, dz)
+                add_virial(out, f, dx, dy, dz)
         atom = atoms[i]
         by_atom[atom, 0] = forces[i, 0] + simd.sum(fx)
         by_atom[atom, 1] = forces[i, 1] + simd.sum(fy)

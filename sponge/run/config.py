@@ -136,7 +136,7 @@ def _simulation(config):
     options = _without(section, "files")
     if "implicit_solvent" in config:
         gb = config["implicit_solvent"]
-        options |= {"implicit_solvent": gb["model"], **_without(gb, "model")}
+        options |= {"implicit_solvent": gb["model"], **_without(gb, "model"), **config.get("nonbonded", {})}
     files = [section["files"]] if isinstance(section["files"], str) else section["files"]
     system = _called("[system]", load.load, options, *files)
     if "nonbonded" in config:

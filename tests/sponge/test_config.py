@@ -109,6 +109,9 @@ def test_implicit_solvent_and_every_key_of_the_page(folder):
         steps = 5
     """))
     assert "gb" in sim.system and sim.step == 5
+    cut = '[nonbonded]\nmethod = "reaction_field"\ncutoff = 0.5\n[implicit_solvent]\nmodel = "obc2"\n[run]\nsteps = 5\n'
+    system = run_config(write(folder, SYSTEM + INTEGRATOR + cut)).system
+    assert (system["gb"].cutoff, system.nonbonded.method, system.nonbonded.dielectric) == (0.5, "reaction_field", 1.0)
 
 
 def test_the_template_documents_every_key_and_runs(tmp_path, monkeypatch):

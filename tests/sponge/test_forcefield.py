@@ -540,6 +540,9 @@ def test_implicit_solvent_has_no_box(bpti):
     system = create_system(bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2",
                            kappa=1.0)
     assert system.box is None and system.nonbonded.method == "none" and system["gb"].kappa == 1.0
+    cut = create_system(bpti.topology, bpti.positions, None, PROTEINS[0], implicit_solvent="gbn2", cutoff=1.2,
+                        method="reaction_field")
+    assert (cut.nonbonded.cutoff, cut.nonbonded.dielectric, cut["gb"].cutoff) == (1.2, 1.0, 1.2)
     with pytest.raises(ValueError, match="pme"):
         create_system(bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2",
                       method="pme").energy()

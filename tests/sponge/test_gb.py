@@ -145,10 +145,10 @@ def test_an_atom_inside_another():
 # ---------------------------------------------------------------------------------------------------------- kernels
 @settings(max_examples=25, deadline=None)
 @given(st.sampled_from(MODELS), st.integers(1, 40), st.integers(0, 10**6), st.sampled_from([0.0, 0.7]),
-       st.sampled_from([0.0, 28.4]))
-def test_kernels_are_the_pure_energy(model, n, seed, kappa, tension):
+       st.sampled_from([0.0, 28.4]), st.sampled_from([None, 0.4]))
+def test_kernels_are_the_pure_energy(model, n, seed, kappa, tension, cutoff):
     """Energy, forces and virial, for any number of atoms, padding and all."""
-    gb, x = solvent(n, model, seed, kappa=kappa, surface_tension=tension), cluster(n, seed)
+    gb, x = solvent(n, model, seed, kappa=kappa, surface_tension=tension, cutoff=cutoff), cluster(n, seed)
     system = system_of(gb, x)
     forces = -core.grad(lambda x: gb.energy(gb.params, x, None))(x)
     assert system.energy() == pytest.approx(float(gb.energy(gb.params, x, None)), rel=1e-11)
@@ -156,8 +156,9 @@ def test_kernels_are_the_pure_energy(model, n, seed, kappa, tension):
     assert system.virial() == pytest.approx(forces.T @ x, rel=1e-8, abs=1e-8 * np.abs(forces.T @ x).max() + 1e-9)
 
 
-def test_many_chunks_give_the_same_for_any_number_of_threads():
-    gb, x = solvent(300, "gbn2", 3), cluster(300, 3)
+@pytest.mark.parametrize("cutoff", [None, 0.6])
+def test_many_chunks_give_the_same_for_any_number_of_threads(cutoff):
+    gb, x = solvent(300, "gbn2", 3, cutoff=cutoff), cluster(300, 3)
     system = system_of(gb, x)
     before = core.get_threads()
     found = []
@@ -177,6 +178,102 @@ def test_nan_stays_visible():
     x[7, 1] = np.nan
     gb = solvent(20, "obc2")
     assert np.isnan(gb.energy(gb.params, x, None))
+
+
+# ---------------------------------------------------------------------------------------------------------- cut-offs
+def openmm_solvent(model, periodic, cutoff, kappa):
+    """A peptide's charges in an implicit solvent as OpenMM's force fields make it: System, positions (nm)."""
+    openmm = pytest.importorskip("openmm")
+    app = pytest.importorskip("openmm.app")
+    forces = pytest.importorskip("openmm.app.internal.customgbforces")
+    reference = load_reference("ala2_obc2")
+    gb = load_openmm(reference.xml)["gb"]
+    system = openmm.System()
+    for _ in gb.params["charges"]:
+        system.addParticle(12.0)
+    kinds = {"hct": "HCT", "obc1": "OBC1", "obc2": "OBC2", "gbn": "GBn", "gbn2": "GBn2"}
+    topology = app.Topology()
+    residue = topology.addResidue("ALA", topology.addChain())
+    ours = sponge.load(*sponge.example_files("alanine-dipeptide")).topology
+    atoms = [topology.addAtom(name, app.Element.getByAtomicNumber(int(z)), residue)
+             for name, z in zip(ours.names, ours.elements)]
+    for i, j in ours.bonds:
+        topology.addBond(atoms[i], atoms[j])
+    kind = getattr(forces, f"GBSA{kinds[model]}Force")
+    force = kind(cutoff=cutoff, kappa=kappa, SA="ACE")
+    for charge, parameters in zip(gb.params["charges"].tolist(), np.array(kind.getStandardParameters(topology), float)):
+        force.addParticle([charge, *parameters.tolist()])
+    force.finalize()
+    force.setNonbondedMethod(force.CutoffPeriodic if periodic else force.CutoffNonPeriodic)
+    force.setCutoffDistance(cutoff)
+    system.addForce(force)
+    if periodic:
+        system.setDefaultPeriodicBoxVectors([1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7])
+    return system, reference.positions
+
+
+def openmm_result(system, positions):
+    openmm = pytest.importorskip("openmm")
+    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context.setPositions(positions)
+    state = context.getState(getEnergy=True, getForces=True)
+    return state.getPotentialEnergy()._value, np.array(state.getForces(asNumpy=True)._value)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("kappa", [0.0, 0.7])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_cutoff_is_openmms(model, kappa, periodic, tmp_path):
+    """Energies and forces of OpenMM's Reference platform, read from its XML, and those of what `to_openmm` writes."""
+    openmm = pytest.importorskip("openmm")
+    system, x = openmm_solvent(model, periodic, 0.7, kappa)
+    energy, forces = openmm_result(system, x)
+    (tmp_path / "system.xml").write_text(openmm.XmlSerializer.serialize(system))
+    ours = load_openmm(tmp_path / "system.xml", positions=x)
+    assert (ours["gb"].model, ours["gb"].cutoff) == (model, 0.7)
+    assert ours.energy() == pytest.approx(energy, rel=1e-9)
+    assert ours.forces() == pytest.approx(forces, rel=1e-9, abs=1e-9 * np.abs(forces).max())
+    back, again = openmm_result(ours.to_openmm(), x)
+    assert back == pytest.approx(energy, rel=1e-9)
+    assert again == pytest.approx(forces, rel=1e-9, abs=1e-9 * np.abs(forces).max())
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_a_cutoff_of_the_native_force_is_openmms(periodic, tmp_path):
+    openmm = pytest.importorskip("openmm")
+    reference = load_reference("bpti_ff14sb_obc2")
+    gb = load_openmm(reference.xml)["gb"]
+    system, force = openmm.System(), openmm.GBSAOBCForce()
+    for row in np.stack([gb.params[k] for k in ("charges", "radii", "scales")], 1).tolist():
+        system.addParticle(12.0)
+        force.addParticle(*row)
+    force.setNonbondedMethod(force.CutoffPeriodic if periodic else force.CutoffNonPeriodic)
+    force.setCutoffDistance(1.2)
+    system.addForce(force)
+    if periodic:
+        system.setDefaultPeriodicBoxVectors([4.0, 0, 0], [0, 4.0, 0], [0, 0, 4.0])
+    energy, forces = openmm_result(system, reference.positions)
+    (tmp_path / "system.xml").write_text(openmm.XmlSerializer.serialize(system))
+    ours = load_openmm(tmp_path / "system.xml", positions=reference.positions)
+    assert ours.energy() == pytest.approx(energy, rel=1e-8)
+    assert ours.forces() == pytest.approx(forces, rel=1e-8, abs=1e-8 * np.abs(forces).max())
+
+
+def test_a_long_cutoff_takes_a_multiple_of_the_charges_off():
+    """1/f - 1/cutoff of all pairs: the plain energy, and a constant times the sum of the charges' products."""
+    gb, x = solvent(60, "gbn2", 2, cutoff=5.0), cluster(60, 2)
+    plain, q = solvent(60, "gbn2", 2), gb.params["charges"]
+    shift = 0.5 * COULOMB * (1 - 1 / 78.5) / 5.0 * (q.sum() ** 2 - (q * q).sum())
+    assert system_of(gb, x).energy() - system_of(plain, x).energy() == pytest.approx(shift, rel=1e-9)
+    assert system_of(gb, x).forces() == pytest.approx(system_of(plain, x).forces(), rel=1e-8, abs=1e-7)
+
+
+@pytest.mark.parametrize("box, cutoff, message", [(2.0, None, "without cut-off has no box"),
+                                                  (2.0, 1.1, "must be at most half the smallest box edge")])
+def test_boxes_that_do_not_go_with_the_cutoff(box, cutoff, message):
+    system = sponge.System(sponge.Topology.of_particles(2), np.ones(2), positions=np.zeros((2, 3)), box=[box] * 3)
+    with pytest.raises(ValueError, match=message):
+        system.add(solvent(2, "obc2", cutoff=cutoff))
 
 
 # ------------------------------------------------------------------------------------------------------ derivatives
@@ -225,6 +322,7 @@ def test_standard_radii_and_screening(model, openmm_class):
     (dict(model="pb"), "model must be one of hct, obc1, obc2, gbn, gbn2, got 'pb'"),
     (dict(radii=[0.15, 0.005]), "radii must be above the offset 0.009 nm, got 0.005 for atom 1"),
     (dict(radii=[0.15, 0.21], model="gbn2"), "radii must lie between 0.1 and 0.2 nm, got 0.21 for atom 1"),
+    (dict(cutoff=0.0), "cutoff must be a positive number .nm., got 0.0"),
     (dict(kappa=-1.0), "kappa must be a number >= 0"),
     (dict(solvent_dielectric=0.0), "solvent_dielectric must be positive"),
     (dict(charges=[1.0, np.nan]), "charges must be finite, got nan for atom 1"),

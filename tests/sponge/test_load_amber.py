@@ -99,6 +99,19 @@ class TestAmber:
             )
         assert_same_energies(system, omm, rel=4e-7)
 
+    @pytest.mark.parametrize("model", ["obc2", "gbn2"])
+    def test_implicit_solvent_with_a_cutoff(self, model):
+        app = pytest.importorskip("openmm.app")
+        system = sponge.load(*VACUUM, implicit_solvent=model, method="reaction_field", cutoff=0.6)
+        assert system["gb"].cutoff == 0.6
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            omm = app.AmberPrmtopFile(str(VACUUM[0])).createSystem(
+                implicitSolvent={"obc2": app.OBC2, "gbn2": app.GBn2}[model], nonbondedMethod=app.CutoffNonPeriodic,
+                nonbondedCutoff=0.6
+            )
+        assert_same_energies(system, omm, rel=4e-7)
+
     def test_salt_is_a_debye_length(self):
         dilute, salty = (sponge.load(*VACUUM, implicit_solvent="obc2", salt=c)["gb"].kappa for c in (0.1, 0.4))
         assert salty == pytest.approx(2 * dilute)
@@ -395,7 +408,7 @@ def test_implicit_solvent_leaves_the_box_out():
     """A file with a box gives either periodic electrostatics or an implicit solvent, not both."""
     system = sponge.load(*WATER, implicit_solvent="obc2")
     assert system.box is None and system.nonbonded.method == "none" and "gb" in system
-    with pytest.raises(ValueError, match="implicit_solvent goes with method='none', got 'pme'"):
+    with pytest.raises(ValueError, match="implicit_solvent goes with method='none' or 'reaction_field', got 'pme'"):
         sponge.load(*WATER, implicit_solvent="obc2", method="pme")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from triskele.core.extend import check
 
+from ...box import check_cutoff, displacement
 from ...engine.plan import Plan
 from ...potential import Potential
 from ...protocols import SystemLike
@@ -16,6 +17,7 @@ from .tables import MODELS, NECK_CUTOFF, Model, neck_tables
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
+    from ...system import System
 
 __all__ = ["GB", "debye_kappa"]
 
@@ -35,7 +37,9 @@ class GB(Potential):
               f_{ij}^2 = r_{ij}^2 + B_i B_j e^{-r_{ij}^2 / 4 B_i B_j}
 
     with w = 1/2 for i = j and 1 otherwise, and Born radii B from pairwise integrals (W. C. Still et al., J. Am. Chem.
-    Soc. 112, 6127 (1990)). All pairs are computed, excluded ones too, without cut-off and without periodicity.
+    Soc. 112, 6127 (1990)). Excluded pairs are computed like others. Without a cut-off all pairs are, and there is no
+    periodicity. With one, pairs at longer distances count neither in the energy nor in the radii, and 1/f of a pair is
+    replaced by 1/f - 1/cutoff, as in OpenMM's ``GBSAOBCForce`` and AMBER force fields.
 
     Parameters
     ----------
@@ -54,6 +58,8 @@ class GB(Potential):
         0 leaves the surface term out.
     alpha, beta, gamma : (n,) array or float, optional
         Rescaling of the Born radii (all models but HCT). Defaults to those of the model.
+    cutoff : float, nm, optional
+        Cut-off radius, for nearest images in a periodic box. Defaults to none.
 
     Attributes
     ----------
@@ -71,7 +77,7 @@ class GB(Potential):
 
     def __init__(self, charges: Any, radii: Any, scales: Any, model: str = "obc2", solvent_dielectric: float = 78.5,
                  solute_dielectric: float = 1.0, kappa: float = 0.0, surface_tension: float = SURFACE_TENSION,
-                 alpha: Any = None, beta: Any = None, gamma: Any = None):
+                 alpha: Any = None, beta: Any = None, gamma: Any = None, cutoff: float | None = None):
         if model not in MODELS:
             raise ValueError(f"GB: model must be one of {', '.join(MODELS)}, got {model!r}")
         for name, value in (("solvent_dielectric", solvent_dielectric), ("solute_dielectric", solute_dielectric)):
@@ -80,6 +86,7 @@ class GB(Potential):
         check.number(kappa, "GB: kappa", 0, unit="1/nm")
         check.number(surface_tension, "GB: surface_tension", 0, unit="kJ/mol/nm^2")
         self.name, self.model = "gb", model
+        self.cutoff = None if cutoff is None else check.positive(cutoff, "GB: cutoff", "nm")
         self.solvent_dielectric, self.solute_dielectric = float(solvent_dielectric), float(solute_dielectric)
         self.kappa, self.surface_tension = float(kappa), float(surface_tension)
         n = np.size(charges)
@@ -108,11 +115,12 @@ class GB(Potential):
         return MODELS[self.model]
 
     def check(self, system: SystemLike) -> None:
-        """Raise if the system is periodic or has another number of atoms."""
+        """Raise if the system has another number of atoms, or a box that does not go with the cut-off."""
+        if system.box is not None and self.cutoff is None:
+            raise ValueError("GB: an implicit solvent without cut-off has no box, got a periodic system (set cutoff, "
+                             "or system.box = None and method='none')")
         if system.box is not None:
-            raise ValueError(
-                "GB: an implicit solvent has no box, got a periodic system (set system.box = None and method='none')"
-            )
+            check_cutoff("GB", self.cutoff, system.box)
         n = len(self.params["charges"])
         if n != system.n:
             raise ValueError(f"GB: there must be parameters for each of {system.n} atoms, got {n}")
@@ -120,44 +128,66 @@ class GB(Potential):
     # -- energy --------------------------------------------------------------------------------------------------------
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
-        """Energy in kJ/mol; `box` is not looked at."""
+        """Energy in kJ/mol."""
         n = len(self.params["charges"])
-        d = positions[:, None, :] - positions[None, :, :]
+        d = displacement(positions[:, None, :] - positions[None, :, :], box)
         other = ~np.eye(n, dtype=bool)
         r2 = np.where(other, np.sum(d * d, axis=-1), 1.0)
-        born = self.born_radii(params, np.where(other, np.sqrt(r2), 1.0))
+        r = np.sqrt(r2)
+        counted = other if self.cutoff is None else other & (r < self.cutoff)
+        born = self.born_radii(params, r, counted)
         q = params["charges"]
         product = born[:, None] * born[None, :]
         r2 = np.where(other, r2, 0.0)  # the diagonal is an atom with itself: f = B
         f = np.sqrt(r2 + product * np.exp(-r2 / (4 * product)))
         screened = 1 / self.solute_dielectric - np.exp(-self.kappa * f) / self.solvent_dielectric
-        polar = -0.5 * COULOMB * np.sum(q[:, None] * q[None, :] * screened / f)
+        inverse = 1 / f
+        if self.cutoff is not None:
+            inverse = np.where(counted, inverse - 1 / self.cutoff, np.where(other, 0.0, inverse))
+        polar = -0.5 * COULOMB * np.sum(q[:, None] * q[None, :] * screened * inverse)
         radii = params["radii"]
         return polar + self.surface_tension * np.sum((radii + PROBE) ** 2 * (radii / born) ** 6)
 
-    def born_radii(self, params: dict[str, Any], r: Any) -> Any:
-        """Effective Born radii (nm) at distances `r` (n, n), whose diagonal is unused."""
+    def born_radii(self, params: dict[str, Any], r: Any, counted: np.ndarray) -> Any:
+        """Effective Born radii (nm) from pairs at distances `r` (n, n), of which `counted` are within the cut-off."""
         radii = params["radii"]
-        n = len(self.params["charges"])
-        other = ~np.eye(n, dtype=bool)
         rho = radii - self.constants.offset
         s = params["scales"] * rho
         integral = descreening(r, rho[:, None], s[None, :])
         if self.constants.neck:
             integral = integral + self.constants.neck * neck_integral(r, radii)
-        psi = rho * np.sum(np.where(other, integral, 0.0), axis=1)
+        psi = rho * np.sum(np.where(counted, integral, 0.0), axis=1)
         if self.constants.rescaling is None:
             return rho / (1 - psi)
         alpha, beta, gamma = params["alpha"], params["beta"], params["gamma"]
         return 1 / (1 / rho - np.tanh(psi * (alpha - psi * (beta - psi * gamma))) / radii)
 
     def plan(self, engine: Engine) -> Plan:
-        """Kernels in four stages: integrals and Born radii, pair energies, chain rule per atom, forces through the
-        radii.
-        """
+        """Kernels in stages: integrals and Born radii, pair energies, chain rule per atom, forces through the radii."""
         from .plan import plan
 
         return plan(self, engine)
+
+
+def add_solvent(system: System, **parameters: Any) -> None:
+    """Add a `GB` with the cut-off of the system's `Nonbonded`, if it has one, and with its charges, unless given."""
+    pairs = system.nonbonded
+    cutoff = None if pairs.method == "none" else pairs.cutoff
+    system.add(GB(**{"charges": pairs.params["charges"], "cutoff": cutoff} | parameters))
+
+
+def pair_options(method: str, options: dict[str, Any], where: str) -> dict[str, Any]:
+    """Options of `Nonbonded` next to a `GB`: a reaction field is that of vacuum, in which the charges are.
+
+    Raises
+    ------
+    ValueError
+        If the method does not go with an implicit solvent.
+    """
+    if method not in ("none", "reaction_field"):
+        raise ValueError(f"{where}: implicit_solvent goes with method='none' or 'reaction_field', got {method!r} (it "
+                         "has no box)")
+    return {"dielectric": 1.0} | options if method == "reaction_field" else options
 
 
 def descreening(r: Any, rho: Any, s: Any) -> Any:
@@ -234,4 +264,7 @@ def example():
     """Potentials for `testing`, with the options of `example_system` that each needs."""
     rng = np.random.default_rng(2)
     charges, radii, scales = rng.normal(size=12) / 2, rng.uniform(0.11, 0.18, 12), rng.uniform(0.7, 0.9, 12)
-    return [([GB(charges, radii, scales, model=model, kappa=0.7)], {"seed": 2}) for model in MODELS]
+    lean = [[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]]
+    cases = [([GB(charges, radii, scales, model=model, kappa=0.7)], {"seed": 2}) for model in MODELS]
+    return [*cases, *(([GB(charges, radii, scales, model="gbn2", kappa=kappa, cutoff=0.6)], {"seed": 2, "box": box})
+                      for kappa, box in ((0.0, None), (0.7, lean)))]

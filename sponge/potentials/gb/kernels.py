@@ -1,9 +1,9 @@
-"""Kernels of `GB`: double precision, eight partners at a time, every atom with every other.
+"""Kernels of `GB` without cut-off: double precision, eight partners at a time, every atom with every other.
 
 In stages: coordinates as rows (`dense_kernels`, which says how pairs are dealt out); Born radii, and what each atom
 contributes alone (`born_radii`); energies of pairs, direct forces and derivatives by the radii (`pair_terms`);
 derivatives by the integrals (`chain_radii`); forces through the integrals (`descreening_forces`). Padding has no charge
-and no screening.
+and no screening. The formulas of pairs and atoms are functions that `cut_kernels` uses too.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ..dense_kernels import CHARGE, X, Y, Z, add_one, clear_sums, eight, one, su
 # Rows of the table of atoms [ATOM_ROWS, padded] after X, Y, Z, CHARGE: parameters, results
 RHO, SCREEN, RADIUS, ALPHA, BETA, GAMMA, BORN, BORN_BY_INTEGRAL, BY_BORN, BY_INTEGRAL = range(4, 14)
 ATOM_ROWS = 14
-# Constants: 1/dielectric inside and outside, ..., whether radii are rescaled
-SOLUTE, SOLVENT, KAPPA, TENSION, PROBE, NECK, NECK_CUTOFF, RESCALED, COULOMB = range(9)
-N_CONSTANTS = 9
+# Constants: 1/dielectric inside and outside, ..., whether radii are rescaled, ..., 1/cut-off
+SOLUTE, SOLVENT, KAPPA, TENSION, PROBE, NECK, NECK_CUTOFF, RESCALED, COULOMB, SHIFT = range(10)
+N_CONSTANTS = 10
 # Rows of a chunk's sums [chunks, SUM_ROWS, padded]: forces, derivatives by Born radii
 BY = 3
 SUM_ROWS = 4
@@ -61,48 +61,91 @@ def _neck_slope(r, d0, m0):
     return -10.0 * m0 * x * (2.0 + 1.8 * x2 * x2) * inverse * inverse
 
 
+@device(forceinline=True)
+def integrals(r, rinv, rho, screen, reach, at, d0, m0, neck):
+    """Integrals over spheres at distances `r`; those over necks (entries `at` of their tables) within `reach` too."""
+    value = _integral(r, rinv, rho, screen)
+    if neck != 0.0:
+        near = r < reach
+        if simd.any(near):
+            value = value + simd.select(near, neck * _neck(r, simd.gather(d0, at), simd.gather(m0, at)), 0.0)
+    return value
+
+
+@device(forceinline=True)
+def integral_slopes(r, rinv, by, rho, screen, by_j, rho_j, screen_j, reach, at, turned, d0, m0, neck):
+    """Derivatives by `r` of the two integrals of pairs, by which the energy has the derivatives `by` and `by_j`."""
+    slope = by * _integral_slope(r, rinv, rho, screen_j) + by_j * _integral_slope(r, rinv, rho_j, screen)
+    if neck != 0.0:
+        near = r < reach
+        if simd.any(near):
+            own = by * _neck_slope(r, simd.gather(d0, at), simd.gather(m0, at))
+            other = by_j * _neck_slope(r, simd.gather(d0, turned), simd.gather(m0, turned))
+            slope = slope + simd.select(near, neck * (own + other), 0.0)
+    return slope
+
+
+@device(forceinline=True)
+def set_radius(atoms, i, integral, constants):
+    """Set the Born radius of an atom and the derivatives that follow from it; returns the energy of the atom alone."""
+    solute, outside, kappa = constants[SOLUTE], constants[SOLVENT], constants[KAPPA]
+    rho = atoms[RHO, i]
+    psi = integral * rho
+    if constants[RESCALED] != 0.0:
+        alpha, beta, gamma = atoms[ALPHA, i], atoms[BETA, i], atoms[GAMMA, i]
+        tanh = math.tanh(psi * (alpha - psi * (beta - psi * gamma)))
+        born = 1 / (1 / rho - tanh / atoms[RADIUS, i])
+        by = born * born * (1 - tanh * tanh) / atoms[RADIUS, i] * rho * (alpha - psi * (2 * beta - 3 * psi * gamma))
+    else:
+        born = rho / (1 - psi)
+        by = born * born
+    atoms[BORN, i], atoms[BORN_BY_INTEGRAL, i] = born, by
+    if kappa != 0.0:
+        outside *= math.exp(-kappa * born)
+    own = -0.5 * constants[COULOMB] * atoms[CHARGE, i] ** 2 / born
+    surface = atoms[RADIUS, i] / born
+    surface = constants[TENSION] * (atoms[RADIUS, i] + constants[PROBE]) ** 2 * (surface * surface * surface) ** 2
+    atoms[BY_BORN, i] = -own * ((solute - outside) / born - kappa * outside) - 6 * surface / born
+    return own * (solute - outside) + surface
+
+
+@device(forceinline=True)
+def polarization(r2, qq, born, born_j, solute, solvent, kappa, shift):
+    """Energies of pairs, their derivatives by r, over r, and by the two Born radii."""
+    inverse, inverse_j, product = simd.rcp_fast(born, 2), simd.rcp_fast(born_j, 2), born * born_j
+    spread = simd.exp(-(r2 * (0.25 * inverse * inverse_j)))
+    finv = simd.rsqrt_fast(r2 + product * spread, 2)
+    e = qq * (finv - shift)
+    if kappa != 0.0:
+        outside = solvent * simd.exp(-kappa * (r2 + product * spread) * finv)
+        slope = qq * finv * (solute - outside) * finv - e * kappa * outside
+        e = e * (outside - solute)
+    else:
+        slope = qq * finv * (solute - solvent) * finv
+        e = e * (solvent - solute)
+    slope = slope * finv  # dE/df / f
+    through, reach = 0.5 * slope * spread, r2 * 0.25
+    return e, slope * (1.0 - 0.25 * spread), through * (born_j + reach * inverse), through * (born + reach * inverse_j)
+
+
 @kernel(nogil=True)
 def born_radii(chunk, chunks, n, atoms, kinds, d0, m0, constants, rows, flags):  # kinds int64 [padded]; d0, m0 [t, t]
     energy = 0.0
-    t = len(d0)
-    neck, rescaled = constants[NECK], constants[RESCALED] != 0.0
-    solute, solvent, kappa = constants[SOLUTE], constants[SOLVENT], constants[KAPPA]
+    t, neck = len(d0), constants[NECK]
     for i in range(chunk, n, chunks):
         x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
-        rho_i, radius_i = one(atoms, RHO, i), one(atoms, RADIUS, i)
+        rho, radius = one(atoms, RHO, i), one(atoms, RADIUS, i)
         total = simd.splat(0.0, 8)
         for j in range(0, atoms.shape[1], 8):
             dx, dy, dz = x - eight(atoms, X, j), y - eight(atoms, Y, j), z - eight(atoms, Z, j)
             other = simd.iota(8) != np.int32(i - j)
             r2 = simd.select(other, dx * dx + dy * dy + dz * dz, 1.0)
             rinv = simd.rsqrt_fast(r2, 2)
-            r = r2 * rinv
-            value = _integral(r, rinv, rho_i, eight(atoms, SCREEN, j))
-            if neck != 0.0:
-                near = r < radius_i + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF]
-                if simd.any(near):
-                    at = simd.load(kinds, j, 8) + kinds[i] * t
-                    value = value + simd.select(near, neck * _neck(r, simd.gather(d0, at), simd.gather(m0, at)), 0.0)
+            reach = radius + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF]
+            value = integrals(r2 * rinv, rinv, rho, eight(atoms, SCREEN, j), reach,
+                              simd.load(kinds, j, 8) + kinds[i] * t, d0, m0, neck)
             total = total + simd.select(other, value, 0.0)
-        integral, rho = simd.sum(total), atoms[RHO, i]
-        psi = integral * rho
-        if rescaled:
-            alpha, beta, gamma = atoms[ALPHA, i], atoms[BETA, i], atoms[GAMMA, i]
-            tanh = math.tanh(psi * (alpha - psi * (beta - psi * gamma)))
-            born = 1 / (1 / rho - tanh / atoms[RADIUS, i])
-            by = born * born * (1 - tanh * tanh) / atoms[RADIUS, i] * rho * (alpha - psi * (2 * beta - 3 * psi * gamma))
-        else:
-            born = rho / (1 - psi)
-            by = born * born
-        atoms[BORN, i], atoms[BORN_BY_INTEGRAL, i] = born, by
-        outside = solvent
-        if kappa != 0.0:
-            outside *= math.exp(-kappa * born)
-        own = -0.5 * constants[COULOMB] * atoms[CHARGE, i] ** 2 / born
-        surface = atoms[RADIUS, i] / born
-        surface = constants[TENSION] * (atoms[RADIUS, i] + constants[PROBE]) ** 2 * (surface * surface * surface) ** 2
-        energy += own * (solute - outside) + surface
-        atoms[BY_BORN, i] = -own * ((solute - outside) / born - kappa * outside) - 6 * surface / born
+        energy += set_radius(atoms, i, simd.sum(total), constants)
     if flags[ENERGY] != 0:
         rows[chunk, 0] = energy
 
@@ -114,38 +157,20 @@ def pair_terms(chunk, chunks, n, atoms, constants, sums, rows, flags):
     solute, solvent, kappa = constants[SOLUTE], constants[SOLVENT], constants[KAPPA]
     for i in range(chunk, n, chunks):
         x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
-        charge = one(atoms, CHARGE, i) * constants[COULOMB]
-        born = one(atoms, BORN, i)
-        half_inverse = 0.25 * simd.rcp_fast(born, 2)
+        charge, born = one(atoms, CHARGE, i) * constants[COULOMB], one(atoms, BORN, i)
         fx = simd.splat(0.0, 8)
         fy, fz, by = fx, fx, fx
         for j in range(i & -8, padded, 8):
             dx, dy, dz = x - eight(atoms, X, j), y - eight(atoms, Y, j), z - eight(atoms, Z, j)
             r2 = dx * dx + dy * dy + dz * dz
             qq = charge * simd.select(simd.iota(8) > np.int32(i - j), eight(atoms, CHARGE, j), 0.0)
-            born_j = eight(atoms, BORN, j)
-            quarter_inverse = half_inverse * simd.rcp_fast(born_j, 2)
-            product = born * born_j
-            spread = simd.exp(-(r2 * quarter_inverse))
-            finv = simd.rsqrt_fast(r2 + product * spread, 2)
-            e = qq * finv
-            if kappa != 0.0:
-                outside = solvent * simd.exp(-kappa * (r2 + product * spread) * finv)
-                slope = e * ((solute - outside) * finv - kappa * outside)
-                energy = energy - e * (solute - outside)
-            else:
-                slope = e * (solute - solvent) * finv
-                energy = energy - e * (solute - solvent)
-            slope = slope * finv  # dE/df / f
-            direct = -slope * (1.0 - 0.25 * spread)
-            gx, gy, gz = direct * dx, direct * dy, direct * dz
-            fx, fy, fz = fx + gx, fy + gy, fz + gz
-            through = 0.5 * slope * spread
-            reach = r2 * 0.25
-            by = by + through * (born_j + reach * simd.rcp_fast(born, 2))
+            e, slope, own, other = polarization(r2, qq, born, eight(atoms, BORN, j), solute, solvent, kappa, 0.0)
+            energy = energy + e
+            gx, gy, gz = -slope * dx, -slope * dy, -slope * dz
+            fx, fy, fz, by = fx + gx, fy + gy, fz + gz, by + own
             subtract_eight(sums, start + j, padded, gx, gy, gz)
             at = start + j + BY * padded
-            simd.store(sums, at, simd.load(sums, at, 8) + through * (born + reach * simd.rcp_fast(born_j, 2)))
+            simd.store(sums, at, simd.load(sums, at, 8) + other)
         add_one(sums, chunk, i, fx, fy, fz)
         sums[chunk, BY, i] += simd.sum(by)
     if flags[ENERGY] != 0:
@@ -166,8 +191,7 @@ def chain_radii(chunk, chunks, n, atoms, sums):
 @kernel(nogil=True)
 def descreening_forces(chunk, chunks, n, atoms, kinds, d0, m0, constants, sums):
     padded = atoms.shape[1]
-    t = len(d0)
-    neck = constants[NECK]
+    t, neck = len(d0), constants[NECK]
     for i in range(chunk, n, chunks):
         x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
         rho, screen, radius, by = one(atoms, RHO,
@@ -178,20 +202,11 @@ def descreening_forces(chunk, chunks, n, atoms, kinds, d0, m0, constants, sums):
             dx, dy, dz = x - eight(atoms, X, j), y - eight(atoms, Y, j), z - eight(atoms, Z, j)
             later = simd.iota(8) > np.int32(i - j)
             r2 = simd.select(later, dx * dx + dy * dy + dz * dz, 1.0)
-            rinv = simd.rsqrt_fast(r2, 2)
-            r = r2 * rinv
-            by_j = eight(atoms, BY_INTEGRAL, j)
-            slope = by * _integral_slope(
-                r, rinv, rho, eight(atoms, SCREEN, j)
-            ) + by_j * _integral_slope(r, rinv, eight(atoms, RHO, j), screen)
-            if neck != 0.0:
-                near = r < radius + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF]
-                if simd.any(near):
-                    kind = simd.load(kinds, j, 8)
-                    at, turned = kind + kinds[i] * t, kind * t + kinds[i]
-                    own = by * _neck_slope(r, simd.gather(d0, at), simd.gather(m0, at))
-                    other = by_j * _neck_slope(r, simd.gather(d0, turned), simd.gather(m0, turned))
-                    slope = slope + simd.select(near, neck * (own + other), 0.0)
+            rinv, kind = simd.rsqrt_fast(r2, 2), simd.load(kinds, j, 8)
+            slope = integral_slopes(r2 * rinv, rinv, by, rho, screen, eight(atoms, BY_INTEGRAL, j),
+                                    eight(atoms, RHO, j), eight(atoms, SCREEN, j),
+                                    radius + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF], kind + kinds[i] * t,
+                                    kind * t + kinds[i], d0, m0, neck)
             slope = simd.select(later, -slope * rinv, 0.0)
             gx, gy, gz = slope * dx, slope * dy, slope * dz
             fx, fy, fz = fx + gx, fy + gy, fz + gz

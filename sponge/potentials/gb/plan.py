@@ -10,8 +10,10 @@ from triskele.core.extend import Task
 
 from ... import units
 from ...engine.plan import ROW, Plan
+from ...engine.plan import add_forces as add_own_forces
+from ...neighbors.rows import shared_rows
 from ..dense_kernels import add_forces, pack_atoms
-from . import kernels as kernels
+from . import cut_kernels, kernels
 from .tables import NECK_CUTOFF
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 _CHUNK_PAIRS = 8000  # pairs of atoms in a chunk: some 50 us
 _MOST_CHUNKS = 32
+_CHUNK_ATOMS = 64  # with a cut-off: some 100 us
 
 
 def plan(potential: GB, engine: Engine) -> Plan:
@@ -27,7 +30,6 @@ def plan(potential: GB, engine: Engine) -> Plan:
     from .gb import PROBE, neck_pair_tables
 
     params, model, n = potential.params, potential.constants, engine.n
-    chunks = int(np.clip(n * n // 2 // _CHUNK_PAIRS, 1, _MOST_CHUNKS))
     padded = -(-n // 8) * 8
     atoms = np.zeros((kernels.ATOM_ROWS, padded))
     rho = params["radii"] - model.offset
@@ -45,7 +47,7 @@ def plan(potential: GB, engine: Engine) -> Plan:
     constants[
         [
             kernels.SOLUTE, kernels.SOLVENT, kernels.KAPPA, kernels.TENSION, kernels.PROBE, kernels.NECK,
-            kernels.NECK_CUTOFF, kernels.RESCALED, kernels.COULOMB,
+            kernels.NECK_CUTOFF, kernels.RESCALED, kernels.COULOMB, kernels.SHIFT,
         ]
     ] = [
         1 / potential.solute_dielectric,
@@ -57,7 +59,11 @@ def plan(potential: GB, engine: Engine) -> Plan:
         NECK_CUTOFF,
         model.rescaling is not None,
         units.COULOMB,
+        0.0 if potential.cutoff is None else 1 / potential.cutoff,
     ]
+    if potential.cutoff is not None:
+        return _within_cutoff(potential.cutoff, engine, atoms, (kinds, d0, m0), constants)
+    chunks = int(np.clip(n * n // 2 // _CHUNK_PAIRS, 1, _MOST_CHUNKS))
     sums = np.zeros((chunks, kernels.SUM_ROWS, padded))
     rows = np.zeros((2 * chunks + engine.atom_chunks, ROW))
     return Plan(
@@ -72,4 +78,21 @@ def plan(potential: GB, engine: Engine) -> Plan:
                      engine.flags,
                      chunks=engine.atom_chunks)],
         rows=rows,
+    )
+
+
+def _within_cutoff(cutoff, engine, atoms, necks, constants):
+    n, listed = engine.n, shared_rows(engine.owner, cutoff)  # whose flags say when lists are built
+    chunks = int(np.clip(n // _CHUNK_ATOMS, 1, _MOST_CHUNKS))
+    own = chunks, n, cutoff, listed.xs, listed.atoms, listed.counts, listed.rows, atoms
+    forces, rows, flags = np.zeros((n, 3)), np.zeros((3 * chunks, ROW)), engine.flags
+    return Plan(
+        stages=[
+            [Task(cut_kernels.born_radii, *own, *necks, constants, rows, flags, chunks=chunks)],
+            [Task(cut_kernels.pair_terms, *own, constants, forces, rows, flags, chunks=chunks)],
+            [Task(cut_kernels.descreening_forces, *own, *necks, constants, forces, rows, flags, chunks=chunks)],
+        ],
+        reduce=[Task(add_own_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)],
+        rows=rows,
+        before=listed.before,
     )

@@ -149,14 +149,17 @@ class Engine:
         self.version += 1
         self._make_plans()
 
+    def _part(self, name, part=None):
+        return self.plans[name] if part is None else self.plans[name].split()[part]
+
     def force_phases(self, names: Iterable[str] | None = None) -> list[Phase]:
         """The phases that set `forces` (and rows of energies) from `positions` and `box`; of the potentials `names`, or
-        all.
+        all. A name such as "nonbonded/direct" stands for a part of a potential.
         """
         if names is not None and self.split is not None:
             raise ValueError("engine: with a sampling method that splits the energy, forces must be computed all at "
                              "once (not RESPA)")
-        chosen = self.plans if names is None else {name: self.plans[name] for name in names}
+        chosen = self.plans if names is None else {name: self._part(*name.split("/")) for name in names}
         plans = list(chosen.values())
         place: list[Task] = []
         spread: list[Task] = []

@@ -62,6 +62,10 @@ class Plan:
         """Energy and virial [10], the sum over rows."""
         return self.rows.sum(axis=0)
 
+    def split(self) -> dict[str, Plan]:
+        """Parts by name whose forces add up to the plan's, which can be computed at different times."""
+        return {}
+
 
 @kernel(nogil=True)
 def add_forces(chunk, starts, source, forces):  # source, forces [n, 3]

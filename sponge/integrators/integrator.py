@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -69,6 +70,10 @@ class Integrator:
             Set ``engine.forces``; the scheme puts them where it needs forces.
         """
         raise NotImplementedError
+
+    def pair_interval(self, potentials: Sequence[Any]) -> float:
+        """Time in ps between two evaluations of the pair forces of `potentials`."""
+        return self.timestep
 
     def prepare(self, engine: Engine) -> None:
         """Prepare a run; also called whenever positions, box or potentials have been changed from outside."""

@@ -27,6 +27,9 @@ class RESPA(Integrator):
     A step is half a kick by the slow forces, `inner` steps of velocity Verlet under the fast ones, and half a kick by
     the slow forces. With a friction, the inner steps are those of the Langevin middle scheme.
 
+    Particle mesh Ewald has two parts, which may stand in `fast`: "nonbonded/direct", pairs within the cut-off, and
+    "nonbonded/reciprocal", the mesh with its correction of excluded pairs [2]_.
+
     Parameters
     ----------
     timestep : float
@@ -34,7 +37,7 @@ class RESPA(Integrator):
     inner : int
         Steps of the fast forces in one of the slow ones.
     fast : sequence of str
-        Names of the potentials that are fast; all others are slow.
+        Names of the potentials, or of their parts, that are fast; all others are slow.
     temperature : float, K, optional
         Temperature of the bath, given together with `friction`.
     friction : float, 1/ps, optional
@@ -46,12 +49,15 @@ class RESPA(Integrator):
     ----------
     .. [1] Tuckerman, Berne, Martyna, "Reversible multiple time scale molecular dynamics", J. Chem. Phys. 97 (1992)
        1990. doi:10.1063/1.463137
+    .. [2] Procacci, Marchi, "Taming the Ewald sum in molecular dynamics simulations of solvated proteins via a multiple
+       time step algorithm", J. Chem. Phys. 104 (1996) 3003. doi:10.1063/1.471067
 
     Examples
     --------
     >>> from triskele.sponge import RESPA
     >>> RESPA(timestep=0.004, inner=4, fast=["bond", "angle", "torsion"]).inner
     4
+    >>> mesh_is_slow = RESPA(timestep=0.004, inner=2, fast=["bond", "angle", "torsion", "pair14", "nonbonded/direct"])
     """
 
     timestep: float
@@ -72,13 +78,7 @@ class RESPA(Integrator):
 
     def plan(self, engine: Any, forces: list[Phase]) -> list[Phase]:
         del forces  # the two groups have phases of their own
-        for name in self.fast:
-            if name not in engine.plans:
-                raise ValueError(
-                    f"RESPA: fast must name potentials of the system, got {name!r}; it has {', '.join(engine.plans)}"
-                )
-        fast = engine.force_phases(self.fast)
-        slow = engine.force_phases([name for name in engine.plans if name not in self.fast])
+        fast, slow = (engine.force_phases(names) for names in self._groups(engine.plans))
         small = self.timestep / self.inner
         if self.friction is not None:
             # half kicks at the end of a step and at the beginning of the next are one, as in the middle scheme itself
@@ -96,6 +96,25 @@ class RESPA(Integrator):
         for _ in range(self.inner - 1):
             phases += [*with_forces(fast, second), Phase(first, "sequence", name="integrator")]
         return phases + with_forces(both, [half, *second])
+
+    def _groups(self, plans):
+        """Names of fast and of slow potentials and parts."""
+        parts = {name: [f"{name}/{part}" for part in plan.split()] for name, plan in plans.items()}
+        known = [*plans, *(part for names in parts.values() for part in names)]
+        for name in self.fast:
+            if name not in known:
+                raise ValueError(f"RESPA: fast must name potentials of the system, got {name!r}; it has "
+                                 f"{', '.join(known)}")
+        found: list[str] = []
+        for name, own in parts.items():
+            found += own if name not in self.fast and set(own) & set(self.fast) else [name]
+        return [k for k in found if k in self.fast], [k for k in found if k not in self.fast]
+
+    def pair_interval(self, potentials: Sequence[Any]) -> float:
+        """The inner time step in ps when all pairs within a cut-off are fast, else that of the slow forces."""
+        slow = [p for p in potentials if p.pair_scope == "listed"
+                and not {p.name, f"{p.name}/direct"} & set(self.fast)]
+        return self.timestep if slow else self.timestep / self.inner
 
     def heat(self, engine: Any) -> float:
         return 0.0 if self.friction is None else np.nan

@@ -467,7 +467,7 @@ class Simulation(Fixed):
         engine.box[:] = box
         for neighbors in engine.neighbor_lists.values():
             neighbors.strict()
-            neighbors.schedule(self._temperature_wanted or 300.0, self.timestep)
+            neighbors.schedule(self._temperature_wanted or 300.0, self.integrator.pair_interval(self.system.potentials))
         engine.box[:] = now
 
     def _touched(self) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.sponge.reference import load_reference
 from tests.twins.molecules import Formula, mixture, wells
 from triskele import core, sponge
 from triskele.core.random import numba as draws
@@ -147,6 +148,68 @@ def test_respa_computes_slow_forces_once_a_step():
 
     short, long = spread(sponge.VelocityVerlet(0.0005), 4), spread(sponge.VelocityVerlet(0.002), 1)
     assert spread(sponge.RESPA(0.002, 4, ["springs"]), 1) < 2 * short < long / 4
+
+
+@pytest.fixture(scope="module")
+def flexible_water():
+    """500 flexible waters with PME at 300 K, and the fast forces when the mesh is slow."""
+    reference = load_reference("water_tip3p_flexible")
+    system = sponge.load(reference.xml)
+    system.positions = reference.positions
+    sim = sponge.Simulation(system, sponge.LangevinMiddle(300.0, 10.0, 0.001), seed=3)
+    sim.run(200)
+    system.positions, system.velocities = sim.positions, sim.velocities
+    return system, ["bond", "angle", "nonbonded/direct"]
+
+
+@pytest.mark.parametrize("friction", [None, 1.0])
+def test_respa_with_one_inner_step_is_the_plain_scheme(flexible_water, friction):
+    """Direct and reciprocal sums apart make the forces of both."""
+    system, fast = flexible_water
+    bath = () if friction is None else (300.0, friction)
+    plain = sponge.VelocityVerlet(0.001) if friction is None else sponge.LangevinMiddle(*bath, 0.001)
+    one, other = (sponge.Simulation(system, scheme, seed=1) for scheme in (plain, sponge.RESPA(0.001, 1, fast, *bath)))
+    one.run(20)
+    other.run(20)
+    np.testing.assert_allclose(other.positions, one.positions, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(other.velocities, one.velocities, rtol=0, atol=1e-9)
+
+
+def test_respa_with_a_slow_mesh_keeps_the_energy(flexible_water):
+    """Steps of 4 fs between evaluations of the mesh, and of 1 fs otherwise, are as good as steps of 1 fs."""
+    system, fast = flexible_water
+
+    def spread(integrator):
+        sim, energies = sponge.Simulation(system, integrator, seed=1), []
+        for _ in range(15):
+            sim.run(time=0.02)
+            energies.append(sim.energies()["total"])
+        return np.std(energies)
+
+    short, long = spread(sponge.VelocityVerlet(0.001)), spread(sponge.VelocityVerlet(0.002))
+    assert spread(sponge.RESPA(0.004, 4, fast)) < 1.5 * short < long / 2
+
+
+def test_respa_computes_the_mesh_once_a_step_and_resumes(flexible_water, tmp_path):
+    system, fast = flexible_water
+    make = lambda: sponge.Simulation(system, sponge.RESPA(0.002, 2, fast, 300.0, 1.0), seed=1)
+    sim, again = make(), make()
+    assert (str(sim.plan()).count("spread ("), str(sim.plan()).count("list clock")) == (1, 2)
+    sim.run(10)
+    sim.save(tmp_path / "run.chk")
+    again.load(tmp_path / "run.chk")
+    for s in (sim, again):
+        s.run(10)
+    assert np.array_equal(sim.positions, again.positions) and np.array_equal(sim.velocities, again.velocities)
+
+
+def test_time_between_pair_forces_and_names_of_parts(flexible_water):
+    pairs = sponge.Nonbonded([0.0], [0.3], [1.0], method="pme")
+    intervals = [sponge.RESPA(0.004, 2, fast).pair_interval([pairs]) for fast in ([], ["nonbonded"],
+                                                                                   ["nonbonded/direct"])]
+    with pytest.raises(ValueError, match="got 'nonbonded/mesh'; it has nonbonded, bond, angle, nonbonded/direct, "):
+        sponge.Simulation(flexible_water[0], sponge.RESPA(0.002, 2, ["nonbonded/mesh"])).plan()
+    assert intervals == [0.004, 0.002, 0.002] and sponge.VelocityVerlet(0.001).pair_interval([pairs]) == 0.001
 
 
 def test_energy_of_rigid_water_does_not_drift(rng):

@@ -54,20 +54,15 @@ class NonbondedPlan(Plan):
                  update_box: list[Callable[[], None]], jump: float):
         self.pairs, self.form, self.coulomb, self.dispersion = pairs, form, coulomb, dispersion
         self.parts = [pairs, *parts]
-        before = list(pairs.before)
         tasks = [t for m in (coulomb, dispersion) if m is not None for t in m.before]
-        if tasks:
-            before.append(Phase(tasks, name="mesh sort"))
-        deepest = max(len(p.stages) for p in self.parts)
-        stages = [[t for p in self.parts if k < len(p.stages) for t in p.stages[k]] for k in range(deepest)]
+        self._mesh_sort = [Phase(tasks, name="mesh sort")] if tasks else []
 
         def update_all():
             for update in update_box:
                 update()
 
-        super().__init__(stages=stages, reduce=[t for p in self.parts for t in p.reduce], rows=pairs.rows,
-                         update_box=update_all,
-                         before=before, jump=jump)
+        super().__init__(stages=_stages(self.parts), reduce=[t for p in self.parts for t in p.reduce],
+                         rows=pairs.rows, update_box=update_all, before=[*pairs.before, *self._mesh_sort], jump=jump)
         self.classes = [k for p in self.parts for k in getattr(p, "classes", ()) or [REST] * len(p.reduce)]
         self.enhanced = [e for p in self.parts for e in getattr(p, "enhanced", ())]
         self.after = [phase for p in self.parts for phase in getattr(p, "after", ())]
@@ -85,6 +80,22 @@ class NonbondedPlan(Plan):
     def totals(self) -> np.ndarray:
         """Energy and virial [10] of all parts; `rows` are those of the pairs."""
         return np.sum([p.rows.sum(axis=0) for p in self.parts], axis=0)
+
+    def split(self) -> dict[str, Plan]:
+        """Pairs within the cut-off, and the reciprocal sums. These include the correction of excluded pairs, without
+        which they would change as fast as bonds.
+        """
+        if self.coulomb is None and self.dispersion is None:
+            return {}
+        pairs, *rest = self.parts
+        return {"direct": Plan(stages=pairs.stages, reduce=pairs.reduce, before=pairs.before),
+                "reciprocal": Plan(stages=_stages(rest), reduce=[t for p in rest for t in p.reduce],
+                                   before=self._mesh_sort)}
+
+
+def _stages(parts):
+    deepest = max(len(p.stages) for p in parts)
+    return [[t for p in parts if k < len(p.stages) for t in p.stages[k]] for k in range(deepest)]
 
 
 def plan(potential: Nonbonded, engine: Engine) -> Plan:

@@ -209,6 +209,28 @@ class Engine:
         finally:
             self.flags[STEP], self.flags[ENERGY] = step, before
 
+    def measure(self, read: Callable[[], Any]) -> Any:
+        """Return `read()` with energies, virial and forces of the present positions, between two steps.
+
+        The steps that follow are bit for bit those without it: `forces` and `flags` are restored, a list that has to be
+        rebuilt here is rebuilt by the next evaluation too, and whatever else an evaluation sets, the next one sets
+        again.
+        """
+        sites = bool(self.system.virtual_sites)  # which are placed
+        kept = [(array, array.copy()) for array in (self.flags, self.forces, *([self.positions] if sites else []))]
+        version, lists = self.version, [(one, one.mark()) for one in self.neighbor_lists.values()]
+        self.flags[ENERGY] = 1
+        try:
+            self._runner.run(1)
+            return read()
+        finally:
+            for array, values in kept:
+                array[:] = values
+            for one, mark in lists:
+                one.resume(mark)
+            if self.version != version:  # arrays have grown: they are new
+                self.flags[REBUILD] = 1
+
     def energies(self) -> dict[str, float]:
         """Energy of every term (kJ/mol), as last computed with the flag ENERGY."""
         return {name: float(plan.totals()[0]) for name, plan in self.plans.items()}

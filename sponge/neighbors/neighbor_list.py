@@ -19,6 +19,8 @@ from ..errors import BoxError
 from ..units import GAS_CONSTANT
 from . import buffer, grid, search
 from .state import (
+    AGE,
+    BUILDS,
     CUTOFF,
     END,
     EVERY,
@@ -332,6 +334,17 @@ class NeighborList:
         phases += [self._sorting, Phase(prunes, flag=pruning, name="list prune"),
                    Phase([finish], flag=pruning, name="list finish")]
         return phases
+
+    def mark(self) -> tuple[int, int]:
+        """What `resume` needs."""
+        return int(self.state[AGE]), int(self.state[BUILDS])
+
+    def resume(self, mark: tuple[int, int]) -> None:
+        """Continue as if there had been no evaluations since `mark`: a list built since, which then was due, is built
+        again at the next one. (A strict list that was due has been built for the same positions.)
+        """
+        age, builds = mark
+        self.state[AGE] = age if self.state[BUILDS] == builds else max(age, int(self.geometry[EVERY]))
 
     def after_sorting(self, task: Task) -> None:
         """Run `task` whenever the atoms have been sorted again; every plan of the engine must register it."""

@@ -357,6 +357,12 @@ class NeighborRows:
             self._version, self._sorted.tasks = self.engine.version, []
         self._sorted.tasks = [*self._sorted.tasks, task]
 
+    def mark(self) -> None:
+        """Do nothing: rows are those of their last building, whatever has been evaluated since."""
+
+    def resume(self, mark: None) -> None:
+        """Do nothing."""
+
     def strict(self) -> None:
         """Do nothing: rows never miss a pair."""
 

@@ -297,7 +297,8 @@ class Simulation(Fixed):
     def energies(self) -> dict[str, float]:
         """Return energies, temperature, pressure and density at the present positions.
 
-        The computation has no side effects: a run continues bit for bit as without it.
+        The computation has no side effects: a run continues bit for bit as without it. In a run, pairs come from its
+        neighbor lists, with their tolerance.
 
         Returns
         -------
@@ -319,38 +320,36 @@ class Simulation(Fixed):
             self.check_unchanged()
         # a sampling method may have changed what forces are computed from
         if self._measured is None or self._engine.flags[FORCES_STALE]:
-            self._measured = self._measure()
+            self._measured = self._engine.measure(self._measure)
         return dict(self._measured)
 
     def _measure(self):
-        observer = self._observer
-        observer.velocities[:] = self._engine.velocities
-        observer.compute(self._engine.positions, self.box)
-        result = observer.energies()
-        check_energies(observer, result, "Simulation")
+        engine = self._engine
+        result = engine.energies()
+        check_energies(engine, result, "Simulation")
         result["potential"] = sum(result.values())
         result["kinetic"] = self.kinetic_energy
         result["total"] = result["potential"] + result["kinetic"]
         result["temperature"] = self.temperature
         if len(self._drude):
             result["drude_temperature"] = self.drude_temperature
-        if observer.periodic:
-            volume = float(boxes.volume(observer.box))
+        if engine.periodic:
+            volume = float(boxes.volume(engine.box))
             result["pressure"] = float(self._molecules.pressure().mean() * units.BAR_PER_PRESSURE)
             result["volume"] = volume
-            result["density"] = float(observer.masses.sum() / volume * units.DENSITY)
+            result["density"] = float(engine.masses.sum() / volume * units.DENSITY)
         return result
 
     @cached_property
     def _observer(self):
-        """An engine of its own: a run's neighbor list ages with every evaluation, and must not do so for onlookers."""
+        """An engine of its own, for energies at other positions."""
         system = copy.copy(self.system)
         system.box = self._first_box  # from which meshes are planned
         return Engine(system, self.precision, sampling=self.sampling)
 
     @cached_property
     def _molecules(self):
-        return Molecules(self._observer)
+        return Molecules(self._engine)
 
     # -- motion --------------------------------------------------------------------------------------------------------
 

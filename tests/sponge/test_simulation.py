@@ -1,5 +1,6 @@
 """Simulation: the same run however it is cut into pieces and whoever looks on; observables; Ctrl-C."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -88,6 +89,32 @@ def test_every_integrator_runs_the_same_in_pieces_and_under_observation(integrat
     pieces.energies()
     pieces.run(27)
     assert np.array_equal(whole.positions, pieces.positions)
+
+
+@pytest.mark.parametrize("integrator", [
+    sponge.LangevinMiddle(temperature=1500, friction=1.0, timestep=0.002), sponge.VelocityVerlet(timestep=0.002),
+    sponge.RESPA(timestep=0.004, inner=2, fast=["bond", "angle", "torsion", "pair14", "nonbonded/direct"])],
+    ids=lambda i: type(i).__name__)
+def test_energies_at_every_step_leave_the_neighbor_lists_to_the_run(peptide, integrator):
+    """Steps so hot that lists are built every few steps, at times before they are due."""
+    alone, watched = (sponge.Simulation(peptide, integrator, seed=3) for _ in range(2))
+    for sim in (alone, watched):
+        sim.thermalize(1500)
+    alone.run(70)
+    seen = []
+    watched.run(70, report=sponge.Callback(1, lambda sim: seen.append(sim.energies()["potential"])))
+    assert np.array_equal(watched.positions, alone.positions) and np.array_equal(watched.velocities, alone.velocities)
+    assert seen[-1] == pytest.approx(peptide.energy(watched.positions), rel=1e-5)
+
+
+def test_energies_need_no_engine_of_their_own(peptide):
+    sim, count = solvated(peptide), lambda: sum(isinstance(one, sponge.Engine) for one in gc.get_objects())
+    sim.run(5)
+    before = count()
+    found = sim.energies()
+    assert count() == before
+    for name, energy in peptide.energy_terms(sim.positions).items():
+        assert found[name] == pytest.approx(energy, rel=1e-5, abs=0.01)
 
 
 def test_the_number_of_threads_changes_nothing(peptide):

@@ -14,6 +14,7 @@ import numpy as np
 
 from triskele.core.extend import Task
 
+from ..engine.flags import STATUS_INFO
 from ..engine.program import Phase
 from ..errors import BoxError
 from ..units import GAS_CONSTANT
@@ -24,6 +25,10 @@ from .state import (
     CUTOFF,
     END,
     EVERY,
+    FULL_ENTRIES,
+    FULL_PAIRS,
+    FULL_SCRATCH,
+    FULL_TOUCHED,
     INNER,
     N_GEOMETRY,
     N_STATE,
@@ -37,6 +42,7 @@ from .state import (
     WORDS,
     I,
     aligned_zeros,
+    sparse_zeros,
 )
 
 if TYPE_CHECKING:
@@ -76,11 +82,11 @@ class PairList:
 
     def __init__(self, kind: int, chunks: int, n_pairs: int, n_entries: int, n_touched: int, n_clusters: int):
         self.kind = kind
-        self.outer_entries, self.entries = (np.zeros((chunks, n_entries, WORDS), np.int32) for _ in range(2))
+        self.outer_entries, self.entries = (sparse_zeros((chunks, n_entries, WORDS), np.int32) for _ in range(2))
         self.n_outer, self.n_entries = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
         # one more than the search fills: pruning writes before it knows whether to keep
-        self.outer_pairs, self.pairs = (np.zeros((chunks, n_pairs + 1), np.int32) for _ in range(2))
-        self.outer_masks, self.masks = (np.zeros((chunks, n_pairs + 1), np.uint16) for _ in range(2))
+        self.outer_pairs, self.pairs = (sparse_zeros((chunks, n_pairs + 1), np.int32) for _ in range(2))
+        self.outer_masks, self.masks = (sparse_zeros((chunks, n_pairs + 1), np.uint16) for _ in range(2))
         self.touched = np.zeros((chunks, n_touched), np.int32)
         self.touched_by = np.zeros((chunks, n_clusters), np.uint8)
         self.touching, self.n_touching = np.zeros((n_clusters, chunks), np.uint8), np.zeros(n_clusters, np.uint8)
@@ -158,13 +164,16 @@ class NeighborList:
         self.images = np.array(_IMAGES if engine.periodic else _IMAGES[:1], np.float64)
         self.shifts = np.zeros(3 * len(self.images))
         self._excluded_start, self._excluded = _by_atom(engine.system.exclusions, n)
-        self._marks = np.zeros((self.chunks, most_clusters), np.int32)
+        # a row for each thread; pages never used cost nothing, and a line more than the marks take holds the lock
+        self._marks = np.zeros((self.chunks, most_clusters + 16), np.int32)
         self._scratch_size = 4096
         # the first guess of sizes: a liquid of 100 atoms/nm^3; they grow when that is not enough
         half_shell = 0.5 * min(100 * 4.19 * (self.cutoff + _BUFFER) ** 3, n)
         per_chunk = most_clusters // self.chunks + 1
-        self._sizes = {"pairs": int(per_chunk * half_shell * 0.6) + 512, "entries": per_chunk * 6 + 64,
-                       "touched": min(most_clusters, 8 * per_chunk + 512)}
+        # forces go to the rows of columns within reach to both sides, where columns are 0.34 nm wide
+        span = (2 * (self.cutoff + 3.5 * _BUFFER) / 0.34 + 3) * n / 4 / (0.63 * np.cbrt(n))
+        self._sizes = {"pairs": int(per_chunk * half_shell * 0.6) + 512, "entries": per_chunk * 2 + 500,
+                       "touched": min(most_clusters, int(span) + per_chunk)}
         self._scheduled: tuple[float, float, float] | None = (0.0, 0.0, 0.0)  # temperature, time step, tolerance
         self._plans_version = -1
         self.strict()
@@ -408,14 +417,17 @@ def _by_atom(pairs: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _grow(engine: Engine) -> bool:
-    """Double the arrays of the lists that are full; the plans are rebuilt with them."""
+    """Enlarge the arrays of all lists of the kind of which one is full; the plans are rebuilt with them."""
+    full = engine.flags[STATUS_INFO]
     for neighbors in engine.neighbor_lists.values():
         if not isinstance(neighbors, NeighborList):
             continue
-        for key in neighbors._sizes:
-            neighbors._sizes[key] *= 2
+        if full == FULL_SCRATCH:
+            neighbors._scratch_size *= 2
+        else:
+            key = {FULL_PAIRS: "pairs", FULL_ENTRIES: "entries", FULL_TOUCHED: "touched"}[full]
+            neighbors._sizes[key] = int(1.5 * neighbors._sizes[key])
         neighbors._sizes["touched"] = min(neighbors._sizes["touched"], len(neighbors.atoms) // 4)
-        neighbors._scratch_size *= 2
         neighbors._allocate()
     return True
 

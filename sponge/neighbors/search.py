@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import device, kernel, simd
+from triskele.core.extend import device, give_slot, kernel, simd, take_slot
 
 from ..engine.flags import REBUILD, STATUS, STATUS_INFO
 from .lanes import first, second
@@ -24,6 +24,10 @@ from .state import (
     EARLY,
     END,
     EVERY,
+    FULL_ENTRIES,
+    FULL_PAIRS,
+    FULL_SCRATCH,
+    FULL_TOUCHED,
     INNER,
     LJ_END,
     LOW,
@@ -164,12 +168,13 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
     outer = geometry[OUTER]
     # a margin for the rounding of bounding boxes to xs' precision
     reach, reach2, limit2 = outer * (1.0 + 1.0e-6) + 1.0e-6, (outer + 2.0e-6) ** 2, real(outer * outer)
-    mark, mine, pair, mask = marks[chunk], entries[chunk], pairs[chunk], masks[chunk]
+    slot = take_slot(marks)
+    mark, mine, pair, mask = marks[slot], entries[chunk], pairs[chunk], masks[chunk]
     near, plain, masked, masked_mask = scratch[chunk, 0], scratch[chunk, 1], scratch[chunk, 2], scratch[chunk, 3]
     hit, hit_mask = scratch[chunk, 4], scratch[chunk, 5]
     mark[:clusters] = 0
     home_low, home_high = chunk * clusters // chunks, (chunk + 1) * clusters // chunks
-    n_pairs, n_mine, full, own_x = 0, 0, False, 0
+    n_pairs, n_mine, full, own_x = 0, 0, 0, 0
     for i in range(home_low, home_high):
         group_i = np.int64(groups[atoms[4 * i]]) if n_groups > 1 else 0
         group_j = kind - group_i if kind >= 0 else 0
@@ -177,7 +182,7 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
             continue
         n_hit = _mark(clusters, slots, atoms, excluded_start, excluded, i, mark, hit, hit_mask)
         if n_hit < 0:
-            full = True
+            full = FULL_SCRATCH
             break
         ix, iy, iz = first(xs, 16 * i), first(xs, 16 * i + 4), first(xs, 16 * i + 8)
         while cluster_start[(own_x + 1) * n_y * n_groups] <= i:  # columns of smaller x come before
@@ -228,7 +233,7 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
                             else:
                                 top = middle
                         if n_near + last - j > near.shape[0]:
-                            full = True
+                            full = FULL_SCRATCH
                             break
                         while j < last and low[j, 2] <= ceiling:
                             ux = jx - second(xs, 16 * j)
@@ -242,8 +247,11 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
                         break
                 if full:
                     break
-            if full or n_mine == mine.shape[0] or n_pairs + n_near > pair.shape[0]:
-                full = True
+            if not full and n_mine == mine.shape[0]:
+                full = FULL_ENTRIES
+            if not full and n_pairs + n_near > pair.shape[0]:
+                full = FULL_PAIRS
+            if full:
                 break
             begin, n_plain, n_masked = n_pairs, 0, 0
             for k in range(n_near):
@@ -280,9 +288,9 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
     n = 0
     if not full:
         n = _mark_touched(chunk, clusters, mine, n_mine, pair, mark, touched, touched_by, window)
-    mark[:clusters] = 0
+    give_slot(marks, slot)
     if full or n < 0:
-        flags[STATUS], flags[STATUS_INFO] = OVERFLOW, chunk
+        flags[STATUS], flags[STATUS_INFO] = OVERFLOW, full if full else FULL_TOUCHED
         n_mine = n = 0
     n_entries[chunk], n_touched[chunk] = n_mine, n
 

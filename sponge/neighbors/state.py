@@ -6,6 +6,7 @@ when these are through.
 
 from __future__ import annotations
 
+import mmap
 from typing import Any, Final
 
 import numpy as np
@@ -42,7 +43,8 @@ END: Final = 5
 WORDS: Final = 8
 
 # status codes
-OVERFLOW: Final = 21  # a pair list, entry list or force window is full
+OVERFLOW: Final = 21  # an array of a chunk is full; the information says which
+FULL_PAIRS, FULL_ENTRIES, FULL_TOUCHED, FULL_SCRATCH = range(1, 5)
 SMALL_BOX: Final = 22  # the cut-off is over half the box
 
 # Padding slots stand on a lattice of their own, out of any cut-off of atoms and of one another. Not farther than
@@ -50,6 +52,22 @@ SMALL_BOX: Final = 22  # the cut-off is over half the box
 FAR = 1000.0  # nm
 SPREAD = 16.0
 LATTICE = 128  # points along an axis
+
+
+_LARGE = 1 << 25  # bytes: of lists of some 200,000 atoms
+
+
+def sparse_zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Zeros for rows that are filled in part: for a large array, memory is taken for what is written.
+
+    Linux is told so, which would take pages of 2 MB, as large as the row of a chunk.
+    """
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if size < _LARGE or not hasattr(mmap, "MADV_NOHUGEPAGE"):
+        return np.zeros(shape, dtype)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, dtype).reshape(shape)
 
 
 def aligned_zeros(shape: tuple[int, ...] | int, dtype: Any) -> np.ndarray:

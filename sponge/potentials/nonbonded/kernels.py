@@ -43,7 +43,7 @@ from triskele.core.extend import Task, give_slot, kernel, simd, take_slot, templ
 from ...engine.flags import ENERGY
 from ...engine.plan import ROW, Plan
 from ...neighbors.lanes import first, second
-from ...neighbors.state import CLUSTERS, END, LJ_END, PLAIN_END, SHIFT, START, I, aligned_zeros
+from ...neighbors.state import CLUSTERS, END, LJ_END, PLAIN_END, SHIFT, START, I, aligned_zeros, sparse_zeros
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -386,7 +386,7 @@ class PairPlan(Plan):
         pair_tasks, sums, adds, self.parts = [], [], [], []
         classes, enhanced = [], []
         for k, part in enumerate(neighbors.lists):
-            blocks = aligned_zeros((chunks, 16 * part.touched.shape[1]), real)
+            blocks = sparse_zeros((chunks, 16 * part.touched.shape[1]), real)
             sorted_forces, mine = aligned_zeros(16 * n_clusters, np.float64), rows[k * chunks : (k + 1) * chunks]
             args = (state, neighbors.shifts, part.entries, part.n_entries, part.pairs, part.masks, part.touched,
                     part.n_touched,

@@ -59,6 +59,7 @@ class BehlerParrinello(Network):
     scale: float = static(default=1.0)
     radial: int = static(default=16)
     angular: int = static(default=4)
+    local = True
 
     @classmethod
     def init(cls, key: Any, elements: Any, cutoff: float = 0.5, features: int = 32, layers: int = 2, radial: int = 16,
@@ -105,6 +106,12 @@ class BehlerParrinello(Network):
         return {"features": np.shape(self.layers[0].weight)[2], "layers": len(self.layers) - 1, "radial": self.radial,
                 "angular": self.angular}
 
+    @property
+    def grid(self) -> tuple[float, float, float]:
+        """Center of the first radial function, distance of the centers, and width of the Gaussians, in nm."""
+        reach = self.cutoff - _FIRST
+        return _FIRST, reach / max(self.radial - 1, 1), reach / self.radial
+
     def _functions(self, species, neighbors, vectors):
         """Radial and angular functions."""
         m, dtype = len(self.elements), np.result_type(vectors)
@@ -112,7 +119,7 @@ class BehlerParrinello(Network):
         ends = envelope(r, self.cutoff)
         kinds = np.equal(species[:, None], np.arange(m)).astype(dtype)[neighbors]  # [n, k, m]
         centers = np.linspace(_FIRST, self.cutoff, self.radial).astype(dtype)
-        width = (self.cutoff - _FIRST) / self.radial
+        width = self.grid[2]
         near = np.exp(-(((r[..., None] - centers) * (1 / width)) ** 2) * 0.5) * ends[..., None]
         found = [np.reshape(np.sum(near[..., None] * kinds[:, :, None], axis=1), (r.shape[0], -1))]
         if self.angular:
@@ -154,3 +161,27 @@ class BehlerParrinello(Network):
             h = np.tanh(h) @ layer.weight + layer.bias[:, None]
         own = np.equal(np.arange(m)[:, None], species).astype(np.result_type(vectors))
         return np.sum(own * h[..., 0], axis=0)
+
+    def radial_outputs(self, counts: np.ndarray, functions: Any) -> Any:
+        """Energies [n] as of `outputs`, of atoms sorted by element, from radial functions.
+
+        Parameters
+        ----------
+        counts : (elements,) int
+            Atoms of each element.
+        functions : array [n, elements * places]
+            Radial functions for the elements of the neighbors, each filled up to the same number of places.
+        """
+        first, *rest = self.layers
+        m, _, width = np.shape(first.weight)
+        weight = np.swapaxes(np.reshape(first.weight, (m, self.radial, m, width)), 1, 2)
+        spare = functions.shape[1] // m - self.radial
+        weight = np.reshape(np.pad(weight, ((0, 0), (0, 0), (0, spare), (0, 0))), (m, -1, width))
+        found, start = [], 0
+        for k, count in enumerate(counts):
+            h = functions[start : start + count] @ weight[k] + first.bias[k]
+            for layer in rest:
+                h = np.tanh(h) @ layer.weight[k] + layer.bias[k]
+            found.append(h[:, 0])
+            start += count
+        return np.concatenate(found)

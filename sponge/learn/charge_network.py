@@ -111,7 +111,10 @@ class ChargeNetwork:
 
     def charges(self, species: Any, neighbors: Any, vectors: Any) -> Any:
         """Charge of each atom in e, float64 [n]; the arguments are those of `Network.energies`."""
-        own = self.network.energies(species, neighbors, vectors)
+        return self.conserved(self.network.energies(species, neighbors, vectors))
+
+    def conserved(self, own: Any) -> Any:
+        """Charges with the right total from the :math:`c_i`."""
         return own + (self.total - np.sum(own)) / own.shape[0]
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class Network:
         Energy of an atom of each element (kJ/mol), added to what the network says.
     scale : float
         Energy (kJ/mol) that stands for 1 in the network's output.
+    local : bool
+        True if the output for an atom depends on the vectors to its own neighbors only.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class Network:
     cutoff: float
     reference: tuple[float, ...]
     scale: float
+    local: ClassVar[bool] = False
 
     def outputs(self, species: Any, neighbors: Any, vectors: Any) -> Any:
         """Energy of each atom [n], without unit and reference, in the precision of the weights."""
@@ -80,8 +83,11 @@ class Network:
         vectors : (n, k, 3) array
             Vectors from the atom to its neighbors, in nm; at free places longer than the cut-off.
         """
-        out = self.outputs(species, neighbors, vectors)
-        return out.astype(np.float64) * self.scale + core.numpy.take(
+        return self.in_units(species, self.outputs(species, neighbors, vectors))
+
+    def in_units(self, species: Any, outputs: Any) -> Any:
+        """Energies in kJ/mol, float64 [n], from `outputs`."""
+        return outputs.astype(np.float64) * self.scale + core.numpy.take(
             np.array(self.reference, np.float64), species, axis=0
         )
 

@@ -9,24 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import Task, check, kernel
+from triskele.core.extend import check
 
 from ..box import displacement
-from ..engine.jit_task import JitTask
-from ..engine.plan import ROW, Plan, add_forces
-from ..engine.program import Phase
-from ..neighbors.edges import FULL, Edges
+from ..engine.plan import Plan
 from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..potentials.at_values import Part, at_values
 from ..potentials.nonbonded.energy import terms
-from ..potentials.nonbonded.moving_charges import MovingCharges, factors14
+from ..potentials.nonbonded.moving_charges import factors14
 from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..protocols import SystemLike
 from ..units import COULOMB
 from .charge_network import ChargeNetwork, check_network
 from .network import neighbor_rows
-from .neural_potential import different_atoms, grow, named_weights, network_species, scatter
+from .network_charges_plan import plan
+from .neural_potential import different_atoms, named_weights, network_species
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -249,7 +247,7 @@ class NetworkCharges(Potential):
         _, k, count = self._shape()
         # that there are charges decides which kernels there are; their values are set in every step
         plain = self._plain({**self.params, "charges": np.ones(engine.n)})
-        return NetworkChargesPlan(self, engine, plain, list(self.params.values())[k : k + count])
+        return plan(self, engine, plain, list(self.params.values())[k : k + count])
 
     def __repr__(self):
         who = "all atoms" if self.atoms is None else f"{len(self.atoms)} atoms"
@@ -291,63 +289,3 @@ def _scaled(k, images):
         return COULOMB * np.sum(factors * charges[i] * charges[j] / np.sqrt(np.sum(d * d, axis=-1)))
 
     return energy
-
-
-# ------------------------------------------------------------------------------------------------------------- compiled
-@kernel(nogil=True)
-def move(chunk, to, target, at, source):
-    """Copy source[at] to target[to]."""
-    for k in range(len(to)):
-        target[to[k]] = source[at[k]]
-
-
-class NetworkChargesPlan(Plan):
-    """Edges and the network; the plan of a `Nonbonded`; and what its derivatives by the charges mean for the atoms.
-
-    Attributes
-    ----------
-    edges : Edges
-    charges : (n,) float64, e
-        As of the last evaluation.
-    """
-
-    def __init__(self, potential: NetworkCharges, engine: Engine, plain: Nonbonded, weights: list[np.ndarray]):
-        network, n = potential.network, engine.n
-        dtype = np.dtype(np.float64) if engine.precision == "double" else network.dtype
-        self._nonbonded: Any = plain.plan(engine)
-        inner, moving = self._nonbonded, MovingCharges(self._nonbonded, engine, plain, potential.pairs14,
-                                                       potential.factors14)
-        self.charges, self._rows14 = moving.charges, moving.rows
-        self.charges[:] = potential.params["charges"]
-        self.edges = edges = Edges(engine, network.cutoff, potential.atoms, 0, dtype)
-        atoms = np.ascontiguousarray(edges.atoms, np.int64)
-        own, slopes, gradients = np.zeros(len(atoms)), np.zeros(len(atoms)), np.zeros_like(edges.vectors)
-        structure, weights = core.tree.structure(network), [np.array(w, dtype) for w in weights]
-
-        def charges(species, neighbors, vectors, *weights):
-            return core.tree.unflatten(structure, weights).charges(species, neighbors, vectors)
-
-        def pull(species, neighbors, vectors, slopes, *weights):
-            return core.vjp(lambda v: charges(species, neighbors, v, *weights), vectors)[1](slopes)[0]
-
-        assert potential.species is not None
-        inputs = [potential.species, edges.neighbors, edges.vectors]
-        forward = JitTask(charges, engine, [*inputs, *weights], [own])
-        backward = JitTask(pull, engine, [*inputs, slopes, *weights], [gradients])
-        forces, zero, rows, order = np.zeros((n, 3)), np.zeros(()), np.zeros((1, ROW)), np.arange(len(atoms))
-        sums = Task(scatter, atoms, edges.neighbors, edges.vectors, edges.counts, gradients, zero, forces, rows)
-        added = [forces, moving.forces] if len(potential.pairs14) else [forces]
-        super().__init__(
-            before=[*edges.before, Phase([forward], name="network charges"),
-                    Phase([Task(move, atoms, self.charges, order, own)], name="charges of atoms"),
-                    *inner.before, *moving.before],
-            stages=inner.stages, rows=rows, update_box=inner.update_box, jump=inner.jump,
-            reduce=[*inner.reduce, *(Task(add_forces, engine.atom_starts, f, engine.forces, chunks=engine.atom_chunks)
-                                     for f in added)],
-            after=[*inner.after, *moving.after, Phase([Task(move, order, slopes, atoms, moving.slopes)], name="slopes"),
-                   Phase([backward], name="network charges' derivatives"), Phase([sums], name="forces of charges")])
-        engine.on_status(FULL, grow)
-
-    def totals(self) -> np.ndarray:
-        """Energy and virial [10] of all parts; `rows` are those of the network's derivatives."""
-        return self._nonbonded.totals() + self.rows.sum(axis=0) + self._rows14.sum(axis=0)

@@ -32,13 +32,16 @@ def fluid(method="pme", seed=0, **options):
     return system, rng.choice(["H", "C", "N", "O"], 64)
 
 
-@pytest.mark.parametrize(("method", "some", "architecture"), [
-    ("pme", True, learn.PaiNN), ("reaction_field", False, learn.BehlerParrinello), ("none", True, learn.PaiNN)])
-def test_energy_forces_and_derivatives_agree(method, some, architecture):
+SYMMETRY = {"architecture": learn.BehlerParrinello, "angular": 1, "radial": 4}
+
+
+@pytest.mark.parametrize(("method", "some", "options"), [
+    ("pme", True, {}), ("reaction_field", False, SYMMETRY), ("none", True, {}),
+    ("pme", True, {**SYMMETRY, "angular": 0, "radial": 12}), ("cutoff", False, {**SYMMETRY, "angular": 0})])
+def test_energy_forces_and_derivatives_agree(method, some, options):
     system, elements = fluid(method)
     atoms = np.arange(60)[::-1] if some else None
-    options = {"angular": 1, "radial": 4} if architecture is learn.BehlerParrinello else {}
-    potential = system.add(sponge.NetworkCharges(network(0.5, architecture=architecture, **options), atoms=atoms,
+    potential = system.add(sponge.NetworkCharges(network(0.5, **options), atoms=atoms,
                                                  elements=elements[: 60 if some else 64], scale14=0.5))
     check_potential(potential, system, order=2 if method == "none" else 1)
     charges = potential.charges(system.positions, system.box)

@@ -97,8 +97,9 @@ class PairForm:
                                                f"i[{size + 1}] * by_depth"]
             nothing = [self._number(0.0)] * (not charge)  # the loop sums three
             gradient.append(f"return ({', '.join(own + nothing)}), ({', '.join(other + nothing)})")
+        potential = [*start, *q_gradient, "return phi"] if charge else None
         self.functions = {"force": force, "plain": plain, "energy": energy, "plain_energy": plain_energy,
-                          "gradient": gradient}
+                          "gradient": gradient, "potential": potential}
         self.source = self._module()
 
     def _number(self, value: float) -> str:
@@ -216,9 +217,12 @@ class PairForm:
                    ("pair_both", "force_energy_loop", f"energy, {'plain_energy' if 'plain' in given else 'energy'}")]
         if "gradient" in given:
             kernels.append(("pair_gradients", "gradient_loop", "gradient"))
+        if "potential" in given:
+            kernels.append(("pair_slopes", "slope_loop", "potential"))
         return module_source(
             "from triskele.sponge.potentials.nonbonded.kernels import (energy_loop, force_energy_loop, force_loop,\n"
-            f"                                                          gradient_loop, {inverse} as two_over_r)",
+            "                                                          gradient_loop, slope_loop,\n"
+            f"                                                          {inverse} as two_over_r)",
             count, 16, f"def load(params, cluster, lanes):\n    return ({loads},)",
             "".join(function_source(name, lines, count, self.mixing == "table") for name, lines in given.items()),
             kernels,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ...engine.engine import Engine
     from ...neighbors import NeighborList
 
-__all__ = ["PairPlan", "energy_loop", "force_energy_loop", "force_loop", "gradient_loop", "two_over_r",
+__all__ = ["PairPlan", "energy_loop", "force_energy_loop", "force_loop", "gradient_loop", "slope_loop", "two_over_r",
            "two_over_r_exact"]
 
 
@@ -291,6 +291,36 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
 
 
 @template
+def slope_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
+               sums, blocks, rows, flags, constants, load, potential):
+    """Derivatives of the energy by the first parameter of each atom, in place of forces along x: sums of
+    potential(r2, i, j, c) times that of the other atom.
+    """
+    clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
+    row = take_slot(sums)
+    total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
+    _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
+    c = constants(numbers)
+    zero = simd.splat(real(0), 16)
+    for e in range(n_entries[chunk]):
+        i, s = np.int64(mine[e, I]), np.int64(mine[e, SHIFT])
+        ix, iy, iz = _image(xs, i, shifts, s, real)
+        p, found = load(params, i, first), zero
+        for k in range(mine[e, START], mine[e, END]):
+            j = np.int64(simd.load_scalar(pair, k))
+            at = _place(j, origin, clusters)
+            _, _, _, r2 = _separation(ix, iy, iz, xs, j)
+            inside = _within(r2, c, mask, k, mine[e, PLAIN_END])
+            q = load(params, j, second)
+            phi = simd.select(inside, potential(r2, p, q, c), zero)
+            found = simd.fma(phi, q[0], found)
+            simd.store(total, at, simd.fma(phi, p[0], simd.load(total, at, 16)))
+        _add_quarters(total, _place(i, origin, clusters), found)
+    _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    give_slot(sums, row)
+
+
+@template
 def two_over_r(r2, three):
     """2/r in float32: the processor's estimate and one Newton step."""
     y = simd.rsqrt_fast(r2, 0)
@@ -410,7 +440,7 @@ class PairPlan(Plan):
                          enhanced=enhanced)
 
     def gradient_phases(self, gradient: Any) -> list[list[Task]]:
-        """Tasks that set `gradient_sums` by a kernel made of `gradient_loop`; they use the buffers of the forces."""
+        """Tasks that set `gradient_sums` by a kernel of `gradient_loop` or `slope_loop`, in the buffers of the forces."""
         chunks, state = self.neighbors.chunks, self.neighbors.state
         phases = []
         self._sums = [aligned_zeros(len(self.neighbors.atoms) * 4, np.float64) for _ in self._arguments]

@@ -132,7 +132,7 @@ class MovingCharges:
             tasks.append(mesh.follow(self.charges))
         self.before = [Phase(tasks, name="charges")]
 
-        phases = own.gradient_phases(load_module(plan.form.source, "pairs").pair_gradients)
+        phases = own.gradient_phases(load_module(plan.form.source, "pairs").pair_slopes)
         computed = [t for k, tasks in enumerate(phases) if k % 2 == 0 for t in tasks]
         summed = [t for k, tasks in enumerate(phases) if k % 2 for t in tasks]
         collected = [Task(clear_slopes, starts, self.slopes, chunks=chunks)]

@@ -32,5 +32,9 @@ class StaleSimulationError(TriskeleError, RuntimeError):
     """A system or a setting was changed after a simulation was made from it; the message names what differs."""
 
 
+class TrainingRangeWarning(UserWarning):
+    """A network is used outside the range of its training data."""
+
+
 class UnitsWarning(UserWarning):
     """Lengths look as if they were in angstrom."""

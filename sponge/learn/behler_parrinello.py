@@ -36,7 +36,7 @@ class BehlerParrinello(Network):
     ----------
     layers : tuple of Linear
         Weights [elements, n_in, n_out], biases [elements, n_out].
-    elements, cutoff, reference, scale
+    elements, cutoff, reference, scale, seen
         As in `Network`.
     radial, angular : int
         Radial functions for each element; radial factors of angular functions for each pair of elements.
@@ -59,6 +59,7 @@ class BehlerParrinello(Network):
     scale: float = static(default=1.0)
     radial: int = static(default=16)
     angular: int = static(default=4)
+    seen: tuple[tuple[float, float, float], ...] = static(default=())
     local = True
 
     @classmethod

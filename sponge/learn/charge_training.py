@@ -16,6 +16,7 @@ from triskele.core.extend import Reports
 from .charge_network import ChargeNetwork, check_network
 from .dataset import Batches, Dataset
 from .training import RootMeanSquare, Training, held_out, run_training
+from .training_range import with_range
 
 __all__ = ["ChargeErrors", "evaluate_charges", "train_charges"]
 
@@ -130,6 +131,7 @@ def train_charges(network: ChargeNetwork, data: Dataset, epochs: int, *, validat
     if not any(network.network.reference) and network.network.scale == 1.0:
         network = _fitted(network, data)
     batches, judged = (Batches(part, network.network, batch, network.total) for part in (data, judge))
+    network = dataclasses.replace(network, network=with_range(network.network, batches))
     scales = _scales(network, data)
     weights = wanted[0] / scales[0] ** 2, wanted[1] / scales[1] ** 2
 

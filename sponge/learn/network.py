@@ -44,6 +44,9 @@ class Network:
         Energy of an atom of each element (kJ/mol), added to what the network says.
     scale : float
         Energy (kJ/mol) that stands for 1 in the network's output.
+    seen : tuple of (float, float, float)
+        Range of the training data, set by `train` and `train_charges`: for each element, and each element of its
+        neighbors, the closest distance (nm), and the fewest and the most neighbors, counted with the envelope.
     local : bool
         True if the output for an atom depends on the vectors to its own neighbors only.
 
@@ -61,6 +64,7 @@ class Network:
     cutoff: float
     reference: tuple[float, ...]
     scale: float
+    seen: tuple[tuple[float, float, float], ...]
     local: ClassVar[bool] = False
 
     def outputs(self, species: Any, neighbors: Any, vectors: Any) -> Any:
@@ -236,7 +240,7 @@ def _described(network):
     return {type(network).__name__: {
         "elements": np.array(network.elements, np.int64), "cutoff": network.cutoff, "scale": network.scale,
         "reference": np.array(network.reference, np.float64), "options": dict(network.options()),
-        "bits": 8 * network.dtype.itemsize, "units": {"nm": units.nm, "kJ_per_mol": units.kJ_per_mol},
+        "bits": 8 * network.dtype.itemsize, "seen": np.array(network.seen, np.float64).reshape(-1, 3), "units": {"nm": units.nm, "kJ_per_mol": units.kJ_per_mol},
         "weights": {str(k): w for k, w in enumerate(weights)},
     }}
 
@@ -312,4 +316,7 @@ def _network(cls, parts):
     reference, scale = tuple(float(e) for e in parts["reference"]), float(parts["scale"])
     if len(reference) != len(parts["elements"]) or not np.all(np.isfinite([*reference, scale, float(parts["cutoff"])])):
         raise ValueError("scale, cut-off and one reference energy for each element must be finite")
-    return dataclasses.replace(core.tree.unflatten(structure, weights), scale=scale, reference=reference)
+    seen = tuple((float(a), float(b), float(c)) for a, b, c in parts.get("seen", ()))
+    if len(seen) not in (0, len(reference) ** 2) or not np.all(np.isfinite(seen)):
+        raise ValueError("the range of the training data must be finite and for each pair of elements")
+    return dataclasses.replace(core.tree.unflatten(structure, weights), scale=scale, reference=reference, seen=seen)

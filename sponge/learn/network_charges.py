@@ -25,6 +25,7 @@ from .charge_network import ChargeNetwork, check_network
 from .network import neighbor_rows
 from .network_charges_plan import plan
 from .neural_potential import different_atoms, named_weights, network_species
+from .training_range import outside
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -237,6 +238,10 @@ class NetworkCharges(Potential):
             function = _with_charges(_scaled(len(own.params), own.images and periodic), *shape, periodic)
             found.append(Part(function, (data, (self.pairs14, self.factors14))))
         return found
+
+    def outside_data(self, positions: np.ndarray, box: np.ndarray | None) -> tuple[int, str] | None:
+        assert self.species is not None
+        return outside(self.network.network, self.species, self.atoms, positions, box)
 
     def plan(self, engine: Engine) -> Plan:
         """The kernels of `Nonbonded`, between a network that gives their charges and its derivatives."""

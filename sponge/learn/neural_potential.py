@@ -22,6 +22,7 @@ from ..potentials.at_values import Part, at_values
 from ..protocols import SystemLike
 from ..topology import check_indices
 from .network import Network, neighbor_rows
+from .training_range import outside
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -96,6 +97,10 @@ class NeuralPotential(Potential):
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         leaves = [*params.values(), positions, *([] if box is None else [box])]
         return at_values(_Chosen(self, box is not None), *leaves)
+
+    def outside_data(self, positions: np.ndarray, box: np.ndarray | None) -> tuple[int, str] | None:
+        assert self._species is not None
+        return outside(self.network, self._species, self.atoms, positions, box)
 
     def plan(self, engine):
         return NeuralPlan(self, engine)

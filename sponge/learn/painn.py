@@ -78,6 +78,7 @@ class PaiNN(Network):
     cutoff: float = static()
     reference: tuple[float, ...] = static()
     scale: float = static(default=1.0)
+    seen: tuple[tuple[float, float, float], ...] = static(default=())
 
     @classmethod
     def init(cls, key: Any, elements: Any, cutoff: float = 0.5, features: int = 64, layers: int = 3, radial: int = 20,

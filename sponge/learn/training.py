@@ -17,6 +17,7 @@ from triskele.core.train import EarlyStopping, History, Lambda, Model, StateFile
 
 from .dataset import Batches, Dataset
 from .network import Network
+from .training_range import with_range
 
 __all__ = ["Errors", "Training", "evaluate", "fitted", "train"]
 
@@ -208,6 +209,7 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     if not any(network.reference) and network.scale == 1.0:
         network = fitted(network, data)
     batches, judged = Batches(data, network, batch), Batches(validation, network, batch)
+    network = with_range(network, batches)
     scales = _scales(network, data)
     weights = energy_weight / scales[0], force_weight / scales[1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from triskele.core.extend import Task, kernel
 from ..engine.flags import STATUS, STATUS_INFO
 from ..engine.plausibility import worst_force
 from ..engine.program import Phase
-from ..errors import BrokenSimulationError
+from ..errors import BrokenSimulationError, TrainingRangeWarning
 from ..protocols import SimulationLike
 from ..report.checkpoint import Checkpoint
 from ..report.reporter import Reporter
@@ -23,6 +24,7 @@ __all__ = ["Guard", "last_good_path", "save_last_good"]
 _BROKEN = 60  # status: an atom is nowhere, or too fast
 _EVERY = 100  # steps between looks at all atoms, inside the compiled loop
 # No atom of a simulation that means anything gets there: a hydrogen of 300 K moves at 3 nm/ps.
+_SELDOM = 10_000  # steps between looks at networks, once they have been looked at often enough
 _FASTEST = 1e3  # nm/ps
 _FARTHEST = 1e6  # nm
 _LARGEST = 1e6  # kJ/mol/nm: a carbon atom gains 170 nm/ps in 2 fs
@@ -45,6 +47,9 @@ class Guard:
     not finite, or an atom is impossibly fast, the steps since the last good state are made again one by one, to find
     where it began.
 
+    After the first steps, and then at ever longer intervals, it looks whether networks are used outside the range of
+    their training data, and warns once of each.
+
     Parameters
     ----------
     sim : Simulation
@@ -58,6 +63,7 @@ class Guard:
     def __init__(self, sim: SimulationLike):
         self.sim, self.path = sim, "run.last_good.chk"
         self._good: Any = None
+        self._next_look, self._pause, self._outside = 0, _EVERY, set[str]()
         sim._engine.on_status(_BROKEN, _stop)
 
     def phases(self) -> list[Phase]:
@@ -100,6 +106,21 @@ class Guard:
             raise BrokenSimulationError(f"{explained} ({saved})") from (None if isinstance(error, _Broken) else error)
         if sim.step - self._good[1]["step"] >= _EVERY:
             self.remember()
+        if sim.step >= self._next_look:
+            self._next_look, self._pause = sim.step + self._pause, min(2 * self._pause, _SELDOM)
+            self._look_at_networks()
+
+    def _look_at_networks(self) -> None:
+        """Warn of networks outside the range of their training data."""
+        sim = self.sim
+        for potential in sim.system.potentials:
+            found = potential.outside_data(sim.positions, sim.box) if potential.name not in self._outside else None
+            if found is not None:
+                self._outside.add(potential.name)
+                atom, how = found
+                warnings.warn(TrainingRangeWarning(f"step {sim.step}: {potential.name!r} is used outside the range of "
+                                                   f"its training data: {sim.system.topology.describe(atom)} {how}"),
+                              stacklevel=5)
 
     def _find(self, last: int, broken: bool) -> str | None:
         """Repeat the steps from the last good state to `last` and return where the failure began, or None."""

@@ -189,3 +189,38 @@ def test_data_that_charges_cannot_be_learned_from(data, options, message):
     with pytest.raises(ValueError, match=message):
         frames = learn.Dataset([["C", "H"]], [[[0, 0, 0], [0.1, 0, 0]]], **data)
         learn.train_charges(made, frames, 1, validation=frames, **options)
+
+
+def test_a_run_warns_once_outside_the_range_of_the_training_data(tmp_path):
+    """Distances and numbers of neighbors against those of the data, and the range through a file and more training."""
+    data = waters(20)
+    made = learn.ChargeNetwork.init(core.random.key(2), ["O", "H"], cutoff=0.3, features=4, layers=1, radial=4)
+    found = learn.train_charges(made, data, 1, validation=data).network
+    learn.save(tmp_path / "charges.safetensors", found)
+    found = learn.load(tmp_path / "charges.safetensors")
+    legs = np.linalg.norm(np.array(data.positions)[:, 1:] - np.array(data.positions)[:, :1], axis=2)
+    oxygen = np.array(found.network.seen).reshape(2, 2, 3)[1]
+    assert oxygen[0, 0] == pytest.approx(legs.min(), rel=1e-6) and tuple(oxygen[1]) == (0.3, 0.0, 0.0)
+    assert 1 < oxygen[0, 1] < oxygen[0, 2] < 2
+
+    def simulation(positions):
+        n = len(positions)
+        system = sponge.System(sponge.Topology.of_particles(n), [16.0, *[1.0] * (n - 1)], positions=positions)
+        system.add(sponge.Nonbonded(np.zeros(n), np.ones(n), np.zeros(n), method="none"))
+        system.add(sponge.NetworkCharges(found, elements=["O", *["H"] * (n - 1)]))
+        return sponge.Simulation(system, sponge.VelocityVerlet(1e-6), seed=1, velocities=np.zeros((n, 3)))
+
+    first = np.array(data.positions[0])
+    simulation(first).run(2)  # as the data: warnings are errors here
+    close = first + np.array([[0.0, 0, 0], 0.4 * (first[0] - first[1]), [0.0, 0, 0]])
+    run, apart = simulation(close), np.linalg.norm(close[1] - close[0])
+    with pytest.warns(sponge.errors.TrainingRangeWarning, match=rf"step 1: 'nonbonded' is used outside .*: .* is "
+                      rf"{apart:.3g} nm from an atom [OH], {legs.min() - apart:.2g} nm less than any"):
+        run.run(2)
+    run.run(400)
+    third = first[0] + 0.6 * ((first[0] - first[1]) + (first[0] - first[2]))  # no closer than the other two
+    with pytest.warns(sponge.errors.TrainingRangeWarning, match=r"has [\d.]+ neighbors H, counted with the envelope"):
+        simulation(np.concatenate([first, third[None]])).run(1)
+    more = learn.train_charges(found, learn.Dataset([["O", "H", "H"]], [close], charges=[[-0.8, 0.4, 0.4]]), 1,
+                               validation=data).network
+    assert np.array(more.network.seen)[2, 0] < oxygen[0, 0], "further training widens the range"

@@ -440,7 +440,7 @@ class PairPlan(Plan):
                          enhanced=enhanced)
 
     def gradient_phases(self, gradient: Any) -> list[list[Task]]:
-        """Tasks that set `gradient_sums` by a kernel of `gradient_loop` or `slope_loop`, in the buffers of the forces."""
+        """Tasks that set `gradient_sums` by a kernel of `gradient_loop` or `slope_loop`, in the forces' buffers."""
         chunks, state = self.neighbors.chunks, self.neighbors.state
         phases = []
         self._sums = [aligned_zeros(len(self.neighbors.atoms) * 4, np.float64) for _ in self._arguments]

@@ -50,6 +50,7 @@ from .potentials.drude import drude_spring as drude_spring
 from .potentials.drude import thole_screening as thole_screening
 from .potentials.eam import EAM as EAM
 from .potentials.edip import EDIP as EDIP
+from .potentials.equilibration import ChargeEquilibration as ChargeEquilibration
 from .potentials.expression import pair as pair
 from .potentials.function import ASEPotential as ASEPotential
 from .potentials.function import FunctionPotential as FunctionPotential

@@ -100,12 +100,6 @@ class Potential(Sealed):
     def check(self, system: System) -> None:
         """Raise ValueError or a subclass if the potential does not fit the system."""
 
-    def outside_data(self, positions: np.ndarray, box: np.ndarray | None) -> tuple[int, str] | None:
-        """Return an atom whose neighborhood is unlike the data that the potential was trained on, and how; None if
-        there is none, or no data.
-        """
-        return None
-
     def check_params(self) -> None:
         """Bring `params` to float64 arrays; raise ValueError if their names or shapes differ from those of the first
         call.

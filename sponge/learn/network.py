@@ -240,7 +240,8 @@ def _described(network):
     return {type(network).__name__: {
         "elements": np.array(network.elements, np.int64), "cutoff": network.cutoff, "scale": network.scale,
         "reference": np.array(network.reference, np.float64), "options": dict(network.options()),
-        "bits": 8 * network.dtype.itemsize, "seen": np.array(network.seen, np.float64).reshape(-1, 3), "units": {"nm": units.nm, "kJ_per_mol": units.kJ_per_mol},
+        "bits": 8 * network.dtype.itemsize, "units": {"nm": units.nm, "kJ_per_mol": units.kJ_per_mol},
+        "seen": np.array(network.seen, np.float64).reshape(-1, 3),
         "weights": {str(k): w for k, w in enumerate(weights)},
     }}
 

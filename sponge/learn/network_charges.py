@@ -240,6 +240,8 @@ class NetworkCharges(Potential):
         return found
 
     def outside_data(self, positions: np.ndarray, box: np.ndarray | None) -> tuple[int, str] | None:
+        """Return the atom whose neighborhood is farthest outside the range of the training data, and how far; or None.
+        """
         assert self.species is not None
         return outside(self.network.network, self.species, self.atoms, positions, box)
 

@@ -35,7 +35,7 @@ def move(chunk, to, target, at, source):
 
 
 @kernel(nogil=True)
-def chain(chunk, atoms, slopes, derivatives, weights):
+def chain(_chunk, atoms, slopes, derivatives, weights):
     """Derivatives of the energy by what charges are made of: those of each atom's share, times those by its charge less
     their mean, as the total does not change.
     """

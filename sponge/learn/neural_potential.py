@@ -99,6 +99,8 @@ class NeuralPotential(Potential):
         return at_values(_Chosen(self, box is not None), *leaves)
 
     def outside_data(self, positions: np.ndarray, box: np.ndarray | None) -> tuple[int, str] | None:
+        """Return the atom whose neighborhood is farthest outside the range of the training data, and how far; or None.
+        """
         assert self._species is not None
         return outside(self.network, self._species, self.atoms, positions, box)
 

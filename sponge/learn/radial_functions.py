@@ -31,7 +31,7 @@ _STEEPEST = 80.0  # exponents of ratios of neighbors end here, where the Gaussia
 
 
 @kernel(nogil=True)
-def by_element(chunk, n, near, species, elements, own, atoms, sizes, counts, rows, xs, numbers, kinds, entries,
+def by_element(_chunk, n, near, species, elements, own, atoms, sizes, counts, rows, xs, numbers, kinds, entries,
                partners, spans):
     """Candidates of each atom by element: their entries, their numbers, and where the elements begin.
 

@@ -71,8 +71,8 @@ def outside(network: Network, species: np.ndarray, atoms: np.ndarray | None, pos
     if far[kind, k, s] <= 1:
         return None
     other = SYMBOLS[network.elements[s]]
-    text = (f"is {closest[k, s]:.3g} nm from an atom {other}, {closer[k, s]:.2g} nm less than any of its element in the "
-            "training data") if kind == 0 else (
+    text = (f"is {closest[k, s]:.3g} nm from an atom {other}, {closer[k, s]:.2g} nm less than any of its element in "
+            "the training data") if kind == 0 else (
             f"has {counts[k, s]:.3g} neighbors {other}, counted with the envelope of {network.cutoff} nm, where its "
             f"element has {fewest[k, s]:.3g} to {most[k, s]:.3g} in the training data")
     return int(k if atoms is None else atoms[k]), text

@@ -56,6 +56,8 @@ class PME:
         Counts the rebuilds of the neighbor list; the atoms are sorted again after each. Default: at each evaluation.
     felt : (n,) array, optional
         Charges that feel the field. Defaults to the charges that create it.
+    precision : {"mixed", "double"}, optional
+        Defaults to the engine's.
 
     Attributes
     ----------
@@ -72,14 +74,15 @@ class PME:
     """
 
     def __init__(self, engine: Engine, charges: Any, alpha: float, grid: tuple[int, int, int], order: int = 5, *,
-                 dispersion: bool = False, builds: np.ndarray | None = None, felt: Any = None):
+                 dispersion: bool = False, builds: np.ndarray | None = None, felt: Any = None,
+                 precision: str | None = None):
         if order not in _ORDERS:
             raise ValueError(f"pme: order must be one of {_ORDERS}, got {order}")
         if min(grid) < order:
             raise ValueError(
                 f"pme: grid must have at least {order} points along each axis for order {order}, got {tuple(grid)}"
             )
-        dtype = np.dtype(np.float64 if engine.precision == "double" else np.float32)
+        dtype = np.dtype(np.float64 if (precision or engine.precision) == "double" else np.float32)
         n, self.engine, self.alpha, self.grid, self.dispersion = engine.n, engine, float(alpha), tuple(grid), dispersion
         self.charges = np.zeros(n, dtype)
         felt = self.charges if felt is None else np.array(felt, dtype)

@@ -114,8 +114,10 @@ class Guard:
         """Warn of networks outside the range of their training data."""
         sim = self.sim
         for potential in sim.system.potentials:
-            found = potential.outside_data(sim.positions, sim.box) if potential.name not in self._outside else None
-            if found is not None:
+            look = getattr(potential, "outside_data", None)  # those of networks
+            if look is None or potential.name in self._outside:
+                continue
+            if (found := look(sim.positions, sim.box)) is not None:
                 self._outside.add(potential.name)
                 atom, how = found
                 warnings.warn(TrainingRangeWarning(f"step {sim.step}: {potential.name!r} is used outside the range of "

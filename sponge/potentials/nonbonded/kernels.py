@@ -292,7 +292,7 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
 
 @template
 def slope_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
-               sums, blocks, rows, flags, constants, load, potential):
+               sums, blocks, _rows, _flags, constants, load, potential):
     """Derivatives of the energy by the first parameter of each atom, in place of forces along x: sums of
     potential(r2, i, j, c) times that of the other atom.
     """

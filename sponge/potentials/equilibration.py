@@ -1,0 +1,243 @@
+"""`ChargeEquilibration`: charges that minimize the electrostatic energy at every configuration."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import erfc
+
+from triskele import core
+from triskele.core.extend import check
+
+from .. import box as boxes
+from .. import pme
+from ..errors import BoxError
+from ..neighbors.pairs import find_pairs
+from ..pme import parameters as ewald_parameters
+from ..pme.mesh import grid_size
+from ..potential import Potential
+from ..units import COULOMB
+from .at_values import Part, at_values
+
+if TYPE_CHECKING:
+    from ..engine.engine import Engine
+    from ..engine.plan import Plan
+    from ..system import System
+
+__all__ = ["ChargeEquilibration"]
+
+_ORDER = 5  # of the splines of the mesh
+_WIDEST = 9.0  # widths that a cut-off must hold: with two charges of this width, erfc(4.5) = 2e-10 is left out
+
+
+class ChargeEquilibration(Potential):
+    r"""Electrostatics of charges that minimize the energy at every configuration.
+
+    .. math:: E = \min_q \sum_i \Big(\chi_i q_i + \tfrac12 \eta_i q_i^2 + \tfrac{k_e}{2 \sqrt\pi \sigma_i} q_i^2\Big)
+              + \sum_{i<j} k_e q_i q_j \frac{\operatorname{erf}(r_{ij} / \sqrt{2 (\sigma_i^2 + \sigma_j^2)})}{r_{ij}}
+
+    with a fixed sum of charges in each group of atoms [1]_, between charges with Gaussian densities [2]_: near charges
+    are screened, so that the energy has one minimum for hardnesses that are not negative. All pairs count, in periodic
+    boxes with all their images (particle mesh Ewald). Forces are exact: the energy does not change to first order with
+    the charges.
+
+    Charges are found by conjugate gradients in double precision at every step, starting from those of the step before,
+    or from equal charges when the neighbor list was rebuilt. Lennard-Jones energies are those of a `Nonbonded` whose
+    charges are all 0. For second derivatives, the energy of NumPy code solves dense equations, which suits small
+    systems.
+
+    Parameters
+    ----------
+    electronegativities : (n,) array, kJ/mol/e
+    hardnesses : (n,) array, kJ/mol/e^2
+        Not negative. Together with k_e / (sqrt(pi) sigma), the energy of a Gaussian charge with itself, these are the
+        idempotentials J of [1]_.
+    widths : float or (n,) array, nm
+        Standard deviations of the charge densities.
+    groups : (n,) int, optional
+        Group of each atom, counted from 0. Defaults to one group. An atom that is a group by itself has a fixed charge.
+    totals : float or (groups,) array, e
+        Sum of the charges of each group.
+    cutoff : float, nm
+        Cut-off radius of the direct sum in periodic boxes.
+    tolerance : float
+        Relative error of the Ewald sum, which determines its splitting parameter and the mesh.
+    convergence : float, kJ/mol/e
+        Largest difference, in a group, of the derivatives of the energy by its charges from their common value.
+
+    Attributes
+    ----------
+    params : dict
+        "electronegativities" and "hardnesses".
+
+    Raises
+    ------
+    ValueError
+        If sizes do not fit, a hardness is negative, widths are too large for the cut-off, or a potential of the system
+        has charges of its own.
+    RuntimeError
+        In a run, if the charges do not converge: step, atom and residual are named.
+
+    References
+    ----------
+    .. [1] Rappe, Goddard, "Charge equilibration for molecular dynamics simulations", J. Phys. Chem. 95 (1991) 3358,
+       equations 5 to 11. doi:10.1021/j100161a070
+    .. [2] Ko, Finkler, Goedecker, Behler, "A fourth-generation high-dimensional neural network potential with accurate
+       electrostatics including non-local charge transfer", Nat. Commun. 12 (2021) 398, equations 3 to 6.
+       doi:10.1038/s41467-020-20427-2
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import sponge
+    >>> system = sponge.System(sponge.Topology.of_particles(2), [23.0, 35.5], positions=[[0, 0, 0], [0, 0, 0.236]])
+    >>> charges = system.add(sponge.ChargeEquilibration([274.0, 816.0], [884.0, 939.0], widths=0.06))
+    >>> charges.charges(system.positions).round(2)
+    array([ 0.17, -0.17])
+    """
+
+    def __init__(self, electronegativities: Any, hardnesses: Any, widths: Any, *, groups: Any = None,
+                 totals: Any = 0.0, cutoff: float = 0.9, tolerance: float = 1e-5, convergence: float = 1e-5):
+        where, self.name = "charge equilibration", "charge_equilibration"
+        chi, eta = (np.array(v, np.float64) for v in (electronegativities, hardnesses))
+        if chi.ndim != 1 or eta.shape != chi.shape or not len(chi):
+            raise ValueError(f"{where}: electronegativities and hardnesses must be given for each atom, got shapes "
+                             f"{chi.shape} and {eta.shape}")
+        self.widths = np.array(np.broadcast_to(np.asarray(widths, np.float64), chi.shape))
+        self.groups = np.zeros(len(chi), np.int64) if groups is None else np.array(groups, np.int64)
+        if self.groups.shape != chi.shape or set(self.groups.tolist()) != set(range(self.groups.max() + 1)):
+            raise ValueError(f"{where}: groups must number the groups of all {len(chi)} atoms from 0 on, got "
+                             f"{self.groups.tolist()[:10]}")
+        self.totals = np.array(np.broadcast_to(np.asarray(totals, np.float64), self.groups.max() + 1))
+        for name, values in (("electronegativities", chi), ("hardnesses", eta), ("totals", self.totals)):
+            if not np.all(np.isfinite(values)):
+                raise ValueError(f"{where}: {name} must be finite, got {values[np.argmin(np.isfinite(values))]}")
+        self.cutoff = check.positive(cutoff, f"{where}: cutoff", "nm")
+        self.tolerance = check.positive(tolerance, f"{where}: tolerance")
+        self.convergence = check.positive(convergence, f"{where}: convergence", "kJ/mol/e")
+        if not (np.all(self.widths > 0) and _WIDEST * self.widths.max() <= self.cutoff):
+            raise ValueError(f"{where}: widths must be positive and at most a ninth of the cut-off of {self.cutoff} "
+                             f"nm, got {self.widths.min()} to {self.widths.max()} nm")
+        self.params = {"electronegativities": chi, "hardnesses": eta}
+        self.grid: tuple[int, int, int] | None = None
+        self.invariant = True
+
+    @property
+    def alpha(self) -> float:
+        """Splitting parameter of the Ewald sum in periodic boxes, in 1/nm."""
+        return float(ewald_parameters.splitting(self.cutoff, self.tolerance))
+
+    def check(self, system: System) -> None:
+        where, chi = f"charge equilibration {self.name!r}", self.params["electronegativities"]
+        if len(chi) != system.n:
+            raise ValueError(f"{where}: there must be parameters for each of {system.n} atoms, got {len(chi)}")
+        if np.any(self.params["hardnesses"] < 0):
+            k = int(np.argmin(self.params["hardnesses"]))
+            raise ValueError(f"{where}: hardnesses must be >= 0, got {self.params['hardnesses'][k]} for "
+                             f"{system.topology.describe(k)}")
+        for p in system.potentials:
+            if p is not self and any(np.any(p.params[key]) for key in ("charges", "charge_product") if key in p.params):
+                raise ValueError(f"{where}: {p.name!r} must have no charges of its own (set them to 0, and let the "
+                                 "charges of this potential take their place)")
+        self.invariant = system.box is None
+        if system.box is not None:
+            boxes.check_cutoff(where, self.cutoff, system.box)
+            # a grid that stays as it is, for derivatives by the box
+            self.grid = self.grid or grid_size(ewald_parameters.grid_size(system.box, self.alpha, self.tolerance))
+
+    def charges(self, positions: Any, box: Any = None) -> np.ndarray:
+        """The charges at a configuration in e, float64 [n], by dense equations.
+
+        Parameters
+        ----------
+        positions : (n, 3) array, nm
+        box : (3, 3) array, optional
+        """
+        leaves = [*self.params.values(), np.asarray(positions, np.float64)]
+        leaves += [] if box is None else [np.asarray(box, np.float64)]
+        (part,) = self._parts(*leaves)
+        form, data = self._form(box is not None), part.data
+        return np.asarray(_solved(*_equations(form, data, leaves), data))
+
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
+        leaves = [*(params[key] for key in self.params), positions, *([] if box is None else [box])]
+        return at_values(self._parts, *leaves)
+
+    def _form(self, periodic):
+        if periodic and self.grid is None:
+            raise BoxError(f"charge equilibration {self.name!r}: a box must be that of a system which it was added to")
+        return (self.alpha, self.grid) if periodic else (0.0, None)
+
+    def _parts(self, *leaves):
+        positions, box = leaves[2], leaves[3] if len(leaves) > 3 else None
+        pairs = find_pairs(positions, box, self.cutoff if box is not None else None, np.zeros((0, 2), np.int64))
+        i, j = np.ascontiguousarray(pairs.T)
+        gamma = 1 / np.sqrt(2 * (self.widths[i] ** 2 + self.widths[j] ** 2))
+        own = COULOMB / (np.sqrt(np.pi) * self.widths)
+        member = (self.groups == np.arange(len(self.totals))[:, None]).astype(np.float64)
+        return [Part(_minimum(self._form(box is not None)), (i, j, gamma, own, member, self.totals))]
+
+    def plan(self, engine: Engine) -> Plan:
+        """Conjugate gradients over the pairs and the mesh, then forces at the charges found."""
+        from .equilibration_plan import EquilibrationPlan
+
+        return EquilibrationPlan(self, engine)
+
+    def param_gradients(self, engine: Engine) -> dict[str, np.ndarray]:
+        """Derivatives of the energy by all parameters at what `engine` has last computed."""
+        q = engine.plans[self.name].charges  # type: ignore[attr-defined]
+        return {"electronegativities": q.copy(), "hardnesses": 0.5 * q * q}
+
+    def __repr__(self):
+        return f"<ChargeEquilibration {self.name!r}: {len(self.groups)} atoms, {len(self.totals)} groups>"
+
+
+@cache
+def _minimum(form):
+    """The lowest energy as a function of parameters, positions and box."""
+
+    def energy(data, *leaves):
+        linear, matrix = _equations(form, data, leaves)
+        q = _solved(linear, matrix, data)
+        return np.sum(q * (linear + 0.5 * (matrix @ q)))
+
+    return energy
+
+
+def _equations(form, data, leaves):
+    """Derivatives of the energy by the charges at charges 0, and the matrix of its second derivatives."""
+    (i, j, gamma, own, _, _), (alpha, grid) = data, form
+    chi, eta, positions = leaves[:3]
+    box = leaves[3] if grid else None
+    d = boxes.displacement(positions[i] - positions[j], box)
+    r = np.sqrt(np.sum(d * d, axis=-1))
+    pair = COULOMB * (erfc(alpha * r) - erfc(gamma * r)) / r
+
+    def energy(q):
+        e = np.sum(pair * q[i] * q[j]) + 0.5 * np.sum((eta + own) * q * q)
+        return e + pme.reciprocal_energy(q, positions, box, alpha, grid, _ORDER) if grid else e
+
+    return chi, core.hessian(energy)(np.zeros(len(own)))
+
+
+def _solved(linear, matrix, data):
+    """Charges at which the derivatives by the charges of a group are all the same, with the groups' totals."""
+    member, totals = data[4:]
+    border = np.concatenate([np.concatenate([matrix, member.T], axis=1),
+                             np.concatenate([member, np.zeros((len(member), len(member)))], axis=1)])
+    return np.linalg.solve(border, np.concatenate([-linear, totals]))[: len(linear)]
+
+
+def example():
+    """Potentials for `testing`, with the options of `example_system` that each needs."""
+    rng, n = np.random.default_rng(8), 12
+    box = np.array([[1.1, 0, 0], [0.2, 1.1, 0], [-0.1, 0.2, 1.2]])
+    cases = []
+    for edges in (None, box):
+        potential = ChargeEquilibration(rng.normal(scale=300, size=n), rng.uniform(600, 900, n),
+                                        rng.uniform(0.04, 0.055, n), groups=np.arange(n) // 6, totals=[0.5, -0.25],
+                                        cutoff=0.52, tolerance=1e-3, convergence=1e-9)
+        cases.append(([potential], {"n": n, "box": edges}))
+    return cases

@@ -1,0 +1,161 @@
+"""Charges that minimize the energy."""
+
+import numpy as np
+import pytest
+from scipy.special import erf
+
+from triskele import core, sponge
+from triskele.sponge.units import COULOMB
+
+BOX = np.array([[1.5, 0, 0], [0.3, 1.4, 0], [-0.2, 0.4, 1.6]])
+
+
+def melt(seed=0, precision=1e-9, grid=None, **options):
+    """27 atoms of two elements about a lattice, with charges that flow among all of them."""
+    rng = np.random.default_rng(seed)
+    cell = np.stack(np.meshgrid(*[np.arange(3)] * 3), axis=-1).reshape(-1, 3)
+    kind = cell.sum(1) % 2
+    system = sponge.System(sponge.Topology.of_particles(27), np.where(kind, 35.5, 23.0), box=BOX,
+                           positions=cell / 3 @ BOX + rng.normal(scale=0.02, size=(27, 3)))
+    system.add(sponge.Nonbonded(np.zeros(27), np.full(27, 0.32), np.full(27, 0.4), method="cutoff", cutoff=0.65,
+                                switch=0.5, dispersion_correction=False))
+    added = sponge.ChargeEquilibration(
+        np.where(kind, 500.0, 200.0) + rng.normal(scale=10, size=27), np.where(kind, 450.0, 300.0),
+        np.where(kind, 0.07, 0.06), **{"cutoff": 0.65, "tolerance": 1e-3, "convergence": precision, **options})
+    added.grid = grid
+    return system, system.add(added)
+
+
+def gaussian_matrix(positions, box, widths):
+    """The interaction of periodic Gaussian charges, each with itself too, as a sum over wave vectors alone.
+
+    Without the wave vector 0: right for charges whose sum is 0.
+    """
+    inverse, volume = 2 * np.pi * np.linalg.inv(box), abs(np.linalg.det(box))
+    counts = np.stack(np.meshgrid(*[np.arange(-36, 37)] * 3), axis=-1).reshape(-1, 3)
+    k = counts[np.any(counts, axis=1)] @ inverse.T
+    k2 = np.sum(k * k, axis=1)
+    k, k2 = k[k2 < 40 / widths.min() ** 2], k2[k2 < 40 / widths.min() ** 2]
+    waves = np.exp(1j * (positions @ k.T) - 0.5 * widths[:, None] ** 2 * k2) / np.sqrt(k2)
+    return COULOMB * 4 * np.pi / volume * (waves @ waves.conj().T).real
+
+
+def test_two_atoms_by_hand():
+    chi, eta, widths, r = [300.0, 700.0], [500.0, 800.0], np.array([0.05, 0.07]), 0.2
+    system = sponge.System(sponge.Topology.of_particles(2), [1.0, 1.0], positions=[[0, 0, 0], [0, r, 0]])
+    added = system.add(sponge.ChargeEquilibration(chi, eta, widths, totals=0.4, convergence=1e-10))
+    own = COULOMB / (np.sqrt(np.pi) * widths)
+    coupling = COULOMB * erf(r / np.sqrt(2 * np.sum(widths**2))) / r
+    a, b = eta[0] + own[0], eta[1] + own[1]
+    q = (chi[1] - chi[0] + 0.4 * (b - coupling)) / (a + b - 2 * coupling)
+    np.testing.assert_allclose(added.charges(system.positions), [q, 0.4 - q], rtol=1e-12)
+    energy = chi[0] * q + chi[1] * (0.4 - q) + 0.5 * a * q * q + 0.5 * b * (0.4 - q) ** 2 + coupling * q * (0.4 - q)
+    assert system.energy() == pytest.approx(energy, rel=1e-12)
+
+
+def test_charges_and_energy_are_those_of_a_dense_solve_over_wave_vectors():
+    """Also in groups, of which two have charges that cancel, and with an atom whose charge is fixed."""
+    groups = np.array([0] * 12 + [1] * 14 + [2])
+    for options in ({}, {"groups": groups, "totals": [0.5, -0.8, 0.3]}):
+        system, added = melt(tolerance=1e-9, grid=(108, 108, 108), **options)
+        matrix = gaussian_matrix(system.positions, system.box, added.widths) + np.diag(added.params["hardnesses"])
+        member = (added.groups == np.arange(len(added.totals))[:, None]).astype(float)
+        border = np.block([[matrix, member.T], [member, np.zeros((len(member), len(member)))]])
+        chi = added.params["electronegativities"]
+        q = np.linalg.solve(border, np.concatenate([-chi, added.totals]))[:27]
+        engine = sponge.Engine(system, "double")
+        engine.compute()
+        found = engine.plans[added.name].charges
+        np.testing.assert_allclose(found, q, rtol=0, atol=1e-8)
+        assert np.ptp(q) > 0.2
+        assert engine.energies()[added.name] == pytest.approx(chi @ q + 0.5 * q @ matrix @ q, rel=1e-7)
+        np.testing.assert_allclose(np.bincount(added.groups, found), added.totals, atol=1e-12)
+        if options:
+            assert found[26] == pytest.approx(0.3, abs=1e-12)
+
+
+def test_forces_and_derivatives_by_parameters_are_those_of_differences():
+    system, added = melt()
+    engine = sponge.Engine(system, "double")
+    engine.compute()
+    forces, slopes = engine.forces.copy(), added.param_gradients(engine)
+    step = 1e-5
+    for atom, axis in ((0, 0), (13, 1), (26, 2)):
+        energies = []
+        for side in (1, -1):
+            x = system.positions.copy()
+            x[atom, axis] += side * step
+            engine.compute(x)
+            energies.append(sum(engine.energies().values()))
+        assert forces[atom, axis] == pytest.approx((energies[1] - energies[0]) / (2 * step), rel=1e-7, abs=2e-5)
+    np.testing.assert_allclose(added.charges(system.positions, system.box), slopes["electronegativities"], atol=1e-11)
+    by_hand = core.grad(lambda params: added.energy(params, system.positions, system.box))(added.params)
+    for name, slope in slopes.items():
+        np.testing.assert_allclose(slope, by_hand[name], rtol=0, atol=1e-9)
+
+
+def test_the_response_of_charges_to_electronegativities():
+    """Second derivatives, through the charges: of a cluster, by columns that add up to 0, and against differences."""
+    rng, n = np.random.default_rng(1), 8
+    system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), positions=rng.uniform(0, 0.5, (n, 3)))
+    added = system.add(sponge.ChargeEquilibration(rng.normal(scale=200, size=n), np.full(n, 600.0), 0.05))
+    second = core.jacfwd(core.grad(lambda chi: added.energy({**added.params, "electronegativities": chi},
+                                                            system.positions, None)))
+    response = second(added.params["electronegativities"])  # of charges to electronegativities
+    np.testing.assert_allclose(response, response.T, atol=1e-12)
+    np.testing.assert_allclose(response.sum(0), 0.0, atol=1e-12)
+    assert np.all(np.linalg.eigvalsh(response) < 1e-12)
+    charges = []
+    for side in (1, -1):
+        added.params["electronegativities"][2] += side
+        charges.append(added.charges(system.positions))
+        added.params["electronegativities"][2] -= side
+    np.testing.assert_allclose(response[2], (charges[0] - charges[1]) / 2, atol=1e-10)
+
+
+def test_energy_is_conserved_and_charges_flow():
+    system, added = melt(precision=1e-6, tolerance=1e-4)
+    sim = sponge.Simulation(system, sponge.VelocityVerlet(0.001), seed=1, precision="double")
+    sim.minimize(tolerance=50)
+    sim.thermalize(600)
+    energies, charges = [], []
+    record = sponge.Callback(20, lambda sim: energies.append(sim.energies()["total"]))
+    flow = sponge.Callback(20, lambda sim: charges.append(added.charges(sim.positions, sim.box)))
+    sim.run(400, report=[record, flow])
+    assert np.ptp(energies) < 0.05 * 1.5 * 26 * sponge.units.GAS_CONSTANT * 600
+    assert np.ptp(charges, axis=0).max() > 0.02
+
+
+def test_a_run_resumes_bit_for_bit(tmp_path):
+    def simulation():
+        system, _ = melt(precision=1e-4)
+        return sponge.Simulation(system, sponge.LangevinMiddle(500, 5.0, 0.001), seed=2)
+
+    whole, first, second = simulation(), simulation(), simulation()
+    whole.run(60, report=[sponge.Checkpoint(tmp_path / "whole.chk", every=30)])
+    first.run(30, report=[sponge.Checkpoint(tmp_path / "run.chk", every=30)])
+    second.load(tmp_path / "run.chk")
+    second.run(30)
+    np.testing.assert_array_equal(second.positions, whole.positions)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match=r"must be given for each atom, got shapes \(2,\) and \(3,\)"):
+        sponge.ChargeEquilibration([1.0, 2.0], [1.0, 2.0, 3.0], 0.05)
+    with pytest.raises(ValueError, match=r"groups must number the groups of all 2 atoms from 0 on, got \[0, 2\]"):
+        sponge.ChargeEquilibration([1.0, 2.0], [1.0, 2.0], 0.05, groups=[0, 2])
+    with pytest.raises(ValueError, match="at most a ninth of the cut-off of 0.9 nm, got 0.05 to 0.2 nm"):
+        sponge.ChargeEquilibration([1.0, 2.0], [1.0, 2.0], [0.05, 0.2])
+    system, added = melt()
+    added.params["hardnesses"][3] = -1.0
+    with pytest.raises(ValueError, match="hardnesses must be >= 0, got -1.0 for"):
+        system.energy()
+    system, _ = melt()
+    system["nonbonded"].params["charges"][2] = 0.5
+    with pytest.raises(ValueError, match="'nonbonded' must have no charges of its own"):
+        system.energy()
+    system, _ = melt(precision=1e-30)
+    sim = sponge.Simulation(system, sponge.VelocityVerlet(0.001), seed=1)
+    with pytest.raises(RuntimeError, match=r"at step \d+, derivatives by the charges must agree to 1e-30 kJ/mol/e, got "
+                       r".* on .* after \d+ iterations"):
+        sim.run(1)

@@ -44,8 +44,8 @@ class NetworkCharges(Potential):
 
     .. math:: f = -\partial U/\partial x|_q - \sum_i (\partial U/\partial q_i)\, \partial q_i/\partial x
 
-    With "pme", "reaction_field" and "cutoff" all of it is compiled. With the other methods of `Nonbonded`, with a table
-    of Lennard-Jones parameters, and for second derivatives the energy is that of NumPy code, which suits small systems.
+    With "pme", "reaction_field" and "cutoff" all of it is compiled. With the other methods of `Nonbonded`, and for
+    second derivatives, the energy is that of NumPy code, which suits small systems.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class NetworkCharges(Potential):
         """The kernels of `Nonbonded`, between a network that gives their charges and its derivatives."""
         if engine.split is not None:
             raise ValueError(f"network charges {self.name!r}: their energy cannot be split by a sampling method")
-        if self._own.method not in _COMPILED or self._own.mixing == "table":
+        if self._own.method not in _COMPILED:
             return super().plan(engine)
         _, k, count = self._shape()
         # that there are charges decides which kernels there are; their values are set in every step

@@ -70,7 +70,8 @@ class Networks:
         structure, arrays = core.tree.structure(network), [np.array(w, real) for w in weights]
         self.engine, self.species, self.slopes = engine, species, slopes
         who = np.arange(engine.n) if atoms is None else np.ascontiguousarray(atoms, np.int64)
-        self.atoms, self.own, self.edges = who, np.zeros(len(who)), None
+        self.atoms, self.own = who, np.zeros(len(who))
+        self.edges: Edges | None = None
 
         def of(weights) -> ChargeNetwork:
             return core.tree.unflatten(structure, weights)
@@ -83,7 +84,7 @@ class Networks:
         gradients = np.zeros_like(edges.vectors)
         self._sums = Task(scatter, who, edges.neighbors, edges.vectors, edges.counts, gradients, np.zeros(()),
                           self.forces, self.rows)
-        (self._local if network.network.local else self._passing)(of, arrays, gradients)
+        (self._local if network.network.local else self._passing)(edges, of, arrays, gradients)
 
     def _radial(self, network, of, arrays, real):
         """Radial functions by kernels of their own; what the core compiles turns them into charges."""
@@ -105,9 +106,9 @@ class Networks:
                       *functions.after]
         self.forces, self.rows = functions.forces, functions.rows
 
-    def _local(self, of, arrays, gradients):
+    def _local(self, edges, of, arrays, gradients):
         """Each vector belongs to one atom's charge, so that its derivatives can be had with the charges."""
-        edges, derivatives = self.edges, np.zeros_like(gradients)
+        derivatives = np.zeros_like(gradients)
 
         def evaluate(species, neighbors, vectors, *weights):
             net = of(weights)
@@ -120,10 +121,9 @@ class Networks:
         self.after = [Phase([Task(chain, self.atoms, self.slopes, *flat)], name="slopes"),
                       Phase([self._sums], name="forces of charges")]
 
-    def _passing(self, of, arrays, gradients):
+    def _passing(self, edges, of, arrays, gradients):
         """Charges first, then the pull of the energy's derivatives by them."""
-        edges, order = self.edges, np.arange(len(self.atoms))
-        slopes = np.zeros(len(self.atoms))
+        order, slopes = np.arange(len(self.atoms)), np.zeros(len(self.atoms))
 
         def charges(species, neighbors, vectors, *weights):
             return of(weights).charges(species, neighbors, vectors)

@@ -158,8 +158,8 @@ class ChargeEquilibration(Potential):
         leaves = [*self.params.values(), np.asarray(positions, np.float64)]
         leaves += [] if box is None else [np.asarray(box, np.float64)]
         (part,) = self._parts(*leaves)
-        form, data = self._form(box is not None), part.data
-        return np.asarray(_solved(*_equations(form, data, leaves), data))
+        linear, matrix = _equations(self._form(box is not None), part.data, leaves)
+        return np.asarray(_solved(linear, matrix, part.data))
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         leaves = [*(params[key] for key in self.params), positions, *([] if box is None else [box])]

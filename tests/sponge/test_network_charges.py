@@ -26,8 +26,9 @@ def fluid(method="pme", seed=0, **options):
     system = sponge.System(sponge.Topology.of_particles(64), np.full(64, 12.0), box=box,
                            positions=lattice @ LEANING + rng.normal(scale=0.02, size=(64, 3)),
                            exclusions=[[0, 1], [1, 2], [0, 2], [5, 7], [20, 21]])
-    system.add(sponge.Nonbonded(rng.normal(size=64), rng.uniform(0.2, 0.3, 64), rng.uniform(0.1, 1, 64), method=method,
-                                cutoff=0.7, switch=0.6, tolerance=1e-6, dielectric=1e9, **options))
+    lj = (None, None) if "mixing" in options else (rng.uniform(0.2, 0.3, 64), rng.uniform(0.1, 1, 64))
+    system.add(sponge.Nonbonded(rng.normal(size=64), *lj, method=method, cutoff=0.7, switch=0.6, tolerance=1e-6,
+                                dielectric=1e9, **options))
     system.add(sponge.pair14([[5, 7], [20, 21]], charge_product=0.1, sigma=0.2, epsilon=0.1))
     return system, rng.choice(["H", "C", "N", "O"], 64)
 
@@ -48,6 +49,14 @@ def test_energy_forces_and_derivatives_agree(method, some, options):
     assert charges.sum() == pytest.approx(0.5 + potential.params["charges"][60:].sum() * some)
     if some:
         np.testing.assert_array_equal(charges[60:], potential.params["charges"][60:])
+
+
+def test_forces_with_a_table_of_lennard_jones_parameters():
+    table = sponge.LJTable(np.arange(64) % 2, a=[[1e-6, 2e-6], [2e-6, 3e-6]], b=[[1e-3, 2e-3], [2e-3, 1e-3]])
+    system, elements = fluid("cutoff", mixing=table)
+    options = {**SYMMETRY, "angular": 0}
+    check_potential(system.add(sponge.NetworkCharges(network(0.5, **options), elements=elements, scale14=0.5)), system,
+                    order=1)
 
 
 def test_a_network_of_constant_charges_is_the_fixed_force_field():

@@ -92,7 +92,7 @@ class MovingCharges:
     Parameters
     ----------
     plan : NonbondedPlan
-        With Coulomb energies by "pme", "reaction_field" or "cutoff", and without a table or LJ-PME.
+        With Coulomb energies by "pme", "reaction_field" or "cutoff", and without LJ-PME.
     engine : Engine
     potential : Nonbonded
         The one that `plan` is of.

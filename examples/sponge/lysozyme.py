@@ -1,9 +1,9 @@
-"""Lysozyme in water from its entry in the Protein Data Bank: hydrogens, disulfides, water, salt, and the first steps.
+"""Lysozyme in water from a PDB file of its heavy atoms: hydrogens, water, salt, and the first steps.
 
-Hen egg-white lysozyme (entry 1AKI: 129 residues, four disulfide bridges, charge +8 at pH 7) becomes a system of some
-16,000 atoms (Amber ff14SB, TIP3P, 0.1 mol/l of NaCl, particle-mesh Ewald). It is minimized, heated with the protein
-held by springs, and then set free at 300 K and 1 bar. The protein stays near its crystal structure: the root mean
-square deviation of the C-alpha atoms is 0.04 to 0.1 nm in the first picoseconds, and the radius of gyration 1.4 nm.
+T4 lysozyme (mutant L99A: 162 residues, charge +8 at pH 7) becomes a system of some 22,000 atoms (Amber ff14SB, TIP3P, 0.1
+mol/l of NaCl, particle-mesh Ewald). It is minimized, heated with the protein held by springs, and then set free at
+300 K and 1 bar. The protein stays near its crystal structure: the root mean square deviation of the C-alpha atoms is
+below 0.1 nm in the first picoseconds.
 
     python examples/sponge/lysozyme.py [--time "4 ps"] [--output lysozyme.png]
 """
@@ -18,7 +18,7 @@ from triskele import sponge
 from triskele.sponge import cv
 
 FIELD = ["amber14/protein.ff14SB", "amber14/tip3p"]
-PDB = Path(__file__).parent / "data" / "1aki.pdb"
+PDB = Path(__file__).parent / "data" / "t4_lysozyme.pdb"
 
 
 def solvated():

@@ -116,10 +116,10 @@ class GB(Potential):
 
     def check(self, system: SystemLike) -> None:
         """Raise if the system has another number of atoms, or a box that does not go with the cut-off."""
-        if system.box is not None and self.cutoff is None:
-            raise ValueError("GB: an implicit solvent without cut-off has no box, got a periodic system (set cutoff, "
-                             "or system.box = None and method='none')")
         if system.box is not None:
+            if self.cutoff is None:
+                raise ValueError("GB: an implicit solvent without cut-off has no box, got a periodic system (set "
+                                 "cutoff, or system.box = None and method='none')")
             check_cutoff("GB", self.cutoff, system.box)
         n = len(self.params["charges"])
         if n != system.n:

@@ -165,7 +165,7 @@ RUN = "[run]\nsteps = 1\n"
     (SYSTEM + INTEGRATOR.replace("friction = 1.0", "") + RUN,
      r"\[integrator\] LangevinMiddle: key 'friction' is missing"),
     (SYSTEM + INTEGRATOR.replace("Middle", "") + RUN,
-     r"\[integrator\] has no type 'Langevin' \(did you mean 'LangevinMiddle'\?"),
+     r"\[integrator\] has no type 'Langevin' \(did you mean 'DrudeLangevin' or 'LangevinMiddle'\?"),
     (SYSTEM + "[integrator]\n" + RUN, r"\[integrator\]: key 'type' is missing \(one of .*VelocityVerlet\)"),
     (SYSTEM.replace("constraints", "constraint") + INTEGRATOR + RUN,
      r"\[system\] has no key 'constraint' \(did you mean 'constraints'"),

@@ -94,8 +94,9 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
                     remove_com_motion=old.remove_com_motion)
     result.potentials = [parts.nonbonded(soft_core or Beutler()), *parts.terms()]
     result.check()
-    both = (float(p.params["charges"][inside].sum()) for p, inside in zip(parts.pair_potentials, parts.inside))
-    check_charges("hybrid", *both, old.box is not None, charged)
+    before, after = (float(p.params["charges"][inside].sum())
+                     for p, inside in zip(parts.pair_potentials, parts.inside))
+    check_charges("hybrid", before, after, old.box is not None, charged)
     return result
 
 

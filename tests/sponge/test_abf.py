@@ -37,8 +37,10 @@ def aligned(found, exact, weights):
     return math.sqrt(weights @ difference**2)
 
 
-@pytest.mark.parametrize(("sigma", "integrator"), [(0.05, sponge.LangevinMiddle(300, 5.0, 0.005)),
-                                                   (0.2, sponge.Bussi(300, 0.1, 0.005))])
+@pytest.mark.parametrize(("sigma", "integrator"), [
+    pytest.param(0.05, sponge.LangevinMiddle(300, 5.0, 0.005), marks=pytest.mark.slow),
+    (0.2, sponge.Bussi(300, 0.1, 0.005)),
+])
 def test_a_double_well_of_six_rt(sigma, integrator):
     """With stiff and with soft springs, which smooth the force on the fictitious particle but not CZAR."""
     abf = sponge.ABF(X, (-1.6, 1.6, 64), sigma=sigma, friction=5.0)

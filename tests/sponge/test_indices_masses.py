@@ -84,5 +84,5 @@ def test_hydrogen_takes_mass_from_an_atom_without_element():
 
 def test_implicit_solvent_has_no_box():
     system = sponge.System(PARTICLES, [12.0] * 4, box=3.0, positions=np.eye(4)[:, :3])
-    with pytest.raises(ValueError, match="implicit solvent has no box"):
+    with pytest.raises(ValueError, match="implicit solvent without cut-off has no box"):
         system.add(sponge.GB([0.1] * 4, [0.15] * 4, [0.8] * 4))

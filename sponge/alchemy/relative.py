@@ -130,7 +130,8 @@ class Relative(Legs[RelativeFreeEnergy]):
     <Relative: vacuum (22 atoms), tip3p (2086 atoms), 4 states at 298.15 K>
     >>> files = ["methane.prmtop", "methane.inpcrd"], ["ethane.prmtop", "ethane.inpcrd"]
     >>> result = alchemy.Relative(*files).run(time="1 ns", checkpoint="pair.chk")     # doctest: +SKIP
-    >>> binding = alchemy.Relative(*files, environments=("tip3p", complex_in_water))  # doctest: +SKIP
+    >>> bound = sponge.load("complex.prmtop", "complex.inpcrd")                       # doctest: +SKIP
+    >>> binding = alchemy.Relative(*files, environments=("tip3p", bound))             # doctest: +SKIP
     """
 
     def __init__(self, old: Any, new: Any, environments: tuple[Any, Any] = ("vacuum", "tip3p"), *,

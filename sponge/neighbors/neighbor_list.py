@@ -345,7 +345,7 @@ class NeighborList:
         return phases
 
     def mark(self) -> tuple[int, int]:
-        """What `resume` needs."""
+        """Return the state that `resume` takes."""
         return int(self.state[AGE]), int(self.state[BUILDS])
 
     def resume(self, mark: tuple[int, int]) -> None:

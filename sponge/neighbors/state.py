@@ -60,7 +60,7 @@ _LARGE = 1 << 25  # bytes: of lists of some 200,000 atoms
 def sparse_zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """Zeros for rows that are filled in part: for a large array, memory is taken for what is written.
 
-    Linux is told so, which would take pages of 2 MB, as large as the row of a chunk.
+    The array refuses huge pages of Linux: one of 2 MB is as large as the row of a chunk.
     """
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     if size < _LARGE or not hasattr(mmap, "MADV_NOHUGEPAGE"):

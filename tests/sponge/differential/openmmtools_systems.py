@@ -43,4 +43,5 @@ def case(seed: int, folder: Path) -> list[str]:
     positions = np.array(made.positions.value_in_unit(mm.unit.nanometer), np.float64)
     # OpenMM integrates the tail of an expression to five digits; sums of Ewald cancel self energies of 1e4 kJ/mol
     rtol = 1e-8 if any(p.name == "pair_tail" for p in ours.potentials) or "Mixture" in name else 1e-9
-    return [f"{name}: {text}" for text in exact_differences(ours, made.system, positions, rtol, 1e-6)]
+    atol = 1e-6 if "Dipolar" in name else 1e-9  # kJ/mol; there, self energies of some 5e3 kJ/mol cancel
+    return [f"{name}: {text}" for text in exact_differences(ours, made.system, positions, rtol, atol)]

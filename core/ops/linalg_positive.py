@@ -8,24 +8,17 @@ import numpy as np
 
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
+from ..kernels import cholesky
 from .linalg import batch_in_front, from_triangle, mT, per_matrix, positive, same_spec, to_triangle
 
 __all__ = ["positive_inverse"]
 
 
 def _positive_inverse(a):
-    from scipy.linalg import get_lapack_funcs
-
-    factorize, invert = get_lapack_funcs(("potrf", "potri"), (a,))
     out = np.empty(a.shape, a.dtype)
     for index in np.ndindex(*a.shape[:-2]):
-        factor, failed = factorize(a[index].T, clean=1)  # the transposed matrix is in LAPACK's order
-        if failed:
-            out[index] = np.linalg.inv(a[index])
-        else:
-            half = invert(factor, overwrite_c=1)[0]
-            np.add(half, half.T, out=out[index])
-            out[index].flat[:: a.shape[-1] + 1] = half.diagonal()
+        found = cholesky.positive_inverse(a[index])
+        out[index] = np.linalg.inv(a[index]) if found is None else found
     return out
 
 

@@ -412,12 +412,15 @@ def test_cutoffs_that_are_arrays_or_traced(rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_inverse_of_positive_definite_matrices(dtype):
+@pytest.mark.parametrize("n", [1, 20, 128, 129, 530])
+def test_inverse_of_positive_definite_matrices(n, dtype):
     """Only the lower triangle counts; a matrix that is not positive definite is inverted, too."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(2, 20, 20))
-    a = (x @ np.swapaxes(x, -1, -2) + np.eye(20)).astype(dtype)
+    x = rng.normal(size=(2, n, n))
+    a = (x @ np.swapaxes(x, -1, -2) / n + np.eye(n)).astype(dtype)
     tolerance = 1e3 * np.finfo(dtype).eps
-    np.testing.assert_allclose(positive_inverse(np.tril(a)) @ a, np.broadcast_to(np.eye(20), a.shape), atol=tolerance)
-    indefinite = np.diag([1.0, -2.0]).astype(dtype)
-    np.testing.assert_allclose(jit(positive_inverse)(indefinite), np.diag([1, -0.5]), atol=tolerance)
+    found = positive_inverse(np.tril(a))
+    np.testing.assert_allclose(found @ a, np.broadcast_to(np.eye(n), a.shape), atol=tolerance)
+    np.testing.assert_array_equal(found, np.swapaxes(found, -1, -2))
+    indefinite = np.diag([*np.ones(n), -2.0]).astype(dtype)
+    np.testing.assert_allclose(jit(positive_inverse)(indefinite), np.diag([*np.ones(n), -0.5]), atol=tolerance)

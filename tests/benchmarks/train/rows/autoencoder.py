@@ -127,9 +127,13 @@ def against_adam(images, optim):
 
 def kfac_jax(seed, options):
     """The same step."""
+    import distrax._src.utils.math
     import jax
     import jax.numpy as jnp
     import kfac_jax
+
+    # distrax 0.1.5 multiplies the float0 tangents of sampled bits, which JAX 0.6 refuses
+    distrax._src.utils.math.multiply_no_nan = lambda x, y: jnp.where(y == 0, 0.0, x * y)
 
     def loss(params, x):
         z = decode(params, x, jnp)

@@ -205,7 +205,7 @@ class Engine:
         step, before = self.flags[STEP], self.flags[ENERGY]
         self.flags[ENERGY] = energy
         try:
-            self._runner.run(1)
+            self._evaluate()
         finally:
             self.flags[STEP], self.flags[ENERGY] = step, before
 
@@ -221,7 +221,7 @@ class Engine:
         version, lists = self.version, [(one, one.mark()) for one in self.neighbor_lists.values()]
         self.flags[ENERGY] = 1
         try:
-            self._runner.run(1)
+            self._evaluate()
             return read()
         finally:
             for array, values in kept:
@@ -230,6 +230,13 @@ class Engine:
                 one.resume(mark)
             if self.version != version:  # arrays have grown: they are new
                 self.flags[REBUILD] = 1
+
+    def _evaluate(self):
+        try:
+            self._runner.run(1)
+        except BaseException:  # of a phase in Python: the next evaluation begins at other positions, perhaps
+            self._runner.program.restart()
+            raise
 
     def energies(self) -> dict[str, float]:
         """Energy of every term (kJ/mol), as last computed with the flag ENERGY."""

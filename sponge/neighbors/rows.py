@@ -313,7 +313,7 @@ class NeighborRows:
         self._wrapped, self._version = np.zeros((n, 6)), -1
         # guesses, which grow when they are not enough: a metal of 100 atoms/nm^3
         self._places = n + 64 + (int(n * 0.8) if engine.periodic else 0)
-        self._width = int(min(100 * 4.19 * (self.cutoff + SKIN) ** 3, 27 * n)) // 8 * 8 + 32
+        self._width = int(min(100 * 4.19 * (self.cutoff + SKIN) ** 3, (27 if engine.periodic else 1) * n)) // 8 * 8 + 32
         self._allocate()
         engine.on_status(FULL, _grow)
         engine.on_status(SMALL_BOX, box_too_small)

@@ -1,8 +1,10 @@
 """Reciprocal-space electrostatics and dispersion.
 
-Pure functions, differentiable to second order in their first three arguments:
+Pure functions, differentiable to second order in charges, dipoles, positions and box:
 
 - ``reciprocal_energy(charges, positions, box, alpha, grid, order=5)``: smooth PME;
+- ``dipole_reciprocal_energy(charges, dipoles, positions, box, alpha, grid, order=5)``: the same with point dipoles;
+- ``multipole_matrix(positions, box, alpha, grid, order=5)``: its second derivatives by charges and dipoles;
 - ``dispersion_reciprocal_energy(coefficients, positions, box, alpha, grid, order=5)``: the same for -c_i c_j / r^6;
 - ``ewald_energy(charges, positions, box, alpha, counts)``: plain Ewald.
 
@@ -18,10 +20,17 @@ Compiled forms for a potential's plan, with attributes ``before`` (tasks to run 
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from .energy import dispersion_reciprocal_energy, ewald_energy, reciprocal_energy, spline_moduli
+from .energy import (
+    dipole_reciprocal_energy,
+    dispersion_reciprocal_energy,
+    ewald_energy,
+    multipole_matrix,
+    reciprocal_energy,
+    spline_moduli,
+)
 
-__all__ = ["Ewald", "PME", "dispersion_reciprocal_energy", "ewald_energy", "grid_size", "reciprocal_energy",
-           "spline_moduli"]
+__all__ = ["Ewald", "PME", "dipole_reciprocal_energy", "dispersion_reciprocal_energy", "ewald_energy", "grid_size",
+           "multipole_matrix", "reciprocal_energy", "spline_moduli"]
 
 _ON_FIRST_USE = {"Ewald": "ewald", "PME": "mesh", "grid_size": "mesh"}  # what needs the compiler
 

@@ -15,7 +15,8 @@ from triskele import core
 
 from ..units import COULOMB
 
-__all__ = ["dispersion_reciprocal_energy", "ewald_energy", "reciprocal_energy", "spline_moduli"]
+__all__ = ["dipole_reciprocal_energy", "dispersion_reciprocal_energy", "ewald_energy", "multipole_matrix",
+           "reciprocal_energy", "spline_moduli"]
 
 
 def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int],
@@ -57,12 +58,76 @@ def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid
     >>> potential.shape
     (2,)
     """
-    volume, mx, my, mz = _reciprocal_vectors(box, grid)
-    square = mx * mx + my * my + mz * mz
-    zero = _zero(grid)
-    safe = square + zero
-    influence = np.exp(-(np.pi / alpha) ** 2 * safe) * (1 - zero) / safe * (COULOMB / (np.pi * volume))
+    influence, volume = _coulomb_influence(box, alpha, grid)
     return _mesh_energy(influence, charges, positions, box, grid, order) + _coulomb_constants(charges, volume, alpha)
+
+
+def dipole_reciprocal_energy(charges: Any, dipoles: Any, positions: Any, box: Any, alpha: float,
+                             grid: tuple[int, int, int], order: int = 5) -> Any:
+    """Smooth particle mesh Ewald of charges and point dipoles: reciprocal sum, self energies and background.
+
+    Parameters
+    ----------
+    charges : (n,) array, e
+    dipoles : (n, 3) array, e nm
+    positions, box, alpha, grid, order
+        As for `reciprocal_energy`; second derivatives by positions need order 5 or 6.
+
+    Returns
+    -------
+    scalar
+        Energy in kJ/mol, without anything for excluded pairs.
+
+    References
+    ----------
+    A. Toukmaji, C. Sagui, J. Board, T. Darden, J. Chem. Phys. 113, 10913 (2000).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge.pme import dipole_reciprocal_energy, reciprocal_energy
+    >>> charges, positions, box = np.array([1.0, -1.0]), np.array([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3]]), 2 * np.eye(3)
+    >>> with_dipoles = dipole_reciprocal_energy(charges, np.zeros((2, 3)), positions, box, 3.0, (20, 20, 20))
+    >>> bool(np.isclose(with_dipoles, reciprocal_energy(charges, positions, box, 3.0, (20, 20, 20))))
+    True
+    """
+    influence, volume = _coulomb_influence(box, alpha, grid)
+    own = -2 * alpha**3 / (3 * np.sqrt(np.pi)) * COULOMB * np.sum(dipoles * dipoles)
+    constants = _coulomb_constants(charges, volume, alpha) + own
+    return _mesh_energy(influence, charges, positions, box, grid, order, dipoles) + constants
+
+
+def multipole_matrix(positions: Any, box: Any, alpha: float, grid: tuple[int, int, int], order: int = 5) -> Any:
+    """Second derivatives of `dipole_reciprocal_energy` by charges and dipoles, in rows and columns of each atom.
+
+    Parameters
+    ----------
+    positions, box, alpha, grid, order
+        As for `dipole_reciprocal_energy`.
+
+    Returns
+    -------
+    (4 n, 4 n) array, kJ/mol, e and nm
+        Charge and dipole (x, y, z) of the first atom, of the second, and so on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele.sponge.pme import multipole_matrix
+    >>> multipole_matrix(np.array([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3]]), 2 * np.eye(3), 3.0, (20, 20, 20)).shape
+    (8, 8)
+    """
+    influence, volume = _coulomb_influence(box, alpha, grid)
+    n = len(positions)
+    atoms, sources = np.repeat(np.arange(n), 4), np.tile(np.eye(4), (n, 1))
+    transforms = _transforms(sources[:, 0], positions[atoms], box, grid, order, sources[:, 1:], np.arange(4 * n))
+    weighted = np.reshape(2 * _half_weights(grid, order) * influence, (-1,))
+    real, imag = (np.reshape(f(transforms), (4 * n, -1)) for f in (np.real, np.imag))
+    charge = sources[:, 0]
+    own = 2 * alpha / np.sqrt(np.pi) * charge + 4 * alpha**3 / (3 * np.sqrt(np.pi)) * (1 - charge)
+    background = np.pi / (alpha**2 * volume) * charge[:, None] * charge
+    return (real * weighted) @ np.transpose(real) + (imag * weighted) @ np.transpose(imag) - COULOMB * (
+        np.diag(own) + background)
 
 
 def dispersion_reciprocal_energy(coefficients: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int],
@@ -151,9 +216,36 @@ def spline_moduli(n: int, order: int) -> np.ndarray:
     return np.where(moduli < 1e-7, (np.roll(moduli, 1) + np.roll(moduli, -1)) / 2, moduli)
 
 
-def _mesh_energy(influence, charges, positions, box, grid, order):
-    """Half the sum of influence * |transform of the spread charges|^2."""
-    u = positions @ np.linalg.inv(box)
+def _coulomb_influence(box, alpha, grid):
+    """The influence function of charges on the half spectrum, and the volume."""
+    volume, mx, my, mz = _reciprocal_vectors(box, grid)
+    square = mx * mx + my * my + mz * mz
+    zero = _zero(grid)
+    safe = square + zero
+    return np.exp(-(np.pi / alpha) ** 2 * safe) * (1 - zero) / safe * (COULOMB / (np.pi * volume)), volume
+
+
+def _mesh_energy(influence, charges, positions, box, grid, order, dipoles=None):
+    """Half the sum of influence * |transform of the spread charges and dipoles|^2."""
+    transform = _transforms(charges, positions, box, grid, order, dipoles)
+    power = np.real(transform) ** 2 + np.imag(transform) ** 2
+    return np.sum(_half_weights(grid, order) * influence * power)
+
+
+def _half_weights(grid, order):
+    """Half of one over the moduli of the splines, on the half spectrum that stands for the whole."""
+    bx, by, bz = (spline_moduli(n, order) for n in grid)
+    twice = np.full(grid[2] // 2 + 1, 2.0)
+    twice[0] = 1
+    if grid[2] % 2 == 0:
+        twice[-1] = 1
+    return 0.5 * twice / bz[: grid[2] // 2 + 1] / by[:, None] / bx[:, None, None]
+
+
+def _transforms(charges, positions, box, grid, order, dipoles=None, mesh_of=None):
+    """Transform of the mesh of spread charges and dipoles; of one mesh for each number in `mesh_of`."""
+    inverse = np.linalg.inv(box)
+    u = positions @ inverse
     u = (u - np.floor(u)) * np.array(grid, float)
     base = np.minimum(np.floor(u), np.array(grid) - 1.0)
     fraction = u - base
@@ -164,18 +256,20 @@ def _mesh_energy(influence, charges, positions, box, grid, order):
         index.append((first[:, d, None] + np.arange(order)) % grid[d])
     wx, wy, wz = weights
     spread = (charges[:, None] * wx)[:, :, None, None] * wy[:, None, :, None] * wz[:, None, None, :]
+    if dipoles is not None:  # a dipole spreads the derivative of the weights along it
+        dx, dy, dz = (np.stack(_spline_slopes(fraction[:, d], order), 1) for d in range(3))
+        along = (dipoles @ inverse) * np.array(grid, float)  # by mesh coordinates
+        mx, my, mz = along[:, 0, None], along[:, 1, None], along[:, 2, None]
+        spread = (spread + (mx * dx)[:, :, None, None] * wy[:, None, :, None] * wz[:, None, None, :]
+                  + wx[:, :, None, None] * ((my * dy)[:, None, :, None] * wz[:, None, None, :]
+                                            + wy[:, None, :, None] * (mz * dz)[:, None, None, :]))
     ix, iy, iz = index
     at = (ix[:, :, None, None] * grid[1] + iy[:, None, :, None]) * grid[2] + iz[:, None, None, :]
-    mesh = core.index_add(np.zeros(grid[0] * grid[1] * grid[2]), np.reshape(at, (-1,)), np.reshape(spread, (-1,)))
-    transform = np.fft.rfftn(np.reshape(mesh, grid))
-    power = np.real(transform) ** 2 + np.imag(transform) ** 2
-    bx, by, bz = (spline_moduli(n, order) for n in grid)
-    twice = np.full(grid[2] // 2 + 1, 2.0)  # the half spectrum stands for the whole
-    twice[0] = 1
-    if grid[2] % 2 == 0:
-        twice[-1] = 1
-    factor = 0.5 * twice / bz[: grid[2] // 2 + 1] / by[:, None] / bx[:, None, None]
-    return np.sum(factor * influence * power)
+    points, shape = grid[0] * grid[1] * grid[2], tuple(grid)
+    if mesh_of is not None:
+        at, points, shape = at + points * mesh_of[:, None, None, None], points * len(mesh_of), (len(mesh_of), *grid)
+    mesh = core.index_add(np.zeros(points), np.reshape(at, (-1,)), np.reshape(spread, (-1,)))
+    return np.fft.rfftn(np.reshape(mesh, shape), axes=(-3, -2, -1))
 
 
 def _spline_weights(fraction, order):
@@ -185,6 +279,12 @@ def _spline_weights(fraction, order):
         old = [0.0, *weights, 0.0]
         weights = [((fraction + (k - 1 - j)) * old[j] + ((j + 1) - fraction) * old[j + 1]) / (k - 1) for j in range(k)]
     return weights
+
+
+def _spline_slopes(fraction, order):
+    """Derivatives of the weights by the fraction: differences of those of the order below."""
+    lower = [0.0, *_spline_weights(fraction, order - 1), 0.0]
+    return [lower[j] - lower[j + 1] for j in range(order)]
 
 
 def _reciprocal_vectors(box, grid):

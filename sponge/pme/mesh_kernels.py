@@ -23,7 +23,8 @@ from triskele.core.extend import device, fft, kernel, simd, template
 
 from ..units import COULOMB
 
-__all__ = ["add_forces", "add_slopes", "gather", "gather_wide", "sort", "spread", "spread_wide", "take_charges"]
+__all__ = ["add_forces", "add_slopes", "gather", "gather_wide", "sort", "spread", "spread_dipoles", "spread_wide",
+           "take_charges"]
 
 # words of `sizes` (int64)
 NX: Final = 0
@@ -244,6 +245,52 @@ def spread_wide(chunk, positions, charges, geometry, values, sizes, slabs, order
     """The same for order 6."""
     _spread(_add_wide, 6, 1, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch,
             fractions, places, strays, n_strays)
+
+
+@kernel(**fft.OUTER)
+def spread_dipoles(chunk, charges, dipoles, geometry, values, slopes, sizes, slabs, order, starts, mesh, fractions,
+                   places):
+    """Spread charges and point dipoles [n, 3] of the chunk's atoms, at the positions for which `spread` ran before.
+
+    All in float64, for order 5.
+    """
+    plane, line, wide, g = sizes[PLANE], 16 * sizes[BRICKS_Z], slabs[chunk, WIDTH], geometry
+    shift, reach, n = slabs[chunk, FIRST] * plane, (wide - 5) * plane, fractions.shape[1]
+    bricks = simd.address(mesh, slabs[chunk, AT] * plane)
+    _clear(bricks, np.int64(0), np.int64(sizes[BRICKS_Y]), wide, plane, line, simd.splat(0.0, 16))
+    fy, fz = simd.address(fractions, n), simd.address(fractions, 2 * n)
+    table, d_table = simd.address(values, 0), simd.address(slopes, 0)
+    for at in range(starts[chunk], starts[chunk + 1]):
+        place, shape, i, f = np.int64(places[0, at]) - shift, np.int64(places[1, at]), order[at], fractions[0, at]
+        if place < 0:
+            place += sizes[NX] * plane
+        if place >= reach + plane:  # where no atom is, but one whose position is NaN
+            continue
+        q, mx, my, mz = charges[i], dipoles[i, 0], dipoles[i, 1], dipoles[i, 2]
+        u = (mx * g[0] + my * g[1] + mz * g[2]) * g[6]
+        v, t = simd.splat((my * g[3] + mz * g[4]) * g[7], 16), simd.splat(mz * g[5] * g[8], 16)
+        across = simd.select(simd.from_bits(np.uint64(0xFF), 16), simd.load_splat(fy, at, 16),
+                             simd.load_splat(fz, at, 16))
+        w = _polynomial(across, simd.address(table, TABLE + shape), 5)
+        y0, y1 = simd.shuffle(w, _LOW_Y), simd.shuffle(w, _HIGH_Y)
+        z0, z1 = simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
+        w = _polynomial(across, simd.address(d_table, TABLE + shape), 4)
+        t0, t1 = v * simd.shuffle(w, _LOW_Y), v * simd.shuffle(w, _HIGH_Y)
+        s0, s1 = t * simd.shuffle(w, _TOP_Z), t * simd.shuffle(w, _PAST_Z)
+        w00, w01, w10, w11 = y0 * z0, y0 * z1, y1 * z0, y1 * z1
+        d00, d01, d10, d11 = t0 * z0 + y0 * s0, t0 * z1 + y0 * s1, t1 * z0 + y1 * s0, t1 * z1 + y1 * s1
+        for k in range(5):
+            weight, slope = values[8 * k + 4], slopes[8 * k + 3]
+            for j in range(3, -1, -1):
+                weight = weight * f + values[8 * k + j]
+            for j in range(2, -1, -1):
+                slope = slope * f + slopes[8 * k + j]
+            a, b = simd.splat(q * weight + u * slope, 16), simd.splat(weight, 16)
+            p = simd.address(bricks, place + k * plane)
+            simd.store(p, 0, simd.load(p, 0, 16) + (a * w00 + b * d00))
+            simd.store(p, 16, simd.load(p, 16, 16) + (a * w01 + b * d01))
+            simd.store(p, line, simd.load(p, line, 16) + (a * w10 + b * d10))
+            simd.store(p, line + 16, simd.load(p, line + 16, 16) + (a * w11 + b * d11))
 
 
 # --------------------------------------------------------------------------------------------------------------- gather

@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with Python 3.11 or newer: `make demo` and `make test`.
 PYTHON ?= python3
-KERNEL_TESTS = tests/core $(wildcard $(patsubst %,tests/sponge/test_%.py,bonded constraints cv edges energy_split engine ewald gb integrators \
+KERNEL_TESTS = tests/core $(wildcard $(patsubst %,tests/sponge/test_%.py,bonded constraints cv edges energy_split engine ewald gb induced_dipoles integrators \
 	neighbors nonbonded pair_kernels pme simulation sits user_potentials virtual_sites)) \
 	$(wildcard $(patsubst %,tests/quantum/test_%.py,changes classical_bits density_matrix dynamic engine expectation fuzz gates gradients long_circuits noise noise_gradients qfi \
 	simulators_agree stabilizer subspace trajectories)) \

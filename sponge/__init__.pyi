@@ -58,6 +58,7 @@ from .potentials.gb.gb import GB as GB
 from .potentials.harmonic_angle import harmonic_angle as harmonic_angle
 from .potentials.harmonic_bond import harmonic_bond as harmonic_bond
 from .potentials.harmonic_improper import harmonic_improper as harmonic_improper
+from .potentials.induced_dipoles import InducedDipoles as InducedDipoles
 from .potentials.nonbonded.mixing import LJTable as LJTable
 from .potentials.nonbonded.nonbonded import Nonbonded as Nonbonded
 from .potentials.pair14 import pair14 as pair14

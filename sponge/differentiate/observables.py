@@ -17,6 +17,8 @@ from .. import box as boxes
 from .. import units
 from ..barostats.molecules import molecules
 from ..potential import complete
+from ..potentials.equilibration import ChargeEquilibration
+from ..potentials.induced_dipoles import InducedDipoles
 from ..potentials.nonbonded.energy import jump_at_cutoff
 from ..potentials.nonbonded.nonbonded import Nonbonded
 from .energy import explicit_energy
@@ -255,9 +257,13 @@ def density(system: System) -> Observable:
                       name="density")
 
 
-def _total_dipole(system, params, positions):
-    charges = complete(system.params(), params, "dipole")[system.nonbonded.name]["charges"]
-    return charges @ positions
+def _charges(system, params):
+    """Charges of the `Nonbonded`, which must be all that the system has."""
+    for p in system.potentials:
+        if isinstance(p, (ChargeEquilibration, InducedDipoles)):
+            raise ValueError(f"dipole: {type(p).__name__} {p.name!r} has charges or dipoles that are not counted (use "
+                             "its own, at recorded positions)")
+    return complete(system.params(), params, "dipole")[system.nonbonded.name]["charges"]
 
 
 def dipole(system: System) -> Observable:
@@ -268,7 +274,7 @@ def dipole(system: System) -> Observable:
     Parameters
     ----------
     system : System
-        Must have a `Nonbonded` potential, whose charges are taken.
+        Must have a `Nonbonded` potential, whose charges are taken; no `InducedDipoles` or `ChargeEquilibration`.
 
     Examples
     --------
@@ -282,7 +288,7 @@ def dipole(system: System) -> Observable:
     of = molecules(system)
 
     def value(params, positions, box=None):
-        charges = complete(system.params(), params, "dipole")[system.nonbonded.name]["charges"]
+        charges = _charges(system, params)
         moments = core.index_add(np.zeros((int(of.max()) + 1, 3)), of, charges[:, None] * positions)
         return np.mean(np.sqrt(np.sum(moments * moments, axis=1)))
 
@@ -319,7 +325,7 @@ def dielectric(system: System, temperature: float) -> Observable:
     """
 
     def frame(params, positions, box=None):
-        m = _total_dipole(system, params, positions)
+        m = _charges(system, params) @ positions
         return np.concatenate([m, np.stack([np.sum(m * m), boxes.volume(box)])])
 
     def of_mean(mean):

@@ -16,6 +16,7 @@ from ..potentials.gb.tables import NECK_CUTOFF, neck_tables
 from ..potentials.harmonic_angle import harmonic_angle
 from ..potentials.harmonic_bond import harmonic_bond
 from ..potentials.harmonic_improper import harmonic_improper
+from ..potentials.induced_dipoles import InducedDipoles
 from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..potentials.pair14 import pair14
 from ..potentials.periodic_torsion import periodic_torsion
@@ -33,6 +34,8 @@ from ..virtual_sites import sites as virtual_sites
 
 __all__ = ["to_openmm"]
 
+_DEBYE = 48.0321  # of 1 e nm
+_UNDAMPED = 1e9  # a factor of the damping that leaves nothing of it
 _WRAPPED = "d - 6.283185307179586*floor(d/6.283185307179586 + 0.5)"
 
 # Terms that OpenMM has a force of its own for: class of the force, method to add a term, order of the parameters
@@ -58,7 +61,8 @@ def to_openmm(system: System) -> Any:
     """An OpenMM ``System`` with the same terms.
 
     Each potential becomes a force of its name; 1-4 pairs are exceptions of the NonbondedForce. Particle meshes get the
-    grid and the splitting parameter that we use, so that energies agree to rounding.
+    grid and the splitting parameter that we use, so that energies agree to rounding; `InducedDipoles` become an
+    AmoebaMultipoleForce, whose mesh is weighted in another way, so that energies agree within the mesh's error.
 
     Parameters
     ----------
@@ -152,7 +156,8 @@ def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[An
         return [_custom(mm, "External", "Particle", potential.expression, potential)]
     if isinstance(potential, DrudeAnisotropy):
         return _anisotropy(mm, potential)
-    for known, make in ((CMAP, _cmap), (GB, _gb), (PositionRestraint, _position_restraint)):
+    for known, make in ((CMAP, _cmap), (GB, _gb), (PositionRestraint, _position_restraint),
+                        (InducedDipoles, _induced_dipoles)):
         if isinstance(potential, known):
             return [make(mm, system, potential)]
     if isinstance(potential, Nonbonded):
@@ -217,6 +222,28 @@ def _position_restraint(mm: Any, system: System, potential: PositionRestraint) -
     p = potential.params
     for i, k, width, reference in zip(potential.atoms.tolist(), p["k"], p["width"], p["reference"]):
         force.addParticle(i, [k, width, *reference])
+    return force
+
+
+def _induced_dipoles(mm: Any, system: System, potential: InducedDipoles) -> Any:
+    """Charges without fixed dipoles and quadrupoles; what is bonded gives no field, to direct and mutual dipoles."""
+    force, p = mm.AmoebaMultipoleForce(), potential.params
+    excluded: list[list[int]] = [[] for _ in range(system.n)]
+    for i, j in system.exclusions.tolist():
+        excluded[i].append(j)
+        excluded[j].append(i)
+    thole = np.broadcast_to(p.get("thole", _UNDAMPED), system.n)
+    for k, (q, alpha, a) in enumerate(zip(p["charges"].tolist(), p["polarizabilities"].tolist(), thole.tolist())):
+        force.addMultipole(q, [0.0] * 3, [0.0] * 9, force.NoAxisType, -1, -1, -1, a, alpha ** (1 / 6), alpha)
+        for kind in (force.Covalent12, force.PolarizationCovalent11):
+            force.setCovalentMap(k, kind, excluded[k])
+    force.setPolarizationType(force.Mutual)
+    force.setMutualInducedMaxIterations(500)
+    force.setMutualInducedTargetEpsilon(potential.convergence * _DEBYE)
+    if potential.grid is not None:
+        force.setNonbondedMethod(force.PME)
+        force.setCutoffDistance(potential.cutoff)
+        force.setPMEParameters(potential.alpha, *potential.grid)
     return force
 
 

@@ -3,7 +3,8 @@
 T4 lysozyme (mutant L99A: 162 residues, charge +8 at pH 7) becomes a system of some 22,000 atoms (Amber ff14SB, TIP3P,
 0.1 mol/l of NaCl, particle-mesh Ewald). It is minimized, heated with the protein held by springs, and then set free at
 300 K and 1 bar. The protein stays near its crystal structure: the root mean square deviation of the C-alpha atoms is
-below 0.1 nm in the first picoseconds. Its coordinates come from openmmtools (MIT license, data/LICENSE-openmmtools.txt).
+below 0.1 nm in the first picoseconds. Its coordinates come from
+openmmtools (MIT license, data/LICENSE-openmmtools.txt).
 
     python examples/sponge/lysozyme.py [--time "4 ps"] [--output lysozyme.png]
 """

@@ -12,12 +12,13 @@ import time
 import numpy as np
 
 GOALS = {"equal settings: mean loss": "±1 %", "equal settings: step ms": "2x", "steps of K-FAC to Adam's loss": "1000",
-         "time of K-FAC / Adam": "0.5"}
+         "time of K-FAC / Adam": "0.5", "inversions saved by THOR %": "60", "loss of THOR / K-FAC": "±1 %"}
 NEEDS = "mnist"
 HIDDEN, BATCH, EQUAL_STEPS = (1000, 500, 250, 30), 1000, 30
 SETTINGS = {"learning_rate": 0.02, "momentum": 0.9, "damping": 0.3, "decay": 0.95}
 ADAM_STEPS, RATES, TUNING_STEPS = 5000, (3e-4, 1e-3, 3e-3), 300
 KFAC_STEPS = 1000
+THOR_STEPS, CHECK_EVERY = 200, 5
 
 
 def read(path):
@@ -111,7 +112,7 @@ def triskele(seed, options):
     equal = Training(optim.KFAC(adaptive_damping=False, inverse_every=1, **SETTINGS), images, seed)
     equal.run(batches(images, seed, EQUAL_STEPS))
     found = equal_figures(equal.losses, equal.seconds)
-    return found | (against_adam(images, optim) if seed == 0 else {})
+    return found | (against_adam(images, optim) | thor(images, optim) if seed == 0 else {})
 
 
 def against_adam(images, optim):
@@ -129,6 +130,17 @@ def against_adam(images, optim):
     seconds = np.median(adam.seconds) * ADAM_STEPS, np.mean(np.sort(kfac.seconds)[: -KFAC_STEPS // 20])
     return {"Adam's loss": target, "steps of K-FAC to Adam's loss": steps or np.nan,
             "time of K-FAC / Adam": float((steps or np.nan) * seconds[1] / seconds[0])}
+
+
+def thor(images, optim):
+    """Inversions and loss of THOR against K-FAC, which inverts each block as often as THOR checks it."""
+    kfac = Training(optim.KFAC(adaptive_damping=False, inverse_every=CHECK_EVERY, **SETTINGS), images, 0)
+    lazy = Training(optim.THOR(check_every=CHECK_EVERY, w1=0.02, **SETTINGS), images, 0)
+    for training in (kfac, lazy):
+        training.run(batches(images, 0, THOR_STEPS))
+    always = len(lazy.state.refreshes) * THOR_STEPS // CHECK_EVERY
+    return {"inversions saved by THOR %": 100 * (1 - float(np.sum(lazy.state.refreshes)) / always),
+            "loss of THOR / K-FAC": float(np.mean(lazy.losses[-20:]) / np.mean(kfac.losses[-20:]))}
 
 
 def kfac_jax(seed, options):

@@ -98,7 +98,10 @@ class EnergyFunction:
         wanted = tuple(isinstance(x, core.Tensor) for x in leaves)
         if not any(wanted):
             return _value(*leaves, call=self._call(wanted))
-        return _energy(self._call(wanted), *leaves)
+        call = self._call(wanted)
+        if call.positions_alone:
+            return _energy_of_positions(call, *leaves)
+        return _energy(call, *leaves)
 
     def _call(self, wanted):
         if wanted not in self._calls:
@@ -126,6 +129,7 @@ class _Compute:
         self.keys = [(p.name, key) for p in system.potentials for key in p.params]
         self._engine: Engine | None = None
         self._pure_gradients: dict[str, Any] = {}
+        self._products: dict[str, Any] = {}
 
     def split(self, leaves):
         """Parameters by potential, positions and box."""
@@ -189,6 +193,21 @@ class _Compute:
             found.append(np.linalg.solve(np.asarray(box).T, strain))
         return (np.asarray(energy), *found)
 
+    def product(self, leaves, v):
+        """The Hessian by positions times `v`: from kernels of the potentials that have some, else compiled from the
+        pure energies.
+        """
+        params, positions, box = self.split(leaves)
+        total = np.zeros_like(positions)
+        for p in self.system.potentials:
+            compiled = getattr(p, "hessian_product", None)
+            if compiled is None:
+                if p.name not in self._products:
+                    self._products[p.name] = core.jit(partial(_pure_product, p.energy))
+                compiled = self._products[p.name]
+            total += compiled(params[p.name], positions, box, v)
+        return total
+
     def _by_params(self, name, engine):
         """Derivatives of a potential's energy by its parameters: from kernels if it has some, else from its pure
         energy.
@@ -204,11 +223,17 @@ class _Compute:
         return found
 
 
+def _pure_product(energy, params, positions, box, v):
+    return core.hvp(lambda x: energy(params, x, box), (positions,), (v,))
+
+
 class _Call:
     """A `_Compute` and the leaves whose derivatives are wanted: a fixed option of the operators."""
 
     def __init__(self, compute, wanted):
         self.compute, self.wanted = compute, wanted
+        at = len(compute.keys)  # of the positions
+        self.positions_alone = sum(wanted) == 1 and wanted[at] and not compute.system.virtual_sites
 
 
 @core.custom_op(out=lambda *specs, call: core.spec(()), mode="python", batch="sequential")
@@ -259,3 +284,59 @@ def _backward(call, gradients, ct):
 
 
 _energy.defvjp(_forward, _backward)
+
+
+# ------------------------------------------------------------------------------------------------------ positions alone
+@core.custom_op(out=lambda *specs, call: (core.spec(()), specs[len(call.compute.keys)]), mode="python",
+                batch="sequential")
+def _position_gradient(*leaves, call):
+    return call.compute.gradients(leaves, call.wanted)
+
+
+@core.custom_op(out=lambda *specs, call: specs[-1], mode="python", batch="sequential")
+def _product(*args, call):
+    return call.compute.product(args[:-1], args[-1])
+
+
+@_position_gradient.vjp
+def _(cotangents, outs, *leaves, call):
+    ct_energy, ct_gradient = cotangents
+    found = ct_energy * outs[1] + _product(*leaves, ct_gradient, call=call)
+    return tuple(found if w else None for w in call.wanted)
+
+
+@_position_gradient.jvp
+def _(tangents, outs, *leaves, call):
+    tangent = tangents[len(call.compute.keys)]
+    return np.sum(outs[1] * tangent), _product(*leaves, tangent, call=call)
+
+
+@_product.vjp
+def _(ct, _, *args, call):
+    *leaves, v = args
+    at = len(call.compute.keys)
+
+    def product(x, v):  # third derivatives come from the pure energies
+        def gradient(x):
+            return core.grad(lambda y: call.compute.pure(*_merge(leaves, call.wanted, [y])))(x)
+
+        return core.vjp(gradient, x)[1](v)[0]
+
+    by_position, by_v = core.vjp(product, leaves[at], v)[1](ct)
+    return *(by_position if w else None for w in call.wanted), by_v
+
+
+@partial(core.custom_vjp, nondiff_argnums=(0,))
+def _energy_of_positions(call, *leaves):
+    return _value(*leaves, call=call)
+
+
+def _forward_of_positions(call, *leaves):
+    return _position_gradient(*leaves, call=call)
+
+
+def _backward_of_positions(call, gradient, ct):
+    return tuple(ct * gradient if w else None for w in call.wanted)
+
+
+_energy_of_positions.defvjp(_forward_of_positions, _backward_of_positions)

@@ -15,7 +15,8 @@ from triskele import core
 
 from ..units import COULOMB
 
-__all__ = ["dipole_reciprocal_energy", "dispersion_reciprocal_energy", "ewald_energy", "multipole_matrix",
+__all__ = ["coulomb_influence", "dipole_reciprocal_energy", "dispersion_influence", "dispersion_reciprocal_energy",
+           "ewald_energy", "mesh_factor", "multipole_matrix",
            "reciprocal_energy", "spline_moduli"]
 
 
@@ -58,8 +59,18 @@ def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid
     >>> potential.shape
     (2,)
     """
-    influence, volume = _coulomb_influence(box, alpha, grid)
-    return _mesh_energy(influence, charges, positions, box, grid, order) + _coulomb_constants(charges, volume, alpha)
+    influence = coulomb_influence(box, alpha, grid)
+    return _mesh_energy(influence, charges, positions, box, grid, order) + _coulomb_constants(
+        charges, np.linalg.det(box), alpha)
+
+
+def coulomb_influence(box: Any, alpha: float, grid: tuple[int, int, int]) -> Any:
+    """Influence function of charges on the half spectrum [nx, ny, nz // 2 + 1], without the splines' moduli."""
+    volume, mx, my, mz = _reciprocal_vectors(box, grid)
+    square = mx * mx + my * my + mz * mz
+    zero = _zero(grid)
+    safe = square + zero
+    return np.exp(-(np.pi / alpha) ** 2 * safe) * (1 - zero) / safe * (COULOMB / (np.pi * volume))
 
 
 def dipole_reciprocal_energy(charges: Any, dipoles: Any, positions: Any, box: Any, alpha: float,
@@ -91,9 +102,9 @@ def dipole_reciprocal_energy(charges: Any, dipoles: Any, positions: Any, box: An
     >>> bool(np.isclose(with_dipoles, reciprocal_energy(charges, positions, box, 3.0, (20, 20, 20))))
     True
     """
-    influence, volume = _coulomb_influence(box, alpha, grid)
+    influence = coulomb_influence(box, alpha, grid)
     own = -2 * alpha**3 / (3 * np.sqrt(np.pi)) * COULOMB * np.sum(dipoles * dipoles)
-    constants = _coulomb_constants(charges, volume, alpha) + own
+    constants = _coulomb_constants(charges, np.linalg.det(box), alpha) + own
     return _mesh_energy(influence, charges, positions, box, grid, order, dipoles) + constants
 
 
@@ -117,7 +128,7 @@ def multipole_matrix(positions: Any, box: Any, alpha: float, grid: tuple[int, in
     >>> multipole_matrix(np.array([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3]]), 2 * np.eye(3), 3.0, (20, 20, 20)).shape
     (8, 8)
     """
-    influence, volume = _coulomb_influence(box, alpha, grid)
+    influence = coulomb_influence(box, alpha, grid)
     n = len(positions)
     atoms, sources = np.repeat(np.arange(n), 4), np.tile(np.eye(4), (n, 1))
     transforms = _transforms(sources[:, 0], positions[atoms], box, grid, order, sources[:, 1:], np.arange(4 * n))
@@ -125,7 +136,7 @@ def multipole_matrix(positions: Any, box: Any, alpha: float, grid: tuple[int, in
     real, imag = (np.reshape(f(transforms), (4 * n, -1)) for f in (np.real, np.imag))
     charge = sources[:, 0]
     own = 2 * alpha / np.sqrt(np.pi) * charge + 4 * alpha**3 / (3 * np.sqrt(np.pi)) * (1 - charge)
-    background = np.pi / (alpha**2 * volume) * charge[:, None] * charge
+    background = np.pi / (alpha**2 * np.linalg.det(box)) * charge[:, None] * charge
     return (real * weighted) @ np.transpose(real) + (imag * weighted) @ np.transpose(imag) - COULOMB * (
         np.diag(own) + background)
 
@@ -150,14 +161,19 @@ def dispersion_reciprocal_energy(coefficients: Any, positions: Any, box: Any, al
     ----------
     U. Essmann et al., J. Chem. Phys. 103, 8577 (1995), equations 5.1 to 5.5.
     """
+    influence = dispersion_influence(box, alpha, grid)
+    return _mesh_energy(influence, coefficients, positions, box, grid, order) + alpha**6 / 12 * np.sum(coefficients**2)
+
+
+def dispersion_influence(box: Any, alpha: float, grid: tuple[int, int, int]) -> Any:
+    """The same of the coefficients of dispersion."""
     volume, mx, my, mz = _reciprocal_vectors(box, grid)
     zero = _zero(grid)
     square = mx * mx + my * my + mz * mz
     safe = square + zero
     b = np.pi / alpha * np.sqrt(safe)
     shape = 2 * np.sqrt(np.pi) * b**3 * special.erfc(b) + (1 - 2 * b * b) * np.exp(-b * b)
-    influence = np.where(zero > 0, 1.0, shape) * (-(np.pi**1.5) * alpha**3 / 3 / volume)
-    return _mesh_energy(influence, coefficients, positions, box, grid, order) + alpha**6 / 12 * np.sum(coefficients**2)
+    return np.where(zero > 0, 1.0, shape) * (-(np.pi**1.5) * alpha**3 / 3 / volume)
 
 
 def ewald_energy(charges: Any, positions: Any, box: Any, alpha: float, counts: tuple[int, int, int]) -> Any:
@@ -216,15 +232,6 @@ def spline_moduli(n: int, order: int) -> np.ndarray:
     return np.where(moduli < 1e-7, (np.roll(moduli, 1) + np.roll(moduli, -1)) / 2, moduli)
 
 
-def _coulomb_influence(box, alpha, grid):
-    """The influence function of charges on the half spectrum, and the volume."""
-    volume, mx, my, mz = _reciprocal_vectors(box, grid)
-    square = mx * mx + my * my + mz * mz
-    zero = _zero(grid)
-    safe = square + zero
-    return np.exp(-(np.pi / alpha) ** 2 * safe) * (1 - zero) / safe * (COULOMB / (np.pi * volume)), volume
-
-
 def _mesh_energy(influence, charges, positions, box, grid, order, dipoles=None):
     """Half the sum of influence * |transform of the spread charges and dipoles|^2."""
     transform = _transforms(charges, positions, box, grid, order, dipoles)
@@ -234,12 +241,11 @@ def _mesh_energy(influence, charges, positions, box, grid, order, dipoles=None):
 
 def _half_weights(grid, order):
     """Half of one over the moduli of the splines, on the half spectrum that stands for the whole."""
-    bx, by, bz = (spline_moduli(n, order) for n in grid)
     twice = np.full(grid[2] // 2 + 1, 2.0)
     twice[0] = 1
     if grid[2] % 2 == 0:
         twice[-1] = 1
-    return 0.5 * twice / bz[: grid[2] // 2 + 1] / by[:, None] / bx[:, None, None]
+    return 0.5 * twice / mesh_factor(grid, order)
 
 
 def _transforms(charges, positions, box, grid, order, dipoles=None, mesh_of=None):
@@ -270,6 +276,12 @@ def _transforms(charges, positions, box, grid, order, dipoles=None, mesh_of=None
         at, points, shape = at + points * mesh_of[:, None, None, None], points * len(mesh_of), (len(mesh_of), *grid)
     mesh = core.index_add(np.zeros(points), np.reshape(at, (-1,)), np.reshape(spread, (-1,)))
     return np.fft.rfftn(np.reshape(mesh, shape), axes=(-3, -2, -1))
+
+
+def mesh_factor(grid: tuple[int, int, int], order: int) -> np.ndarray:
+    """Products of the splines' moduli on the half spectrum [nx, ny, nz // 2 + 1]."""
+    bx, by, bz = (spline_moduli(n, order) for n in grid)
+    return bz[: grid[2] // 2 + 1] * by[:, None] * bx[:, None, None]
 
 
 def _spline_weights(fraction, order):

@@ -31,7 +31,11 @@ def ions(method="reaction_field", n=32, seed=0, **options):
             break
     charges = rng.permutation(np.repeat([0.7, -0.7], n // 2))
     system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), box, x, exclusions=[[0, 1], [4, 6]])
-    system.add(Nonbonded(charges, rng.uniform(0.2, 0.3, n), rng.uniform(0, 0.8, n), method, cutoff=0.9, **options))
+    sigmas, epsilons = rng.uniform(0.2, 0.3, n), rng.uniform(0, 0.8, n)
+    if options.get("mixing") == "table":
+        a, b = np.array([[3e-6, 2e-6], [2e-6, 1e-6]]), np.array([[2e-3, 1e-3], [1e-3, 3e-3]])
+        sigmas, epsilons, options["mixing"] = None, None, sponge.LJTable(np.arange(n) % 2, a, b)
+    system.add(Nonbonded(charges, sigmas, epsilons, method, cutoff=0.9, **options))
     system.add(sponge.harmonic_bond([[0, 1], [4, 6]], k=900.0, r0=0.4))
     return system
 
@@ -98,6 +102,43 @@ def test_hessian_vector_product(make):
     _, found = core.jvp(gradient, (x,), (v,))
     expected = slope(gradient, x, v, 1e-6)
     assert found == pytest.approx(expected, abs=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("method, options", [
+    ("none", {}), ("cutoff", {"switch": 0.7}), ("reaction_field", {"mixing": "geometric"}), ("ewald", {}),
+    ("pme", {"mixing": "table"}), ("pme", {"mixing": "table", "switch": 0.7, "order": 6}),
+    ("ljpme", {}), ("ljpme", {"mixing": "geometric", "order": 4}),
+])
+def test_compiled_hessian_vector_product_is_that_of_the_pure_energy(method, options):
+    """For every method and mixing rule."""
+    system = ions(method, **options)
+    energy, x = system.energy_function(), system.positions
+    v = np.random.default_rng(1).normal(size=x.shape)
+    found = core.hvp(lambda x: energy({}, x), (x,), (v,))
+    twin, params = pure(system), system.params()
+    expected = core.hvp(lambda x: twin(params, x, system.box), (x,), (v,))
+    assert found == pytest.approx(expected, abs=1e-11 * np.abs(expected).max())
+
+
+def test_hessian_vector_product_in_other_transformations():
+    """Reverse over reverse, compiled, in batches, and a third derivative."""
+    system = ions("pme")
+    energy, x = system.energy_function(), system.positions
+    v, w = np.random.default_rng(1).normal(size=(2, *x.shape))
+
+    def product(x, v):
+        return core.hvp(lambda x: energy({}, x), (x,), (v,))
+
+    found = product(x, v)
+    scale = np.abs(found).max()
+    reverse = core.grad(lambda x: np.sum(core.grad(lambda y: energy({}, y))(x) * v))(x)
+    assert reverse == pytest.approx(found, abs=1e-12 * scale)
+    assert core.jit(product)(x, v) == pytest.approx(found, abs=1e-12 * scale)
+    both = core.vmap(product, (None, 0))(x, np.stack([v, w]))
+    assert both[0] == pytest.approx(found, abs=1e-12 * scale)
+    assert np.sum(both[1] * v) == pytest.approx(np.sum(found * w), rel=1e-10)  # symmetric
+    third = core.grad(lambda x: np.sum(product(x, v) * w))(x)
+    assert np.sum(third * v) == pytest.approx(slope(lambda x: np.sum(product(x, v) * w), x, v, 1e-6), rel=1e-5)
 
 
 def test_hessian_of_a_few_atoms_is_symmetric_and_has_the_zero_modes():

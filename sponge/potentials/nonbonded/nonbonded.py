@@ -294,6 +294,12 @@ class Nonbonded(Potential):
 
         return gradients(self, engine)
 
+    def hessian_product(self, params: dict[str, Any], positions: np.ndarray, box: Any, v: np.ndarray) -> np.ndarray:
+        """The Hessian of `energy` by positions times `v` (n, 3), from kernels."""
+        from .product import hessian_product
+
+        return hessian_product(self, params, positions, box, v)
+
 
 class _Terms:
     """The energy of a Nonbonded at given values, as a list of functions that add up to it."""

@@ -1,0 +1,103 @@
+"""The Hessian-vector product of `Nonbonded` by positions, for all methods and mixing rules, from compiled kernels."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele import core
+
+from ...neighbors.pairs import find_pairs
+from ...pme import energy as mesh_energy
+from ...pme.product import reciprocal_product
+from ...units import COULOMB
+from . import energy as nonbonded_energy
+from . import product_kernels as kernels
+
+if TYPE_CHECKING:
+    from .nonbonded import Nonbonded
+
+__all__ = ["hessian_product"]
+
+_MIXING = {"lorentz_berthelot": 0, "geometric": 1, "table": 2}
+
+
+def hessian_product(potential: Nonbonded, params: dict[str, np.ndarray], positions: np.ndarray, box: Any,
+                    v: np.ndarray) -> np.ndarray:
+    """The Hessian of ``potential.energy`` by positions times `v`.
+
+    Parameters
+    ----------
+    potential : Nonbonded
+        Its form and its exclusions.
+    params : dict of arrays
+        As `potential.params`.
+    positions, v : (n, 3) float64, nm
+        Positions, and the vector.
+    box : (3, 3) float64, nm, or None
+        Box vectors in rows.
+
+    Returns
+    -------
+    (n, 3) float64
+        In kJ/mol/nm^2 times the unit of `v`.
+    """
+    potential.check_box(box)
+    form = potential.form(box)
+    pairs = find_pairs(positions, None if form.cutoff is None else box, form.cutoff, potential.exclusions)
+    out = _pairs(potential, form, params, positions, box, v, pairs)
+    if form.method == "ewald":
+        out += _wave_vectors(form)(params, positions, box, v)
+    elif form.alpha:
+        mesh = positions, v, box
+        out += reciprocal_product(mesh_energy.coulomb_influence, params["charges"], *mesh, form.alpha, form.grid,
+                                  form.order)
+        if form.lj_alpha:
+            out += reciprocal_product(mesh_energy.dispersion_influence, _roots(params), *mesh, form.lj_alpha,
+                                      form.lj_grid, form.order)
+    if form.alpha and len(potential.exclusions):
+        out += _excluded(form)(params, positions, box, potential.exclusions.astype(np.int64), v)
+    return out
+
+
+def _roots(params):
+    return 2 * np.sqrt(params["epsilons"]) * params["sigmas"] ** 3
+
+
+def _pairs(potential, form, params, positions, box, v, pairs):
+    numbers = np.zeros(kernels.N_NUMBERS)
+    numbers[[kernels.ALPHA, kernels.K_RF, kernels.SWITCH, kernels.CUTOFF, kernels.LJ_ALPHA]] = [
+        form.alpha, form.k_rf, form.switch or 0.0, form.cutoff or 0.0, form.lj_alpha]
+    nothing, table = np.zeros(0), np.zeros((0, 0))
+    size, depth, types, a, b = nothing, nothing, np.zeros(0, np.int64), table, table
+    if form.mixing == "table":
+        types, a, b = potential.types.astype(np.int64), params["a"], params["b"]
+    else:
+        size, depth = params["sigmas"], np.sqrt(params["epsilons"])
+    periodic = box is not None and form.cutoff is not None
+    out = np.zeros(positions.shape)
+    kernels.pair_product(pairs, positions, v, box if periodic else np.eye(3), periodic,
+                         np.sqrt(COULOMB) * params["charges"], size, depth, _roots(params) if form.lj_alpha else nothing,
+                         _MIXING[form.mixing], types, a, b, numbers, out)
+    return out
+
+
+@cache
+def _excluded(form):
+    def product(params, positions, box, exclusions, v):
+        def energy(x):
+            return nonbonded_energy.excluded(form, params, x, box, exclusions)
+
+        return core.hvp(energy, (positions,), (v,))
+
+    return core.jit(product)
+
+
+@cache
+def _wave_vectors(form):
+    def product(params, positions, box, v):
+        return core.hvp(lambda x: nonbonded_energy.reciprocal(form, params, x, box), (positions,), (v,))
+
+    return core.jit(product)

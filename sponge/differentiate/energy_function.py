@@ -1,8 +1,8 @@
 """`energy_function`: the potential energy of a system as a pure function of parameters, positions and box.
 
-Values and first derivatives come from the compiled kernels in double precision, all of them in one pass; what is
-derived from those (Hessian-vector products, derivatives of forces by parameters) comes from the potentials' pure
-energies.
+Values and first derivatives come from the compiled kernels in double precision, all of them in one pass. Second
+derivatives by positions alone, as Hessian-vector products, come from kernels of `Nonbonded` and from compiled pure
+energies of other potentials; what else is derived (forces by parameters, third derivatives) comes from the pure energies.
 """
 
 from __future__ import annotations

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import Task
 
+from ...engine.flags import N_FLAGS
+from ...engine.program import Phase, Program
 from ...neighbors.pairs import find_pairs
 from ...pme import energy as mesh_energy
 from ...pme.product import reciprocal_product
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["hessian_product"]
 
+_CHUNK_PAIRS = 1 << 15  # some 4 ms
+_MOST_CHUNKS = 8  # each has an array of its own
+_kept_pairs: WeakKeyDictionary[Nonbonded, Any] = WeakKeyDictionary()
 _MIXING = {"lorentz_berthelot": 0, "geometric": 1, "table": 2}
 
 
@@ -46,8 +53,7 @@ def hessian_product(potential: Nonbonded, params: dict[str, np.ndarray], positio
     """
     potential.check_box(box)
     form = potential.form(box)
-    pairs = find_pairs(positions, None if form.cutoff is None else box, form.cutoff, potential.exclusions)
-    out = _pairs(potential, form, params, positions, box, v, pairs)
+    out = _pairs(potential, form, params, positions, box, v, _near(potential, form, positions, box))
     if form.method == "ewald":
         out += _wave_vectors(form)(params, positions, box, v)
     elif form.alpha:
@@ -60,6 +66,17 @@ def hessian_product(potential: Nonbonded, params: dict[str, np.ndarray], positio
     if form.alpha and len(potential.exclusions):
         out += _excluded(form)(params, positions, box, potential.exclusions.astype(np.int64), v)
     return out
+
+
+def _near(potential, form, positions, box):
+    """The pairs that count; kept for the next vector at the same positions."""
+    images = None if form.cutoff is None else box
+    key = [positions, images, potential.exclusions]
+    kept = _kept_pairs.get(potential)
+    if kept is None or kept[0] != form.cutoff or not all(map(np.array_equal, kept[1], key)):
+        pairs = find_pairs(positions, images, form.cutoff, potential.exclusions)
+        kept = _kept_pairs[potential] = form.cutoff, [None if x is None else x.copy() for x in key], pairs
+    return kept[2]
 
 
 def _roots(params):
@@ -77,11 +94,13 @@ def _pairs(potential, form, params, positions, box, v, pairs):
     else:
         size, depth = params["sigmas"], np.sqrt(params["epsilons"])
     periodic = box is not None and form.cutoff is not None
-    out = np.zeros(positions.shape)
-    kernels.pair_product(pairs, positions, v, box if periodic else np.eye(3), periodic,
-                         np.sqrt(COULOMB) * params["charges"], size, depth, _roots(params) if form.lj_alpha else nothing,
-                         _MIXING[form.mixing], types, a, b, numbers, out)
-    return out
+    chunks = int(np.clip(len(pairs) // _CHUNK_PAIRS, 1, _MOST_CHUNKS))
+    outs = np.zeros((chunks, *positions.shape))
+    task = Task(kernels.pair_product, pairs, positions, v, box if periodic else np.eye(3), periodic,
+                np.sqrt(COULOMB) * params["charges"], size, depth, _roots(params) if form.lj_alpha else nothing,
+                _MIXING[form.mixing], types, a, b, numbers, outs, chunks=chunks)
+    Program([Phase([task], name="Hessian of pairs")], np.zeros(N_FLAGS, np.int64)).run(1)
+    return outs.sum(axis=0)
 
 
 @cache

@@ -78,15 +78,16 @@ def _lennard_jones(r2, a, b, switch, cutoff):
 
 
 @kernel(nogil=True)
-def pair_product(pairs, x, v, box, periodic, charges, size, depth, roots, mixing, types, a, b, numbers, out):
-    """Add the product of the Hessian of all pairs (m, 2) with `v` to `out`.
+def pair_product(chunk, pairs, x, v, box, periodic, charges, size, depth, roots, mixing, types, a, b, numbers, outs):
+    """Add the product of the Hessian of the chunk's part of all pairs (m, 2) with `v` to outs[chunk] (n, 3).
 
     charges sqrt(kJ/mol nm); mixing 0 and 1: sigma and sqrt(epsilon) of atoms, arithmetic and geometric, 2: tables a, b
     by types; roots of C6 for dispersion on a mesh.
     """
     alpha, k_rf, switch, cutoff, lj_alpha = (numbers[ALPHA], numbers[K_RF], numbers[SWITCH], numbers[CUTOFF],
                                              numbers[LJ_ALPHA])
-    for k in range(len(pairs)):
+    out, chunks, m = outs[chunk], len(outs), len(pairs)
+    for k in range(chunk * m // chunks, (chunk + 1) * m // chunks):
         i, j = pairs[k, 0], pairs[k, 1]
         dx, dy, dz = x[i, 0] - x[j, 0], x[i, 1] - x[j, 1], x[i, 2] - x[j, 2]
         if periodic:

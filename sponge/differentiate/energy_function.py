@@ -2,7 +2,8 @@
 
 Values and first derivatives come from the compiled kernels in double precision, all of them in one pass. Second
 derivatives by positions alone, as Hessian-vector products, come from kernels of `Nonbonded` and from compiled pure
-energies of other potentials; what else is derived (forces by parameters, third derivatives) comes from the pure energies.
+energies of other potentials; what else is derived (forces by parameters, third derivatives) comes from the pure
+energies.
 """
 
 from __future__ import annotations

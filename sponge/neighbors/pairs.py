@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from triskele.core.extend import device, kernel
@@ -99,7 +101,7 @@ def _within(positions, box, cutoff, left_out, partners):
         # heights of the box
         cells = np.floor(1 / np.linalg.norm(inverse, axis=0) / (cutoff * (1 + 1e-9))).astype(np.int64)
     if box is None or np.any(cells < 3) or not np.all(np.isfinite(positions)):
-        arguments = _brute, positions, np.eye(3) if box is None else box, box is not None, left_out, partners
+        arguments: Any = _brute, positions, np.eye(3) if box is None else box, box is not None, left_out, partners
     else:
         s = positions @ inverse
         s -= np.floor(s)

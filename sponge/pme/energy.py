@@ -65,7 +65,28 @@ def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid
 
 
 def coulomb_influence(box: Any, alpha: float, grid: tuple[int, int, int]) -> Any:
-    """Influence function of charges on the half spectrum [nx, ny, nz // 2 + 1], without the splines' moduli."""
+    """Influence function of charges on the half spectrum, without the splines' moduli.
+
+    Parameters
+    ----------
+    box, alpha, grid
+        As for `reciprocal_energy`.
+
+    Returns
+    -------
+    (nx, ny, nz // 2 + 1) array
+        Twice the energy of a wave of unit amplitude, in kJ/mol; 0 for the mean.
+
+    References
+    ----------
+    U. Essmann et al., J. Chem. Phys. 103, 8577 (1995), equation 4.7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> coulomb_influence(2 * np.eye(3), 3.0, (8, 8, 8)).shape
+    (8, 8, 5)
+    """
     volume, mx, my, mz = _reciprocal_vectors(box, grid)
     square = mx * mx + my * my + mz * mz
     zero = _zero(grid)
@@ -166,7 +187,28 @@ def dispersion_reciprocal_energy(coefficients: Any, positions: Any, box: Any, al
 
 
 def dispersion_influence(box: Any, alpha: float, grid: tuple[int, int, int]) -> Any:
-    """The same of the coefficients of dispersion."""
+    """Influence function of the coefficients of dispersion on the half spectrum, without the splines' moduli.
+
+    Parameters
+    ----------
+    box, alpha, grid
+        As for `reciprocal_energy`.
+
+    Returns
+    -------
+    (nx, ny, nz // 2 + 1) array
+        Twice the energy of a wave of unit amplitude, in kJ/mol.
+
+    References
+    ----------
+    U. Essmann et al., J. Chem. Phys. 103, 8577 (1995), equations 5.1 to 5.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bool(np.all(dispersion_influence(2 * np.eye(3), 3.0, (8, 8, 8)) < 0))
+    True
+    """
     volume, mx, my, mz = _reciprocal_vectors(box, grid)
     zero = _zero(grid)
     square = mx * mx + my * my + mz * mz

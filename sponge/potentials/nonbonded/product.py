@@ -57,10 +57,12 @@ def hessian_product(potential: Nonbonded, params: dict[str, np.ndarray], positio
     if form.method == "ewald":
         out += _wave_vectors(form)(params, positions, box, v)
     elif form.alpha:
+        assert form.grid is not None
         mesh = positions, v, box
         out += reciprocal_product(mesh_energy.coulomb_influence, params["charges"], *mesh, form.alpha, form.grid,
                                   form.order)
         if form.lj_alpha:
+            assert form.lj_grid is not None
             out += reciprocal_product(mesh_energy.dispersion_influence, _roots(params), *mesh, form.lj_alpha,
                                       form.lj_grid, form.order)
     if form.alpha and len(potential.exclusions):

@@ -16,8 +16,7 @@ from triskele import core
 from ..units import COULOMB
 
 __all__ = ["coulomb_influence", "dipole_reciprocal_energy", "dispersion_influence", "dispersion_reciprocal_energy",
-           "ewald_energy", "mesh_factor", "multipole_matrix",
-           "reciprocal_energy", "spline_moduli"]
+           "ewald_energy", "mesh_factor", "multipole_matrix", "reciprocal_energy", "spline_moduli"]
 
 
 def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int],

@@ -379,7 +379,7 @@ def _grow(engine: Engine) -> bool:
 
 def shared_rows(engine: Engine, cutoff: float) -> NeighborRows:
     """The rows that all potentials of this cut-off share."""
-    key = "rows", float(cutoff)
+    engine, key = engine.owner, ("rows", float(cutoff))  # whose flags ask for new rows
     if key not in engine.neighbor_lists:
         engine.neighbor_lists[key] = NeighborRows(engine, cutoff)
     return engine.neighbor_lists[key]

@@ -13,8 +13,10 @@ from triskele.sponge.engine.energy_split import EnergySplit, enhanced_terms, sol
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.load.openmm_xml import load_openmm
 from triskele.sponge.neighbors.pairs import find_pairs
+from triskele.sponge.potentials import eam, stillinger_weber
 from triskele.sponge.potentials.nonbonded.energy import excluded, pair_energies, reciprocal
 from triskele.sponge.run.sampling_method import Sampling
+from triskele.sponge.testing import example_system
 from triskele.sponge.units import GAS_CONSTANT, kcal_per_mol
 
 DEFAULT = ("torsion", "improper", "cmap", "pair14")
@@ -167,6 +169,20 @@ class TestParts:
         assert_close(engine.forces, 0.5 * plain.forces, 1e-12)
         engine.compute()
         assert_close(engine.virial(), 0.5 * plain.virial(), 1e-10)
+
+    @pytest.mark.parametrize("make", [eam.example, stillinger_weber.example])
+    def test_potentials_of_many_bodies(self, make):
+        """They are one part of the energy as a whole, also after atoms have moved so far that lists are rebuilt."""
+        potentials, options = make()[-1]
+        system = example_system(*potentials, **options)
+        mask, names = np.arange(system.n) < 5, [p.name for p in potentials]
+        engine, plain = Engine(system, "double", sampling=[Scaled(mask, (0.5, 1.0), names)]), Engine(system, "double")
+        for shift in (0.0, 0.4):
+            x = system.positions + shift * mask[:, None]
+            engine.compute(x, energy=False)
+            plain.compute(x)
+            assert engine.split.energies == pytest.approx([sum(plain.energies().values()), 0.0], rel=1e-12)
+            assert_close(engine.forces, 0.5 * plain.forces, 1e-12)
 
     def test_all_pairs_without_cutoff_need_a_whole_system(self):
         system = load_openmm(load_reference("ala2_obc2").xml, positions=load_reference("ala2_obc2").positions)

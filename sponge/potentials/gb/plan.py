@@ -82,7 +82,7 @@ def plan(potential: GB, engine: Engine) -> Plan:
 
 
 def _within_cutoff(cutoff, engine, atoms, necks, constants):
-    n, listed = engine.n, shared_rows(engine.owner, cutoff)  # whose flags say when lists are built
+    n, listed = engine.n, shared_rows(engine, cutoff)
     chunks = int(np.clip(n // _CHUNK_ATOMS, 1, _MOST_CHUNKS))
     own = chunks, n, cutoff, listed.xs, listed.atoms, listed.counts, listed.rows, atoms
     forces, rows, flags = np.zeros((n, 3)), np.zeros((3 * chunks, ROW)), engine.flags

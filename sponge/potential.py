@@ -52,6 +52,8 @@ class Potential(Sealed):
         Sampling methods enhance these terms of a solute by default: torsions, 1-4 pairs and CMAP.
     pair_scope : {"listed", "all"}, optional
         For potentials between all pairs of atoms: pairs come from a neighbor list, or all are computed.
+    together : slice or (m,) int, optional
+        Atoms whose energy belongs to all of them together, and cannot be told apart into terms of given atoms or pairs.
     images : bool
         In a periodic box, take nearest images of differences of positions. Terms of given atoms and the excluded pairs
         of `Nonbonded` can do without, for molecules that are whole, or restraints that are longer than half the box.
@@ -78,6 +80,7 @@ class Potential(Sealed):
     params: dict[str, np.ndarray]
     enhanced: bool = False
     pair_scope: Literal["listed", "all"] | None = None
+    together: slice | np.ndarray | None = None
     images: bool = True
     of_drude_particles: bool = False
 

@@ -11,6 +11,8 @@ import numpy as np
 from ..engine.energy_split import solute_mask
 from ..engine.engine import Engine
 from ..potential import Potential
+from ..potentials.drude import thole_screening
+from ..potentials.gromacs import lennard_jones_pair
 from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..potentials.pair14 import pair14
 from ..system import System
@@ -25,6 +27,7 @@ from .soft_core import Beutler, SoftCore
 __all__ = ["Lambdas", "alchemical", "check_schedule", "decouple", "derivatives", "energies", "set_lambdas"]
 
 _PAIRWISE = ("electrostatics", "sterics")
+_PAIRS_OF_TERMS = {thole_screening: "electrostatics", lennard_jones_pair: "sterics"}  # what terms of pairs do
 
 
 def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electrostatics",),
@@ -63,8 +66,9 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
     ------
     ValueError
         If marked atoms have a net charge, unless `charged`; if one is bonded, excluded from, constrained or tied as a
-        virtual site to one that is not marked; if a potential of pairs other than `Nonbonded`, such as GB, acts on the
-        system; if Nonbonded uses "ljpme", "ewald" or a table.
+        virtual site to one that is not marked; if a potential of pairs other than `Nonbonded`, or one of many bodies,
+        such as GB, EAM or a network, acts on them and others; if `thole_screening` or `lennard_jones_pair` acts
+        between atoms whose interaction of that kind is annihilated; if Nonbonded uses "ljpme", "ewald" or a table.
 
     Warns
     -----
@@ -75,6 +79,8 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
     -----
     At lambdas of 1 the energy is that of the plain system up to rounding: Lennard-Jones of marked atoms is summed in
     float64, in another order. In mixed precision that is a change of some 1e-6 kJ/mol per pair.
+
+    Biases, external fields and `FunctionPotential` act in full at all lambdas unless `restraints` names them.
 
     References
     ----------
@@ -118,6 +124,12 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
             new.potentials.append(p)  # its place; made below
         elif p.pair_scope is not None:
             raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on all pairs of atoms, and has no lambdas")
+        elif p.together is not None and _ties(p.together, marked):
+            raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on marked atoms and others together, and has no "
+                             "lambdas")
+        elif (kind := _PAIRS_OF_TERMS.get(type(p))) in annihilate and np.any(marked[p.atoms]):
+            raise ValueError(f"{where}: {type(p).__name__} {p.name!r} would stay between marked atoms, where annihilate "
+                             f"removes {kind} (leave {kind!r} out of `annihilate`)")
         else:
             new.potentials += _parts(copy.deepcopy(p), marked, bonded, restraints, pairs if annihilate else None)
     check_charges(where, 0.0, float(plain[0].params["charges"][marked].sum()), plain[0].method == "pme", charged)
@@ -125,6 +137,11 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
     new.potentials = [own if p is plain[0] else p for p in new.potentials]
     new.check()
     return new
+
+
+def _ties(together, marked):
+    """Return True if atoms whose energy is one are marked and not, or just all atoms."""
+    return isinstance(together, slice) or len(np.unique(marked[together])) == 2
 
 
 def _parts(potential: Potential, marked, bonded, restraints, pairs) -> list[Potential]:

@@ -90,6 +90,11 @@ class NeuralPotential(Potential):
         self.elements = None if elements is None else list(elements)
         self._species: np.ndarray | None = None
 
+    @property
+    def together(self) -> slice | np.ndarray:  # type: ignore[override]
+        """The atoms it acts on."""
+        return slice(None) if self.atoms is None else self.atoms
+
     def check(self, system: SystemLike) -> None:
         self._species = network_species(self.network, system, self.atoms, self.elements,
                                         f"neural potential {self.name!r}")

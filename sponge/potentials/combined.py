@@ -66,6 +66,12 @@ class ExpressionCombination(Potential):
         """Return True if all potentials depend on relative positions only."""
         return all(getattr(potential, "invariant", True) for _, potential in self._all())
 
+    @property
+    def together(self) -> slice | None:  # type: ignore[override]
+        """Return all atoms if one of the potentials acts on all."""
+        whole = any(p.pair_scope is not None or p.together is not None for _, p in self._all())
+        return slice(None) if whole else None
+
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         values = {key: params[key] for key in self.numbers} | dict.fromkeys(self.variables, 0.0)
         for prefix, potential in self._all():

@@ -73,6 +73,8 @@ class EAM(Potential):
     4.002
     """
 
+    together = slice(None)
+
     def __init__(self, elements: Any, types: Any, *, embedding: Any, density: Any, pair: Any, drho: float, dr: float,
                  cutoff: float):
         self.name = "eam"

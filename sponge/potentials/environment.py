@@ -79,6 +79,8 @@ class EnvironmentPotential(Potential):
         Parameters by the elements of an atom and of two of its neighbors; those of pairs are where both are the same.
     """
 
+    together = slice(None)
+
     columns: ClassVar[tuple[str, ...]]  # in the order of the file
     units: ClassVar[dict[str, float]]  # of those that have one
     fixed: ClassVar[tuple[str, ...]] = ()  # not for derivatives

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.special import erfc
@@ -78,7 +78,8 @@ class ChargeEquilibration(Potential):
         If sizes do not fit, a hardness is negative, widths are too large for the cut-off, or a potential of the system
         has charges of its own.
     RuntimeError
-        In a run, if the charges do not converge: step, atom and residual are named.
+        In a run, if the charges do not converge: step, atom and residual are named; or if a cluster is wider than 1e5
+        nm.
 
     References
     ----------
@@ -128,6 +129,11 @@ class ChargeEquilibration(Potential):
     def alpha(self) -> float:
         """Splitting parameter of the Ewald sum in periodic boxes, in 1/nm."""
         return float(ewald_parameters.splitting(self.cutoff, self.tolerance))
+
+    @property
+    def pair_scope(self) -> Literal["listed", "all"]:  # type: ignore[override]
+        """Return "listed" in periodic boxes, with a cut-off of the direct sum; "all" in clusters."""
+        return "all" if self.invariant else "listed"
 
     def check(self, system: System) -> None:
         where, chi = f"charge equilibration {self.name!r}", self.params["electronegativities"]
@@ -183,6 +189,8 @@ class ChargeEquilibration(Potential):
         """Conjugate gradients over the pairs and the mesh, then forces at the charges found."""
         from .equilibration_plan import EquilibrationPlan
 
+        if engine.split is not None:
+            raise ValueError(f"charge equilibration {self.name!r}: its energy cannot be split by a sampling method")
         return EquilibrationPlan(self, engine)
 
     def param_gradients(self, engine: Engine) -> dict[str, np.ndarray]:

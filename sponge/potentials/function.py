@@ -116,6 +116,11 @@ class ASEPotential(Potential):
     def check(self, system):
         check_indices(self.indices, system.n, f"ase potential {self.name!r}: indices")
 
+    @property
+    def together(self) -> np.ndarray:  # type: ignore[override]
+        """The calculator's atoms."""
+        return self.indices
+
     def evaluate(self, positions: np.ndarray, box: np.ndarray | None) -> tuple[float, np.ndarray]:
         """Energy (kJ/mol) and forces (kJ/mol/nm, [m, 3]) of the calculator's atoms."""
         self._atoms.set_positions(np.asarray(positions)[self.indices] / units.angstrom)

@@ -43,6 +43,8 @@ class ExpressionTail(Potential):
     of OpenMM's CustomNonbondedForce.
     """
 
+    together = slice(None)
+
     def __init__(self, expression: str, types: Any, params: Mapping[str, Any], cutoff: float,
                  switch: float | None = None, tables: Mapping[str, Tabulated] | None = None,
                  pairs: np.ndarray | None = None):

@@ -51,6 +51,8 @@ class ExpressionGB(Potential):
     <ExpressionGB 'gb_expression': width (), depth (4,)>
     """
 
+    together = slice(None)
+
     def __init__(self, values: Sequence[tuple[str, str, str]], terms: Sequence[tuple[str, str]],
                  params: Mapping[str, Any], functions: Mapping[str, Tabulated] | None = None, exclusions: Any = (),
                  cutoff: float | None = None):

@@ -1,6 +1,8 @@
 """Marked atoms: another program's energies, derivatives against differences, limits, and what is refused."""
 
+import contextlib
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ from scipy import integrate
 from tests.data.sponge.alchemy import systems
 from triskele import core, sponge
 from triskele.sponge import alchemy
-from triskele.sponge.testing import check_potential
+from triskele.sponge.potentials.gromacs import lennard_jones_pair
+from triskele.sponge.testing import check_potential, example_system, examples
 from triskele.sponge.virtual_sites.sites import TwoParticleAverage
 
 REFERENCE = json.loads((systems.HERE / "reference.json").read_text())
@@ -205,6 +208,48 @@ def test_bad_input_is_refused_by_name():
     system.add(sponge.pair_potential(_inverse)(k=1.0, cutoff=0.7))
     with pytest.raises(ValueError, match="acts on all pairs of atoms"):
         alchemy.decouple(system, range(5))
+
+
+# Potentials of given terms are those with `atoms`. Others act in full at all lambdas, because users add them for that.
+IN_FULL = ("BiasPotential", "FunctionPotential", "ExpressionCombination", "ExpressionVolume")
+
+
+def test_potentials_whose_pairs_would_stay_are_refused():
+    """Every kind of potential scales, has terms of given atoms, acts in full on purpose, or is refused."""
+    for name, example, key in examples():
+        if isinstance(example[key], sponge.Nonbonded):
+            continue
+        plain = example_system(example[key], n=example.n, box=example.box)
+        plain.add(sponge.Nonbonded(*np.zeros((3, plain.n)), method="none" if plain.box is None else "cutoff", cutoff=0.3))
+        try:
+            alchemy.decouple(plain, range(6), annihilate=())
+        except ValueError as error:
+            assert re.search("acts on (all pairs of atoms|marked atoms and others together)", str(error)), name
+        else:
+            assert type(example[key]).__name__ in IN_FULL or np.ndim(getattr(example[key], "atoms", None)) > 0, name
+
+
+def test_terms_that_would_stay_between_marked_atoms_are_refused():
+    for potential, kind, other in (
+            (sponge.thole_screening([[0, 2]], charge_product=1.0, damping=20.0), "electrostatics", "sterics"),
+            (lennard_jones_pair([[0, 3]], c6=1e-3, c12=1e-6), "sterics", "electrostatics")):
+        system = fluid()
+        system.add(potential)
+        with pytest.raises(ValueError, match=f"would stay between marked atoms, where annihilate removes {kind}"):
+            alchemy.decouple(system, range(5), annihilate=[kind])
+        alchemy.decouple(system, range(5), annihilate=[other])
+        system.nonbonded.params["charges"][:] = 0.0
+        alchemy.decouple(system, range(10, 20), annihilate=[kind])
+
+
+def test_potentials_of_some_atoms_must_be_of_marked_ones_or_of_others():
+    ase, lj = pytest.importorskip("ase"), pytest.importorskip("ase.calculators.lj")
+    for atoms, refused in ((range(5), False), (range(7, 12), False), (range(3, 8), True)):
+        system = fluid()
+        system.add(sponge.ASEPotential(lj.LennardJones(), ase.Atoms("C5"), atoms))
+        with pytest.raises(ValueError, match="ASEPotential 'ase' acts on marked atoms and others together") if refused \
+                else contextlib.nullcontext():
+            alchemy.decouple(system, range(5))
 
 
 def test_marked_atoms_cannot_cut_constraints_or_virtual_sites():

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import erf
 
 from triskele import core, sponge
+from triskele.sponge import alchemy
 from triskele.sponge.units import COULOMB
 
 BOX = np.array([[1.5, 0, 0], [0.3, 1.4, 0], [-0.2, 0.4, 1.6]])
@@ -137,6 +138,15 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
     second.load(tmp_path / "run.chk")
     second.run(30)
     np.testing.assert_array_equal(second.positions, whole.positions)
+
+
+def test_decoupling_and_splits_are_refused():
+    system, added = melt()
+    with pytest.raises(ValueError, match="'charge_equilibration': its energy cannot be split by a sampling method"):
+        sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 0.001),
+                          sampling=[sponge.SITS(range(5), [300.0, 330.0])])
+    with pytest.raises(ValueError, match="ChargeEquilibration 'charge_equilibration' acts on all pairs of atoms"):
+        alchemy.decouple(system, range(5))
 
 
 def test_what_is_refused():

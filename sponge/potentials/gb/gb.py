@@ -75,6 +75,8 @@ class GB(Potential):
     -359.072
     """
 
+    together = slice(None)
+
     def __init__(self, charges: Any, radii: Any, scales: Any, model: str = "obc2", solvent_dielectric: float = 78.5,
                  solute_dielectric: float = 1.0, kappa: float = 0.0, surface_tension: float = SURFACE_TENSION,
                  alpha: Any = None, beta: Any = None, gamma: Any = None, cutoff: float | None = None):

@@ -213,8 +213,8 @@ class Engine:
         """Return `read()` with energies, virial and forces of the present positions, between two steps.
 
         The steps that follow are bit for bit those without it: `forces` and `flags` are restored, a list that has to be
-        rebuilt here is rebuilt by the next evaluation too, and whatever else an evaluation sets, the next one sets
-        again.
+        rebuilt here is rebuilt by the next evaluation too, plans that start from their last evaluation `undo` this
+        one, and whatever else an evaluation sets, the next one sets again.
         """
         sites = bool(self.system.virtual_sites)  # which are placed
         kept = [(array, array.copy()) for array in (self.flags, self.forces, *([self.positions] if sites else []))]
@@ -228,6 +228,9 @@ class Engine:
                 array[:] = values
             for one, mark in lists:
                 one.resume(mark)
+            for plan in self.plans.values():
+                if plan.undo is not None:
+                    plan.undo()
             if self.version != version:  # arrays have grown: they are new
                 self.flags[REBUILD] = 1
 

@@ -115,7 +115,7 @@ class EquilibrationPlan(Plan):
     Attributes
     ----------
     charges : (n,) float64, e
-        As of the last evaluation.
+        As of the last evaluation; after `Engine.measure`, what it started from.
     iterations : int
         Of the last evaluation.
     """
@@ -125,6 +125,7 @@ class EquilibrationPlan(Plan):
         self.potential, self.engine, self.iterations = potential, engine, 0
         self.charges, self._direction, self._product = np.zeros(n), np.zeros(n), np.zeros(n)
         self._fresh, builds = np.ones(1, np.int64), np.zeros(1, np.int64)
+        self._start, self._started_fresh = np.zeros(n), True  # where the last solution started from
         cutoff, alpha = (potential.cutoff, potential.alpha) if periodic else (_EVERYWHERE, 0.0)
         self._linear, squares = potential.params["electronegativities"], potential.widths**2
         own = potential.params["hardnesses"] + COULOMB / (np.sqrt(np.pi) * potential.widths)
@@ -154,7 +155,7 @@ class EquilibrationPlan(Plan):
             stages, reduce = [[last, *mesh.stages[0]], *mesh.stages[1:]], [*reduce, *mesh.reduce]
         self._program = Program(product, np.zeros(N_FLAGS, np.int64))
         super().__init__(before=before, stages=stages, reduce=reduce, rows=sums,
-                         update_box=None if mesh is None else mesh.update_box)
+                         update_box=None if mesh is None else mesh.update_box, undo=self._undo)
 
     def totals(self) -> np.ndarray:
         """Energy and virial [10] of pairs and mesh; `rows` are those of the pairs."""
@@ -173,8 +174,10 @@ class EquilibrationPlan(Plan):
     def _solve(self):
         """Preconditioned conjugate gradients among charges whose sums in the groups are the totals."""
         q, groups = self.charges, self.potential.groups
-        if self._fresh[0]:  # so that a run resumes, and energies come out, without memory of former charges
+        self._started_fresh = bool(self._fresh[0])
+        if self._started_fresh:  # so that a run resumes, and energies come out, without memory of former charges
             self._fresh[0], q[:] = 0, 0.0
+        self._start[:] = q
         q += (self.potential.totals - np.bincount(groups, q))[groups] / np.bincount(groups)[groups]
         self.iterations, converges = 0, True
         while True:
@@ -192,6 +195,10 @@ class EquilibrationPlan(Plan):
             f"charges must agree to {self.potential.convergence:g} kJ/mol/e, got {abs(rest[worst]):.3g} on "
             f"{self.engine.system.topology.describe(worst)} after {self.iterations} iterations (are atoms too close, "
             "or is `convergence` below rounding errors?)")
+
+    def _undo(self):
+        """Go back to the charges that the last solution started from."""
+        self.charges[:], self._fresh[0] = self._start, self._started_fresh
 
     def _rest(self, r):
         """The residual without what is the same for all charges of a group."""

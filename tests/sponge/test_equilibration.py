@@ -140,6 +140,21 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
     np.testing.assert_array_equal(second.positions, whole.positions)
 
 
+@pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(500, 5.0, 0.001), sponge.VelocityVerlet(0.001)])
+def test_looking_at_energies_changes_no_step(integrator):
+    """Even between steps, where charges are solved for once more, and where lists are rebuilt for a look."""
+    def run(report):
+        system, _ = melt(precision=1e-4)
+        sim = sponge.Simulation(system, integrator, seed=2)
+        sim.run(60, report=report)
+        return sim.positions
+
+    energies = []
+    looked = run(sponge.Callback(7, lambda sim: energies.append(sim.energies())))
+    np.testing.assert_array_equal(looked, run(None))
+    assert len(energies) == 8
+
+
 def test_decoupling_and_splits_are_refused():
     system, added = melt()
     with pytest.raises(ValueError, match="'charge_equilibration': its energy cannot be split by a sampling method"):

@@ -125,11 +125,11 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
         elif p.pair_scope is not None:
             raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on all pairs of atoms, and has no lambdas")
         elif p.together is not None and _ties(p.together, marked):
-            raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on marked atoms and others together, and has no "
-                             "lambdas")
+            raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on marked atoms and others together, and "
+                             "has no lambdas")
         elif (kind := _PAIRS_OF_TERMS.get(type(p))) in annihilate and np.any(marked[p.atoms]):
-            raise ValueError(f"{where}: {type(p).__name__} {p.name!r} would stay between marked atoms, where annihilate "
-                             f"removes {kind} (leave {kind!r} out of `annihilate`)")
+            raise ValueError(f"{where}: {type(p).__name__} {p.name!r} would stay between marked atoms, where "
+                             f"annihilate removes {kind} (leave {kind!r} out of `annihilate`)")
         else:
             new.potentials += _parts(copy.deepcopy(p), marked, bonded, restraints, pairs if annihilate else None)
     check_charges(where, 0.0, float(plain[0].params["charges"][marked].sum()), plain[0].method == "pme", charged)

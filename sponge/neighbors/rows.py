@@ -14,7 +14,7 @@ import numpy as np
 
 from triskele.core.extend import Task, kernel, simd, template
 
-from ..engine.flags import REBUILD, STATUS, STATUS_INFO
+from ..engine.flags import REBUILD, STATUS, STATUS_INFO, STEP
 from ..engine.program import Phase
 from .neighbor_list import FIRST_WORD, LAST_WORD, box_too_small, first_word
 from .state import SMALL_BOX, aligned_zeros
@@ -22,12 +22,14 @@ from .state import SMALL_BOX, aligned_zeros
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
-__all__ = ["NeighborRows", "add_virial", "describe", "eight", "even", "odd", "shared_rows", "zipped"]
+__all__ = ["EVERYWHERE", "NeighborRows", "add_virial", "check_extent", "describe", "eight", "even", "odd",
+           "shared_rows", "zipped"]
 
 SKIN = 0.1  # nm
+EVERYWHERE = 1e5  # nm: a cut-off of clusters whose pairs all count
 FULL = 25  # status: entries or a row do not fit; the information is the number needed, minus that of entries
 _LOST = 1.0e9  # nm, from where on an atom has no place
-_FILLER = 1.0e6  # nm
+_FILLER = 1.0e6  # nm from the first atom
 # a reduced box leans by up to half an edge per vector
 _IMAGES = sorted(itertools.product(range(-3, 4), range(-2, 3), (-1, 0, 1)), key=lambda n: n != (0, 0, 0))
 
@@ -212,7 +214,7 @@ def sort(chunk, n, flags, positions, box, periodic, images, radius, wrapped, gri
         for a in range(3):
             built[k, a] = xs[4 * k + a]
     for a in range(3):  # what rows are filled up with
-        xs[4 * sizes[0] + a] = _FILLER
+        xs[4 * sizes[0] + a] = xs[a] + _FILLER
 
 
 @kernel(nogil=True)
@@ -383,3 +385,15 @@ def shared_rows(engine: Engine, cutoff: float) -> NeighborRows:
     if key not in engine.neighbor_lists:
         engine.neighbor_lists[key] = NeighborRows(engine, cutoff)
     return engine.neighbor_lists[key]
+
+
+def check_extent(engine: Engine, where: str) -> None:
+    """Raise RuntimeError if the atoms of a cluster may be farther apart than the cut-off `EVERYWHERE`."""
+    if engine.periodic:
+        return
+    extent = float(np.linalg.norm(np.ptp(engine.positions, axis=0)))
+    if extent > EVERYWHERE:
+        far = int(np.argmax(np.linalg.norm(engine.positions - np.median(engine.positions, axis=0), axis=1)))
+        raise RuntimeError(f"{where}: at step {engine.flags[STEP]}, atoms must be at most {EVERYWHERE:g} nm apart for "
+                           f"all pairs to count, got {extent:.3g} nm; {engine.system.topology.describe(far)} is far "
+                           "from the others (remove it, or put it in a periodic box)")

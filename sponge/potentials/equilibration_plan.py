@@ -11,7 +11,7 @@ from triskele.core.extend import Task, kernel, simd
 from ..engine.flags import ENERGY, N_FLAGS, STEP
 from ..engine.plan import ROW, Plan, add_forces
 from ..engine.program import Phase, Program
-from ..neighbors.rows import eight, shared_rows
+from ..neighbors.rows import EVERYWHERE, check_extent, eight, shared_rows
 from ..neighbors.state import aligned_zeros
 from ..pme.mesh import PME
 from ..units import COULOMB
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EquilibrationPlan"]
 
-_EVERYWHERE = 1e3  # nm: a cut-off of clusters, whose pairs all count
 _MOST = 200  # iterations
 _ORDER = 5
 _SLOPE = COULOMB * 2 / np.sqrt(np.pi)  # of erf
@@ -126,7 +125,7 @@ class EquilibrationPlan(Plan):
         self.charges, self._direction, self._product = np.zeros(n), np.zeros(n), np.zeros(n)
         self._fresh, builds = np.ones(1, np.int64), np.zeros(1, np.int64)
         self._start, self._started_fresh = np.zeros(n), True  # where the last solution started from
-        cutoff, alpha = (potential.cutoff, potential.alpha) if periodic else (_EVERYWHERE, 0.0)
+        cutoff, alpha = (potential.cutoff, potential.alpha) if periodic else (EVERYWHERE, 0.0)
         self._linear, squares = potential.params["electronegativities"], potential.widths**2
         own = potential.params["hardnesses"] + COULOMB / (np.sqrt(np.pi) * potential.widths)
         listed = shared_rows(engine, cutoff)
@@ -174,6 +173,7 @@ class EquilibrationPlan(Plan):
     def _solve(self):
         """Preconditioned conjugate gradients among charges whose sums in the groups are the totals."""
         q, groups = self.charges, self.potential.groups
+        check_extent(self.engine, f"charge equilibration {self.potential.name!r}")
         self._started_fresh = bool(self._fresh[0])
         if self._started_fresh:  # so that a run resumes, and energies come out, without memory of former charges
             self._fresh[0], q[:] = 0, 0.0

@@ -89,7 +89,8 @@ class InducedDipoles(Potential):
         If the method does not fit the box.
     RuntimeError
         If no dipoles minimize the energy (the polarization catastrophe), or they do not converge: step, atom and
-        residual are named; or if two polarizable atoms are at the same place.
+        residual are named; if two polarizable atoms are at the same place; or, in a run, if a cluster is wider than
+        1e5 nm.
 
     References
     ----------

@@ -12,7 +12,7 @@ from ..box import displacement
 from ..engine.flags import N_FLAGS, STEP
 from ..engine.plan import ROW, Plan, add_forces
 from ..engine.program import Phase, Program
-from ..neighbors.rows import shared_rows
+from ..neighbors.rows import EVERYWHERE, check_extent, shared_rows
 from ..neighbors.state import aligned_zeros
 from ..pme.dipole_mesh import DipolePME
 from ..units import COULOMB
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["InducedDipolesPlan"]
 
 _DIGITS = 1e10  # of dipoles over their convergence, beyond which rounding errors of the recursion matter
-_EVERYWHERE = 1e5  # nm: a cut-off of clusters, whose pairs all count
 _FAR = 1e30  # in place of an infinite factor of the damping
 _MOST = 200  # iterations
 
@@ -51,7 +50,7 @@ class InducedDipolesPlan(Plan):
         charges, own = params["charges"].copy(), params["polarizabilities"].copy()
         self._scale, self._stiff = (own / COULOMB)[:, None], np.zeros((n, 1))
         np.divide(1.0, self._scale, out=self._stiff, where=self._scale > 0)
-        cutoff = potential.cutoff if engine.periodic else _EVERYWHERE
+        cutoff = potential.cutoff if engine.periodic else EVERYWHERE
         listed = shared_rows(engine, cutoff)
         chunks, rows = listed.chunks, (listed.xs, listed.atoms, listed.counts, listed.rows)
         first, second = aligned_zeros(listed.rows.shape, np.float64), aligned_zeros(listed.rows.shape, np.float64)
@@ -118,6 +117,7 @@ class InducedDipolesPlan(Plan):
 
     def _solve(self):
         """Preconditioned conjugate gradients, from the dipoles that the charges alone induce."""
+        check_extent(self.engine, f"induced dipoles {self.potential.name!r}")
         self._check_pairs()
         mu, self.iterations, ended = self.dipoles, 0, ""
         mu[:] = self._scale * self._field

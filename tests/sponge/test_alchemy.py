@@ -220,7 +220,8 @@ def test_potentials_whose_pairs_would_stay_are_refused():
         if isinstance(example[key], sponge.Nonbonded):
             continue
         plain = example_system(example[key], n=example.n, box=example.box)
-        plain.add(sponge.Nonbonded(*np.zeros((3, plain.n)), method="none" if plain.box is None else "cutoff", cutoff=0.3))
+        method = "none" if plain.box is None else "cutoff"
+        plain.add(sponge.Nonbonded(*np.zeros((3, plain.n)), method=method, cutoff=0.3))
         try:
             alchemy.decouple(plain, range(6), annihilate=())
         except ValueError as error:

@@ -6,6 +6,8 @@ from scipy.special import erf
 
 from triskele import core, sponge
 from triskele.sponge import alchemy
+from triskele.sponge.potentials import equilibration, induced_dipoles
+from triskele.sponge.testing import example_system
 from triskele.sponge.units import COULOMB
 
 BOX = np.array([[1.5, 0, 0], [0.3, 1.4, 0], [-0.2, 0.4, 1.6]])
@@ -153,6 +155,22 @@ def test_looking_at_energies_changes_no_step(integrator):
     looked = run(sponge.Callback(7, lambda sim: energies.append(sim.energies())))
     np.testing.assert_array_equal(looked, run(None))
     assert len(energies) == 8
+
+
+@pytest.mark.parametrize("module", [equilibration, induced_dipoles])
+def test_atoms_of_clusters_that_are_far_apart(module):
+    """They count at any distance that a cluster can have, and wider ones are refused."""
+    (potential, *_), options = module.example()[0]
+    system = example_system(potential, **options)
+    engine, x = sponge.Engine(system, "double"), system.positions
+    for where, apart in ((0.0, 5e3), (1e6, 0.0)):
+        far = x + where + np.where(np.arange(len(x)) < 6, 0.0, apart)[:, None] * [1.0, 0, 0]
+        engine.compute(far)
+        expected = float(potential.energy(potential.params, far, None))
+        assert engine.energies()[potential.name] == pytest.approx(expected, rel=1e-9)
+    x = x + np.where(np.arange(len(x)) < 6, 0.0, 2e5)[:, None]
+    with pytest.raises(RuntimeError, match=r"at step 0, atoms must be at most 100000 nm apart .* got 3.46e\+05 nm"):
+        engine.compute(x)
 
 
 def test_decoupling_and_splits_are_refused():

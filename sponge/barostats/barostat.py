@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +76,12 @@ def check_engine(name: str, engine: Engine) -> None:
 
 def step_key(engine: Engine, kind: int, step: int) -> np.ndarray:
     """Key of the random numbers of a step."""
-    return np.asarray(random.fold_in(random.fold_in(random.key(engine.seed), kind), step))
+    return np.asarray(random.fold_in(_stream(engine.seed, kind), step))
+
+
+@lru_cache(maxsize=16)
+def _stream(seed, kind):
+    return random.fold_in(random.key(seed), kind)
 
 
 class Snapshot:
@@ -93,5 +99,5 @@ class Snapshot:
         """Go back."""
         for array, copy in zip(self._of(self._engine), self._arrays):
             array[:] = copy
-        self._engine.box_changed()
+        self._engine.box_changed(rebuild=False)
 

@@ -51,6 +51,11 @@ class Molecules:
         """Mass-weighted mean over each molecule, [molecules, 3], of positions or velocities [n, 3]."""
         return np.stack([np.bincount(self.of, self._weights * x) for x in vectors.T], axis=1)
 
+    def radius(self) -> float:
+        """The largest distance of an atom from the center of its molecule, in nm."""
+        r = self.engine.positions - self.centers(self.engine.positions)[self.of]
+        return float(np.sqrt(np.max(np.sum(r * r, axis=1))))
+
     def scale(self, factors: np.ndarray, who: str) -> None:
         """Multiply box and centers of mass by `factors` [3]; molecules keep their shapes.
 

@@ -12,7 +12,7 @@ from triskele.core import random
 from triskele.core.random import Fold
 
 from .. import box as boxes
-from ..engine.flags import FORCES_STALE, STEP
+from ..engine.flags import FORCES_STALE, REBUILD, STEP
 from ..engine.program import Phase
 from ..integrators.integrator import kept
 from .barostat import AXES, Barostat, Snapshot, check_engine, step_key
@@ -83,29 +83,34 @@ class MonteCarloBarostat(Barostat):
             new = volume + size[group] * (2 * change - 1)
             factors = np.ones(3)
             factors[list(groups[group])] = (new / volume) ** (1 / len(groups[group])) if new > 0 else np.nan
+            accepted = False
             try:
                 energy = _energy(engine)
-                accepted = False
                 if new > 0:
                     whole.scale(factors, "MonteCarloBarostat")
-                    work = _energy(engine) - energy + targets[group] * (new - volume)
+                    work = _energy(engine, np.max(np.abs(factors - 1)), whole.radius()) - energy
+                    work += targets[group] * (new - volume)
                     work -= whole.count * thermal * np.log(new / volume)
                     accepted = bool(work <= 0 or luck < np.exp(-work / thermal))
             except Exception:
                 before.restore()
+                engine.flags[REBUILD] = engine.flags[FORCES_STALE] = 1
                 raise
-            if not accepted:
+            if accepted:
+                engine.flags[REBUILD] = engine.flags[FORCES_STALE] = 1
+            else:  # with the forces and lists of before
                 before.restore()
-            engine.flags[FORCES_STALE] = 1
             counts[group] += 1, accepted, 1
             _adapt(size, counts, group, boxes.volume(engine.box))
 
         return [*step, Phase(call=attempt, every=self.every, name="barostat")]
 
 
-def _energy(engine):
-    engine.compute(energy=True)
-    return sum(engine.energies().values())
+def _energy(engine, stretch=0.0, radius=0.0):
+    """The energy from the run's lists, after centers of molecules of this radius were scaled by 1 + or - stretch."""
+    for neighbors in engine.neighbor_lists.values():
+        neighbors.allow(stretch * (neighbors.cutoff + 2 * radius))
+    return engine.measure(lambda: sum(engine.energies().values()))
 
 
 def _adapt(size, counts, group, volume):

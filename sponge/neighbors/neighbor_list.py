@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["NeighborList", "PairList", "shared_list"]
 
 FIRST_WORD, LAST_WORD = 8, 16  # of Engine.flags: two for each list
+_PART = 0.1  # of the buffer of a scheduled list, that a move may take up
 _BUFFER = 0.1  # nm: buffer of a list without a schedule, which is rebuilt when an atom has moved by half of it
 # Image vectors of which half are visited: a reduced box leans by up to half an edge per vector, so that a brick of
 # atoms meets images up to three edges away along x.
@@ -354,6 +355,21 @@ class NeighborList:
         """
         age, builds = mark
         self.state[AGE] = age if self.state[BUILDS] == builds else max(age, int(self.geometry[EVERY]))
+
+    def allow(self, moved: float) -> None:
+        """Let the next evaluation find all pairs after a move that no schedule knows of.
+
+        It prunes the outer list, or builds another one if the move takes up a good part of the buffer.
+
+        Parameters
+        ----------
+        moved : float, nm
+            How much closer atoms of a pair may have come.
+        """
+        if self._scheduled is None:  # a strict list sees for itself
+            return
+        far = moved > _PART * (self.geometry[OUTER] - self.geometry[CUTOFF])
+        self.engine.flags[self.word if far else self.word + 1] = 1
 
     def after_sorting(self, task: Task) -> None:
         """Run `task` whenever the atoms have been sorted again; every plan of the engine must register it."""

@@ -365,6 +365,9 @@ class NeighborRows:
     def resume(self, mark: None) -> None:
         """Do nothing."""
 
+    def allow(self, moved: float) -> None:
+        """Do nothing: rows are rebuilt when an atom has moved too far, for whatever reason."""
+
     def strict(self) -> None:
         """Do nothing: rows never miss a pair."""
 

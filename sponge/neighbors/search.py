@@ -58,7 +58,8 @@ def clock(chunk, need, prune, first_word, last_word, flags, box, periodic, image
     state[AGE] += 1
     if geometry[EVERY] > 0.0 and state[AGE] >= geometry[EVERY]:
         flags[need] = 1
-    flags[prune] = 1 if geometry[PRUNE_EVERY] > 0.0 and state[AGE] % np.int64(geometry[PRUNE_EVERY]) == 0 else 0
+    if geometry[PRUNE_EVERY] > 0.0 and state[AGE] % np.int64(geometry[PRUNE_EVERY]) == 0:
+        flags[prune] = 1
     if periodic:
         for s in range(images.shape[0]):
             for a in range(3):

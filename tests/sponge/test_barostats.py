@@ -8,12 +8,15 @@ from tests.twins.molecules import WATER, Formula, length_errors
 from triskele import sponge
 from triskele.sponge import box as boxes
 from triskele.sponge import units
+from triskele.sponge.barostats.barostat import Snapshot
 from triskele.sponge.barostats.molecules import Molecules, molecules
+from triskele.sponge.barostats.monte_carlo import _energy as trial_energy
 from triskele.sponge.constraints.choose import Constraints
 from triskele.sponge.constraints.solver import solver_of
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.engine.flags import ENERGY
 from triskele.sponge.errors import BoxError
+from triskele.sponge.potentials.combined import ExpressionVolume
 from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
 from triskele.sponge.virtual_sites import OutOfPlane, ThreeParticleAverage
@@ -226,6 +229,45 @@ def test_a_resumed_run_is_the_uninterrupted_one(barostat, integrator, tmp_path):
     two.run(23)
     assert np.array_equal(one.box, two.box) and not np.array_equal(one.box, soft_fluid().box)
     assert np.array_equal(one.positions, two.positions) and np.array_equal(one.velocities, two.velocities)
+
+
+def water():
+    box = sponge.build.water_box("tip3p", n=216, seed=1)
+    return sponge.create_system(box, forcefield=["amber14/tip3p"], method="pme", cutoff=0.7, grid=(24, 24, 24),
+                                constraints="h-bonds")
+
+
+@pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300.0, 1.0, 0.002), sponge.Bussi(300.0, 0.1, 0.002)],
+                         ids=["Langevin", "Bussi"])
+def test_a_rejected_move_leaves_the_run_as_it_is(integrator):
+    """Lists, forces and mesh too: every move raises an energy that grows steeply with any change of the volume."""
+    ends = []
+    for every in (3, 10**6):
+        system = water()
+        system.add(ExpressionVolume("1e12*(v-v0)^2", {"v0": float(np.linalg.det(system.box))}))
+        engine, barostat = Engine(system, "double"), sponge.MonteCarloBarostat(1.0, 300.0, every=every)
+        Runner(engine, lambda e=engine, b=barostat: b.plan(e, integrator, integrator.plan(e, e.force_phases()))).run(60)
+        ends.append((engine.positions, engine.velocities, engine.box, engine.store["barostat_counts"]))
+    for one, other in zip(*[end[:3] for end in ends]):  # a trial may hasten a list, and so change the order of sums
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+    assert ends[0][3][0, 2] == 19 and not ends[0][3][0, 1]
+
+
+def test_moves_are_judged_by_energies_of_all_pairs():
+    """Small moves and large ones, between which the run's neighbor lists have aged: against lists from scratch."""
+    sim = sponge.Simulation(water(), sponge.LangevinMiddle(300.0, 1.0, 0.002), seed=3, precision="double")
+    sim.minimize(tolerance=100)
+    engine, whole = sim._engine, Molecules(sim._engine)
+    fresh = Engine(sim.system, "double")
+    for stretch in (0.003, -0.003, 0.05, -0.05):
+        sim.run(23)
+        before = Snapshot(engine)
+        for factor in (0.0, stretch):
+            whole.scale(np.full(3, 1 + factor), "test")
+            found = trial_energy(engine, abs(factor), whole.radius())
+            fresh.compute(engine.positions, engine.box)
+            assert found == pytest.approx(sum(fresh.energies().values()), rel=1e-10)
+        before.restore()
 
 
 @pytest.mark.parametrize("barostat", [sponge.MonteCarloBarostat(1e6, 300.0, every=2),

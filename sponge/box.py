@@ -6,6 +6,7 @@ The reduced form (that of GROMACS and OpenMM) is a = (ax, 0, 0), b = (bx, by, 0)
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,8 @@ def as_box(box: Any, where: str = "box") -> np.ndarray:
     Raises
     ------
     BoxError
-        If a length is not positive and finite, or the vectors are not lower triangular (rotate them first).
+        If the box does not consist of numbers, a length is not positive and finite, or the vectors are not lower
+        triangular (rotate them first).
 
     Examples
     --------
@@ -40,7 +42,10 @@ def as_box(box: Any, where: str = "box") -> np.ndarray:
     >>> as_box([3.0, 4.0, 5.0])[2]
     array([0., 0., 5.])
     """
-    box = np.array(number_in("nm", box, where), np.float64)
+    given = np.array(number_in("nm", box, where), object)
+    if not all(isinstance(x, numbers.Real) and not isinstance(x, bool) for x in given.flat):
+        raise BoxError(f"{where}: lengths must be numbers in nm, got {box!r:.80}")
+    box = given.astype(np.float64)
     if box.shape == ():
         box = np.diag(np.repeat(box, 3))
     elif box.shape == (3,):

@@ -58,10 +58,10 @@ def crystal(elements: Any, lattice: str, constant: float, repeat: Any = 1, masse
     >>> copper.n, round(float(copper.box[0, 0]), 4)
     (256, 1.446)
     """
-    if lattice not in _LATTICES:
+    if not isinstance(lattice, str) or lattice not in _LATTICES:
         raise ValueError(f"crystal: lattice must be one of {', '.join(_LATTICES)}, got {lattice!r}")
     parts = [points for points in _LATTICES[lattice] if points]
-    symbols = [elements] if isinstance(elements, str) else list(elements)
+    symbols = list(elements) if isinstance(elements, (list, tuple, np.ndarray)) else [elements]
     if len(symbols) != len(parts):
         raise ValueError(f"crystal: {lattice} must have {len(parts)} element(s), got {', '.join(map(str, symbols))}")
     if unknown := [s for s in symbols if s not in SYMBOLS[1:]]:
@@ -71,9 +71,16 @@ def crystal(elements: Any, lattice: str, constant: float, repeat: Any = 1, masse
         if missing := [s for s, number in zip(symbols, numbers) if number not in WEIGHTS]:
             raise ValueError(f"crystal: masses must be given for {missing[0]}")
         masses = [WEIGHTS[number] for number in numbers]
-    masses = np.broadcast_to(np.asarray(masses, np.float64), len(symbols))
+    masses = list(masses) if np.ndim(masses) else [masses] * len(symbols)
+    if len(masses) != len(symbols):
+        raise ValueError(f"crystal: masses must be one number, or one for each of {len(symbols)} elements, got "
+                         f"{len(masses)}")
+    masses = np.array([check.number(m, "crystal: masses", 0, unit="dalton") for m in masses])
     constant = check.positive(constant, "crystal: constant", "nm")
-    cells = [check.integer(int(k), "crystal: repeat", 1) for k in np.broadcast_to(repeat, 3)]
+    cells = list(repeat) if np.ndim(repeat) else [repeat] * 3
+    if len(cells) != 3:
+        raise ValueError(f"crystal: repeat must be one number of cells, or three, got {len(cells)}")
+    cells = [check.integer(k, "crystal: repeat", 1) for k in cells]
     corners = np.stack(np.meshgrid(*map(np.arange, cells), indexing="ij"), -1).reshape(-1, 1, 3)
     kind = np.tile(np.repeat(np.arange(len(parts)), [len(points) for points in parts]), len(corners))
     n, names = len(kind), np.array(symbols)[kind]

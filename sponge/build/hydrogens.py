@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from triskele.core.extend import optional
+import numpy as np
+
+from triskele.core.extend import check, optional
 
 from ..load.structure import Structure
+from .arguments import check_forcefield, check_structure
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 
 __all__ = ["add_hydrogens"]
@@ -40,6 +43,10 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
 
     Raises
     ------
+    TypeError
+        If structure, pH or force field is something else.
+    ValueError
+        If the pH is not a finite number.
     ImportError
         If OpenMM, or PDBFixer for missing atoms, is not installed.
 
@@ -48,7 +55,14 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
     >>> from triskele import sponge
     >>> structure = sponge.build.add_hydrogens(sponge.read_pdb("1ubq.pdb"), missing_atoms=True)  # doctest: +SKIP
     """
-    app = openmm_app("add_hydrogens")
+    where = "add_hydrogens"
+    check_structure(structure, f"{where}: structure")
+    if not isinstance(ph, (int, float, np.number)) and forcefield is None:
+        raise TypeError(f"{where}: ph must be a number, got {ph!r:.60} (a force field is named by forcefield=...)")
+    check.number(ph, f"{where}: ph")
+    if forcefield is not None:
+        check_forcefield(forcefield, f"{where}: forcefield")
+    app = openmm_app(where)
     states = [_STATES.get(str(name)) for name in structure.topology.residue_names]
     topology, positions = to_openmm(structure, app)
     if missing_atoms:

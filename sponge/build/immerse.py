@@ -63,7 +63,11 @@ def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed:
     (True, 'pme')
     """
     where = "immerse"
+    if not isinstance(system, System):
+        raise TypeError(f"{where}: system must be a System, got {type(system).__name__} (make it with load or "
+                        "create_system)")
     check.positive(padding, f"{where}: padding", "nm")
+    check.integer(seed, f"{where}: seed", 0)
     if model not in _MODELS:
         raise ValueError(f"{where}: model must be one of {', '.join(_MODELS)}, got {model!r}")
     if system.positions is None:

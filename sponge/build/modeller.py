@@ -10,7 +10,6 @@ import numpy as np
 
 from triskele.core.extend import optional
 
-from ..forcefield.ffxml import ForceField
 from ..forcefield.sources import read_source
 from ..load.structure import Structure, standard_residue
 from ..topology import Topology
@@ -25,8 +24,6 @@ def openmm_app(where):
 
 def openmm_field(forcefield, app):
     """Return OpenMM's force field of these names or paths."""
-    if isinstance(forcefield, ForceField):
-        raise TypeError("build: the force field must be given by names or paths, got a ForceField")
     sources = [forcefield] if isinstance(forcefield, (str, Path)) else forcefield
     return app.ForceField(*(io.StringIO(read_source(s).decode()) for s in sources))
 

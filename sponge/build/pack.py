@@ -14,6 +14,7 @@ from .. import units
 from ..load.structure import Structure
 from ..load.terms import WEIGHTS
 from ..topology import Topology
+from .arguments import check_structure
 from .water_box import lattice_points, random_rotations
 
 __all__ = ["pack"]
@@ -63,8 +64,13 @@ def pack(molecules: Sequence[tuple[Structure, int]], density: float | None = Non
 
     if (density is None) == (size is None):
         raise ValueError("pack: density or size must be given, and not both")
-    for _, count in molecules:
-        check.integer(count, "pack: number of molecules", 0)
+    for pair in molecules if isinstance(molecules, (list, tuple)) else [molecules]:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise TypeError(f"pack: molecules must be pairs of a Structure and a number, got {type(pair).__name__} "
+                            "(write [(structure, number)])")
+        check_structure(pair[0], "pack: molecule")
+        check.integer(pair[1], "pack: number of molecules", 0)
+    check.integer(seed, "pack: seed", 0)
     random, kinds = np.random.default_rng(seed), np.repeat(np.arange(len(molecules)), [n for _, n in molecules])
     if not len(kinds):
         raise ValueError("pack: there must be a molecule, got none")

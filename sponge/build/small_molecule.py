@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
-from triskele.core.extend import optional
+from triskele.core.extend import check, optional
 
 from ..load import load
 from ..system import System
@@ -73,7 +73,10 @@ def small_molecule(molecule: str | os.PathLike, *, name: str = "LIG", forcefield
     >>> ethanol.n  # doctest: +SKIP
     9
     """
-    if not re.fullmatch("[A-Za-z0-9]{1,3}", name):
+    if not isinstance(molecule, (str, os.PathLike)):
+        raise TypeError(f"small_molecule: molecule must be a SMILES or a path, got {type(molecule).__name__}")
+    check.integer(seed, "small_molecule: seed", 0)
+    if not isinstance(name, str) or not re.fullmatch("[A-Za-z0-9]{1,3}", name):
         raise ValueError(f"small_molecule: name must have one to three letters or digits, got {name!r}")
     for what, value, allowed in (("forcefield", forcefield, ("gaff", "gaff2")), ("charges", charges, ("bcc", "gas"))):
         if value not in allowed:
@@ -103,6 +106,9 @@ def _read(molecule, seed):
     optional.need("rdkit.RDLogger", "small_molecule", "ligand").DisableLog("rdApp.*")
     given = os.fspath(molecule)
     if isinstance(molecule, os.PathLike) or given.lower().endswith((".sdf", ".mol")):
+        if not Path(given).is_file():
+            raise FileNotFoundError(f"small_molecule: molecule must be a SMILES or a file, got {given!r}, which does "
+                                    "not exist")
         text = Path(given).read_text()
         several = [part for part in text.split("$$$$") if part.strip()]
         if len(several) != 1:

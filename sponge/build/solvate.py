@@ -13,11 +13,14 @@ from ..forcefield.assign import assign_templates
 from ..forcefield.create import as_forcefield
 from ..load.structure import Structure
 from ..quantities import number_in
+from .arguments import check_forcefield, check_structure
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 from .virtual_sites import add_virtual_sites
 from .water_box import water_molecule
 
 __all__ = ["solvate"]
+
+_POSITIVE, _NEGATIVE = ("Cs+", "K+", "Li+", "Na+", "Rb+"), ("Cl-", "Br-", "F-", "I-")  # those of OpenMM's Modeller
 
 
 def solvate(
@@ -52,7 +55,7 @@ def solvate(
     ionic_strength : float, mol/l
         Concentration of `positive` and `negative` ions, in addition to those that neutralize.
     positive, negative : str
-        Kinds of the ions that are added.
+        Kinds of the ions that are added: Cs+, K+, Li+, Na+ or Rb+, and Cl-, Br-, F- or I-.
     neutralize : bool
         Add ions until the box is neutral.
     seed : int
@@ -78,6 +81,12 @@ def solvate(
     >>> full = solvate(peptide, field, padding=1.0, ionic_strength=0.15, shape="dodecahedron")  # doctest: +SKIP
     >>> system = sponge.create_system(full, forcefield=field, constraints="h-bonds")  # doctest: +SKIP
     """
+    check_structure(structure, "solvate: structure")
+    check_forcefield(forcefield, "solvate: forcefield")
+    check.integer(seed, "solvate: seed", 0)
+    for name, ion, kinds in (("positive", positive, _POSITIVE), ("negative", negative, _NEGATIVE)):
+        if ion not in kinds:
+            raise ValueError(f"solvate: {name} must be one of {', '.join(kinds)}, got {ion!r}")
     padding = number_in("nm", padding, "solvate: padding")
     ionic_strength = number_in("mol/l", ionic_strength, "solvate: ionic_strength")
     if padding is not None and size is not None:
@@ -86,6 +95,8 @@ def solvate(
         raise ValueError("solvate: padding or size must be given for a structure without a box, got neither")
     if padding is not None and shape not in ("cube", "dodecahedron", "octahedron"):
         raise ValueError(f"solvate: shape must be cube, dodecahedron or octahedron, got {shape!r}")
+    if padding is not None:
+        check.positive(padding, "solvate: padding", "nm")
     check.number(ionic_strength, "solvate: ionic_strength", 0, unit="mol/l")
     app = openmm_app("solvate")
     import openmm

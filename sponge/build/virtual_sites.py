@@ -13,6 +13,7 @@ from ..forcefield.ffxml import ForceField
 from ..forcefield.templates import Graph, Template, match
 from ..load.structure import Structure
 from ..topology import Topology
+from .arguments import check_structure
 
 __all__ = ["add_virtual_sites"]
 
@@ -39,6 +40,7 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
     >>> field = ["amber19/protein.ff19SB", "amber14/opc"]
     >>> full = add_virtual_sites(sponge.read_pdb("crystal.pdb"), field)  # doctest: +SKIP
     """
+    check_structure(structure, "add_virtual_sites: structure")
     field = as_forcefield(forcefield)
     t = structure.topology
     bare = [_Bare(field, template) for template in field.templates.values()]

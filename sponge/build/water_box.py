@@ -57,9 +57,10 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
     >>> water.topology.n, round(float(water.box[0, 0]), 3)
     (256, 1.243)
     """
-    if model not in WATER_MODELS:
+    if not isinstance(model, str) or model not in WATER_MODELS:
         raise ValueError(f"water_box: model must be one of {', '.join(WATER_MODELS)}, got {model!r}")
     check.positive(density, "water_box: density", "g/cm^3")
+    check.integer(seed, "water_box: seed", 0)
     if n is not None:
         check.integer(n, "water_box: n", 1)
     field = ForceField(WATER_MODELS[model])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from importlib.resources import files
@@ -71,6 +72,8 @@ def read_source(source: str | Path) -> bytes:
 
 
 def _open(source):
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"forcefield: must be names, paths or a ForceField, got {type(source).__name__}")
     text = str(source)
     bare = text[:-4] if text.endswith(".xml") else text
     known = shipped()

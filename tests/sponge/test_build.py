@@ -222,6 +222,41 @@ def test_bad_requests_for_solvent(heavy, options, message):
         build.solvate(heavy, [PROTEIN, "amber14/tip3p"], **options)
 
 
+ARGON = Structure(Topology.of_particles(1, "AR", 18), np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda s: build.add_hydrogens(s, [PROTEIN]), TypeError,
+         r"ph must be a number, got \['amber14/protein.ff14SB'\] \(a force field is named by forcefield=...\)"),
+        (lambda s: build.add_hydrogens(s, np.nan), ValueError, "ph must be a finite number, got nan"),
+        (lambda s: build.add_hydrogens("a.pdb"), TypeError, "must be a Structure, got str .read it with"),
+        (lambda s: build.add_hydrogens(s, forcefield=3), TypeError, "forcefield must be names or paths, got int"),
+        (lambda s: build.solvate(s, [3], padding=1), TypeError, "forcefield must be names or paths, got int"),
+        (lambda s: build.solvate(s, PROTEIN, padding="1"), ValueError, "padding must be a positive number .nm., got"),
+        (lambda s: build.solvate(s, PROTEIN, padding=1, positive="Xx"), ValueError, "one of Cs.*, got 'Xx'"),
+        (lambda s: build.solvate(s, PROTEIN, padding=1, seed=[1]), ValueError, "seed must be an integer >= 0, got"),
+        (lambda s: build.add_virtual_sites(s, 3), TypeError, "must be names, paths or a ForceField, got int"),
+        (lambda s: build.pack([ARGON], density=1.0), TypeError, "must be pairs of a Structure and a number, got"),
+        (lambda s: build.pack([("a.pdb", 3)], density=1.0), TypeError, "molecule must be a Structure, got str"),
+        (lambda s: build.pack([(ARGON, 3)], size="1"), BoxError, "pack: lengths must be numbers in nm, got '1'"),
+        (lambda s: build.immerse(s), TypeError, "system must be a System, got Structure"),
+        (lambda s: build.water_box(["tip3p"], n=8), ValueError, r"model must be one of .* got \['tip3p'\]"),
+        (lambda s: build.water_box(n=8, seed=-1), ValueError, "seed must be an integer >= 0, got -1"),
+        (lambda s: build.crystal(29, "fcc", 0.36), ValueError, "elements must be symbols such as 'Cu', got 29"),
+        (lambda s: build.crystal("Cu", "fcc", 0.36, repeat=2.5), ValueError, "repeat must be an integer >= 1, got 2.5"),
+        (lambda s: build.crystal("Cu", "fcc", 0.36, repeat=[1, 2]), ValueError, "one number of cells, or three, got 2"),
+        (lambda s: build.crystal("Cu", "fcc", 0.36, masses="x"), ValueError, "masses must be a number"),
+        (lambda s: build.small_molecule(s), TypeError, "must be a SMILES or a path, got Structure"),
+    ],
+)
+def test_arguments_of_other_types_are_named(heavy, call, error, message):
+    pytest.importorskip("openmm")
+    with pytest.raises(error, match=message):
+        call(heavy)
+
+
 def test_without_openmm_the_error_names_the_extra(heavy, monkeypatch):
     for name in ("openmm", "openmm.app", "pdbfixer"):
         monkeypatch.setitem(sys.modules, name, None)

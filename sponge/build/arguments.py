@@ -1,0 +1,51 @@
+"""Checks of what functions that build systems are given."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..load.structure import Structure
+from ..system import System
+
+__all__ = ["check_forcefield", "check_structure"]
+
+
+def check_structure(given: Any, where: str) -> None:
+    """Raise TypeError unless `given` has a topology and positions, as a Structure or a System.
+
+    Parameters
+    ----------
+    given : object
+    where : str
+        Begins the message.
+
+    Examples
+    --------
+    >>> check_structure("protein.pdb", "solvate: structure")
+    Traceback (most recent call last):
+    TypeError: solvate: structure must be a Structure, got str (read it with sponge.read_pdb)
+    """
+    if not isinstance(given, (Structure, System)):
+        hint = " (read it with sponge.read_pdb)" if isinstance(given, (str, os.PathLike)) else ""
+        raise TypeError(f"{where} must be a Structure, got {type(given).__name__}{hint}")
+
+
+def check_forcefield(given: Any, where: str) -> None:
+    """Raise TypeError unless `given` is a name or path of a force field, or a sequence of these.
+
+    Parameters
+    ----------
+    given : object
+    where : str
+        Begins the message.
+
+    Examples
+    --------
+    >>> check_forcefield(["amber14/tip3p", 3], "solvate: forcefield")
+    Traceback (most recent call last):
+    TypeError: solvate: forcefield must be names or paths, got int
+    """
+    for one in given if isinstance(given, (list, tuple)) else [given]:
+        if not isinstance(one, (str, os.PathLike)):
+            raise TypeError(f"{where} must be names or paths, got {type(one).__name__}")

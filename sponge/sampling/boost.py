@@ -55,7 +55,6 @@ class Boost(Sampling):
         self.terms = None if terms is None else tuple(terms)
         self.temperature, self.every, self.name = temperature, check.integer(every, f"{where}: every", 1), name
         self._numbers = np.array([[-np.inf, 0.0]] * 2)  # thresholds, and alpha or k, of the total and of the torsions
-        self._mark = np.array([-1])
         self._kept = Records(5, _ROWS)
         self._engine: Engine | None = None
         self._torsions: tuple[str, ...] = ()
@@ -95,7 +94,7 @@ class Boost(Sampling):
         split, plan = engine.split, engine.plans[self.name]
         assert split is not None and isinstance(plan, _BoostPlan)
         self._engine, ahead = engine, int(integrator.forces_at == "new")
-        task = Task(kernels.record, engine.flags, ahead, self.every, split.energies, plan.boosts, self._mark,
+        task = Task(kernels.record, engine.flags, ahead, self.every, split.energies, plan.boosts, self._kept.mark,
                     self._kept.buffer, self._kept.count)
         return [Phase([task], name=f"{self.name}: records", redo=True),
                 Phase(call=self._kept.take_over, every=self.every * (_ROWS - 1), name=f"{self.name}: put away")]
@@ -229,11 +228,11 @@ class Boost(Sampling):
 
     def state(self) -> dict[str, np.ndarray]:
         """Return thresholds, strengths and records."""
-        return {"numbers": self._numbers.copy(), "mark": self._mark.copy(), "records": self._kept.values}
+        return {"numbers": self._numbers.copy(), "records": self._kept.values}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go back to such a state."""
-        self._numbers[:], self._mark[:] = state["numbers"], state["mark"]
+        self._numbers[:] = state["numbers"]
         self._kept.become(state["records"])
 
 

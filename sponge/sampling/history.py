@@ -62,10 +62,13 @@ class Records:
     buffer : (size, width) float64
     count : (1,) int64
         Rows in the buffer.
+    mark : (1,) int64
+        First number of the last row, the state's, or -1: a step of which a later phase failed records no state twice.
     """
 
     def __init__(self, width: int, size: int):
         self.buffer, self.count, self._rows = np.zeros((size, width)), np.zeros(1, np.int64), Rows(width)
+        self.mark = np.array([-1])
 
     def take_over(self) -> None:
         """Empty the buffer."""
@@ -88,6 +91,7 @@ class Records:
         """Hold other rows in place of all."""
         self.count[0] = 0
         self._rows.become(rows)
+        self.mark[0] = self._rows.values[-1, 0] if len(self._rows) else -1
 
 
 def find_states(where: str, known: np.ndarray, steps: Any, every: int, present: int) -> np.ndarray:
@@ -144,15 +148,15 @@ class History:
     ----------
     buffer : (size, 3) float64
         Records that a kernel leaves here; they are taken over when somebody looks.
-    count : (1,) int64
-        Number of records in the buffer.
+    count, mark : (1,) int64
+        Number of records in the buffer, and number of the state that was recorded last.
     epochs : Rows
         Number of the first record, mode, ln n_k (NaN: plain dynamics).
     """
 
     def __init__(self, temperatures: int, cross: float, size: int):
         self.cross, self._kept, self.epochs = cross, Records(3, size), Rows(2 + temperatures)
-        self.buffer, self.count = self._kept.buffer, self._kept.count
+        self.buffer, self.count, self.mark = self._kept.buffer, self._kept.count, self._kept.mark
 
     @property
     def records(self) -> Rows:

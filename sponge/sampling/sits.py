@@ -156,12 +156,13 @@ class SITS(Sampling):
         self._engine, enhanced = engine, np.zeros(1)
         ahead = int(integrator.forces_at == "new")
         task = Task(record, engine.flags, ahead, self.every, engine.split.energies, self.cross, enhanced,
-                    self._history.buffer, self._history.count)
+                    self._history.mark, self._history.buffer, self._history.count)
         phases = [Phase([task], name=f"{self.name}: records")]
         if self._learner.online:
             task = self._learner.task(self._online, enhanced)
             phases.append(Phase([task], every=self.every, name=f"{self.name}: estimator"))
-        return [*phases, Phase(call=self._learn, every=self.every * self.block, name=f"{self.name}: n_k")]
+        # the step goes on from here when a later phase has failed: nothing is recorded or learned from twice
+        return [*phases, Phase(call=self._learn, every=self.every * self.block, name=f"{self.name}: n_k", redo=True)]
 
     # -- modes ---------------------------------------------------------------------------------------------------------
 

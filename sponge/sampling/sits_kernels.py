@@ -37,11 +37,15 @@ def factor(chunk, biased, energies, cross, beta, betas, log_n, scales, row):
 
 
 @kernel(nogil=True)
-def record(chunk, flags, ahead, every, energies, cross, enhanced, buffer, count):
-    """Keep state number, U_pp and U_pw of every n-th state; energies are those of state flags[STEP] + ahead."""
+def record(chunk, flags, ahead, every, energies, cross, enhanced, mark, buffer, count):
+    """Keep state number, U_pp and U_pw of every n-th state; energies are those of state flags[STEP] + ahead.
+
+    `mark` [1] is the last state that was kept.
+    """
     enhanced[0] = energies[0] + cross * energies[1]
     state = flags[STEP] + ahead
-    if state % every == 0:
+    if state % every == 0 and state != mark[0]:  # not again, when a later phase of the step had failed
+        mark[0] = state
         k = count[0]
         buffer[k, 0], buffer[k, 1], buffer[k, 2] = state, energies[0], energies[1]
         count[0] = k + 1

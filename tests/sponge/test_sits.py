@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from triskele import sponge
+from triskele.core.extend import Task, kernel
 from triskele.sponge import analysis, cv, units
+from triskele.sponge.engine.flags import STATUS, STEP
+from triskele.sponge.engine.program import Phase
 from triskele.sponge.errors import CheckpointError
+from triskele.sponge.run.sampling_method import Sampling
 
 N = 10  # atoms, so 30 degrees of freedom
 R = units.GAS_CONSTANT
@@ -35,6 +39,40 @@ def springs(offset=0.0):
     if offset:
         system.add(constant([[0, 1]], c=offset))
     return system
+
+
+@kernel(nogil=True)
+def fail_once(_chunk, flags, code, step, failed):
+    if flags[STEP] == step and failed[0] == 0:
+        failed[0] = 1
+        flags[STATUS] = code
+
+
+class FailsOnce(Sampling):
+    """A method whose phase fails in one step, and succeeds when it is tried again."""
+
+    name = "fails once"
+
+    def plan(self, engine):
+        return sponge.Plan()
+
+    def after_step(self, engine, integrator):
+        self._failed = np.zeros(1, np.int64)
+        engine.on_status(777, lambda engine: False)
+        return [Phase([Task(fail_once, engine.flags, 777, 30, self._failed)])]
+
+
+def test_a_step_of_which_a_later_phase_fails_is_recorded_once():
+    runs = []
+    for others in ([], [FailsOnce()]):
+        method = sponge.SITS(temperatures=LADDER, block=10, every=10, estimator="approximation")
+        sim = sponge.Simulation(springs(), sponge.LangevinMiddle(T0, 1.0, 0.002), sampling=[method, *others], seed=1)
+        sim.run(200)
+        assert not others or others[0]._failed[0] == 1
+        runs.append((method.steps, method.energies, method.log_n, sim.positions))
+    assert np.array_equal(runs[0][0], np.arange(0, 200, 10))
+    for one, other in zip(*runs):
+        np.testing.assert_array_equal(one, other)
 
 
 def energy_of(x):

@@ -11,7 +11,6 @@ import ctypes
 from functools import cache
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
 
 from . import blas
 
@@ -44,6 +43,8 @@ def _factorize(a, inverse):
     """
     n = len(a)
     if n <= _LEAF:
+        from scipy.linalg import get_lapack_funcs
+
         factorize, invert = get_lapack_funcs(("potrf", "trtri"), (a,))
         factor, failed = factorize(a.T, clean=1)  # the transposed matrix is in LAPACK's order
         if not failed:

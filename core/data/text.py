@@ -158,8 +158,8 @@ class Windows(Source):
         return None if isinstance(self.tokens, np.memmap) else (self.tokens, self._at)
 
     def _at(self, tokens, positions):
-        found = tokens[positions[:, None] * self.stride + np.arange(self.length + 1)]
-        return found[:, :-1], found[:, 1:]
+        places = positions[:, None] * self.stride + np.arange(self.length)
+        return tokens[places], tokens[places + 1]  # not views of one array: compiled steps are slower with such
 
 
 def windows(tokens: np.ndarray, length: int, stride: int | None = None) -> Source:

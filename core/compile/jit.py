@@ -13,7 +13,8 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -43,12 +44,22 @@ _NUMBERS = (bool, int, float, complex)
 _functions: weakref.WeakSet[Jitted[..., Any]] = weakref.WeakSet()
 
 
-class Entry(NamedTuple):
+@dataclass(eq=False)
+class Entry:
     """One compiled form of a function."""
 
     function: GraphFunction
+    arguments: tree.Structure
     out_structure: tree.Structure
     captured: list[Any]
+
+    @functools.cached_property
+    def fast(self):
+        """Flattener, caller and unflattener; None for arguments that only the slow path takes. Made once: the slow
+        path calls again and again where an argument is a view.
+        """
+        flatten = tree_code.flattener(self.arguments)
+        return flatten and (flatten, self.function.program.caller, tree_code.unflattener(self.out_structure))
 
 
 class _Static:
@@ -283,13 +294,10 @@ class Jitted(Generic[P, R]):
         else:
             outs = entry.function([*leaves, *entry.captured])
         if not (traced or entry.captured or self._debug or kwargs):
-            flatten = tree_code.flattener(structure.children[0])
-            if flatten is not None:
-                fast = (flatten, entry.function.program.caller, tree_code.unflattener(entry.out_structure))
-                if self._positions:
-                    self._fast_static[self._static_key(args)] = fast
-                else:
-                    self._fast = fast
+            if self._positions and entry.fast:
+                self._fast_static[self._static_key(args)] = entry.fast
+            elif entry.fast:
+                self._fast = entry.fast
         return tree.unflatten(entry.out_structure, outs)
 
     def _leaf_key(self, x, structure, k):
@@ -359,7 +367,7 @@ class Jitted(Generic[P, R]):
         if self._donate:
             positions = [k for k in range(n_args) if k not in self._positions]
             donated = donated_leaves(self._donate, positions, structure.children[0], specs, self._name)
-        entry = Entry(GraphFunction(graph, donated), out_structure, captured)
+        entry = Entry(GraphFunction(graph, donated), structure.children[0], out_structure, captured)
         if not captured:
             self._entries[key] = entry
         return entry

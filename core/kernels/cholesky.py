@@ -63,11 +63,22 @@ def _factorize(a, inverse):
     return True
 
 
+def _mirrored(a):
+    """The symmetric matrix of the lower triangle of `a`."""
+    return np.tril(a) + np.tril(a, -1).T
+
+
 def positive_inverse(a: np.ndarray) -> np.ndarray | None:
     """Return the inverse of a matrix, float32 or float64, whose lower triangle alone is read.
 
     Returns None if the matrix is not positive definite. Results do not depend on the number of threads.
     """
+    if len(a) <= _LEAF:
+        from scipy.linalg import get_lapack_funcs
+
+        factorize, invert = get_lapack_funcs(("potrf", "potri"), (a,))
+        factor, failed = factorize(a.T, clean=1)
+        return None if failed else _mirrored(invert(factor)[0].T)
     root = np.zeros(a.shape, a.dtype)
     if not _factorize(a.copy(), root):
         return None
@@ -76,6 +87,5 @@ def positive_inverse(a: np.ndarray) -> np.ndarray | None:
         part = slice(begin, min(begin + _COLUMNS, len(a)))
         _product(root[begin:, part], root[begin:, : part.stop], out[part, : part.stop], transpose_a=True)
         out[:begin, part] = out[part, :begin].T
-        corner = np.tril(out[part, part])
-        out[part, part] = corner + np.tril(corner, -1).T
+        out[part, part] = _mirrored(out[part, part])
     return out

@@ -1,4 +1,4 @@
-"""What point dipoles feel from the mesh: second derivatives of B-splines in the bricks of `mesh_kernels`.
+"""Fields and forces of the mesh on point dipoles: second derivatives of B-splines in the bricks of `mesh_kernels`.
 
 Places and fractions of atoms are those that `spread` has left for the charges at the same positions; the order is 5.
 """

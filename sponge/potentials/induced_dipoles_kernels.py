@@ -48,7 +48,7 @@ def mark_excluded(_chunk, n, starts, partners, atoms, counts, rows, seen):
 
 @kernel(nogil=True)
 def place_constants(_chunk, sizes, atoms, factors, thole, charges, constants):
-    """What does not change of each entry, in blocks: factor and parameter of the damping, charge."""
+    """Place the constants of each entry, in blocks: factor and parameter of the damping, charge."""
     for k in range(sizes[0]):
         i = atoms[k]
         constants[4 * k], constants[4 * k + 1], constants[4 * k + 2] = factors[i], thole[i], charges[i]
@@ -70,7 +70,7 @@ def place_sources(chunk, chunks, sizes, atoms, charges, dipoles, sources):
 
 @template
 def _damping(r2, r, inverse, v, thole):
-    """What damping takes off B_1, B_2 and B_3; v is the product of both atoms' factors, `inverse` 1 / r2."""
+    """Reductions of B_1, B_2 and B_3 by damping; v is the product of both atoms' factors, `inverse` 1 / r2."""
     w = simd.minimum(thole * v * r2 * r, simd.splat(_MOST, 8))
     rest = simd.exp(-w) * (r * inverse * inverse)
     return rest, 3.0 * (1.0 + w) * rest * inverse, 15.0 * (1.0 + w * (1.0 + 0.6 * w)) * rest * (inverse * inverse)

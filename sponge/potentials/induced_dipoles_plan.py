@@ -60,7 +60,7 @@ class InducedDipolesPlan(Plan):
         excluded = excluded[np.lexsort(excluded.T[::-1])]
         listed.after_sorting(Task(kernels.mark_excluded, n, np.searchsorted(excluded[:, 0], np.arange(n + 1)),
                                   np.ascontiguousarray(excluded[:, 1]), *rows[1:], seen))
-        # products are 1 / sqrt(alpha alpha'); where there is no polarizability they leave nothing of the damping
+        # products are 1 / sqrt(alpha alpha'); without a polarizability they are so large that damping vanishes
         factors = np.sqrt(np.divide(1.0, own, out=np.full(n, _FAR * _FAR), where=own > 0))
         thole = np.array(np.broadcast_to(params.get("thole", _FAR), n))
         listed.after_sorting(Task(kernels.place_constants, listed.sizes, listed.atoms, factors, thole, charges,

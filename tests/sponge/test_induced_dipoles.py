@@ -322,7 +322,7 @@ def test_dipoles_that_do_not_converge_are_reported():
 
 
 def test_energies_that_are_not_finite_are_reported_as_those_of_any_potential():
-    """Of two charges at one place; and dipoles of fields that are NaN end no run with an error of their own."""
+    """Two charges at one place are reported as for any potential; fields that are NaN raise no error in the solver."""
     system, added = melt()
     x = system.positions.copy()
     x[5] = x[10]
@@ -335,7 +335,7 @@ def test_energies_that_are_not_finite_are_reported_as_those_of_any_potential():
 
 
 def test_a_polarization_catastrophe_is_reported():
-    """Of two undamped atoms closer than (4 alpha^2)^(1/6), of three that are not, and of two at one place."""
+    """Named for two undamped atoms closer than (4 alpha^2)^(1/6), for three farther apart, and for two at one place."""
     x = np.array([[0, 0, 0], [0, 0, 0.125], [0.7, 0, 0.0625]])  # the field is orthogonal to what grows without limit
     system, added = cluster(x, [0.0, 0.0, 1.0], [0.001, 0.001, 0.0])
     with pytest.raises(RuntimeError, match=r"at step 0, no dipoles minimize the energy \(polarization catastrophe\): "

@@ -17,7 +17,7 @@ def radial(r, alpha):
 
 
 def pair(d, b0, b1, b2):
-    """What charge and dipole (rows) of an atom and those of another one (columns), which is at d from it, do."""
+    """Interaction of charge and dipole (rows) of an atom with those of another one (columns), at d from it."""
     block = np.zeros((4, 4))
     block[0, 0] = b0
     block[1:, 0] = b1 * d

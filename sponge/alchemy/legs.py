@@ -12,6 +12,7 @@ import numpy as np
 
 from triskele.core.extend import check
 
+from ..analysis.mbar import LEAST_SAMPLES
 from ..barostats.monte_carlo import MonteCarloBarostat
 from ..integrators.langevin_middle import LangevinMiddle
 from ..load import load
@@ -98,10 +99,19 @@ class Legs(ABC, Generic[Result]):
         Returns
         -------
         FreeEnergyDifference or RelativeFreeEnergy
+
+        Raises
+        ------
+        ValueError
+            If the run is too short for an estimate, before it begins.
         """
         step = self._bath.timestep
         counted = number_of_steps(steps, time, step)
         before = -(-number_of_steps(None, equilibration, step) // record) * record
+        if counted // record < LEAST_SAMPLES:
+            raise ValueError(f"{type(self).__name__}.run: {counted} steps of each state, recorded every {record}, give "
+                             f"{counted // record} samples, and an estimate needs at least {LEAST_SAMPLES} (a longer "
+                             f"run, or a smaller record)")
         for name, system in self.systems.items():
             path = None if checkpoint is None else Path(checkpoint)
             if path is not None and len(self.systems) > 1:

@@ -16,7 +16,7 @@ from .wham import log_sum, solve, warn_of_gaps
 
 __all__ = ["Mbar", "mbar"]
 
-_LEAST = 10  # samples: errors of fewer say nothing
+LEAST_SAMPLES = 10  # of a state: errors of fewer say nothing
 _TOLERANCE = 1e-10  # of the expected number of samples in a state, over all samples
 
 
@@ -98,7 +98,7 @@ class Mbar:
         """
         reduced, values = self._target(reduced), self._sampled("values", values)
         w = self._weights(reduced)
-        if (effective := 1 / np.sum(w * w)) < _LEAST:
+        if (effective := 1 / np.sum(w * w)) < LEAST_SAMPLES:
             warnings.warn(f"mbar: only {effective:.1f} samples count in this state: it overlaps too little with those "
                           f"that were sampled",
                           stacklevel=2)
@@ -231,10 +231,10 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
         used, counts = _thinned(counts, inefficiency)
         reduced = reduced[:, used]
     some = counts > 0
-    if np.any(counts[some] < _LEAST) or not some.any():
-        bad = int(np.argmax(some & (counts < _LEAST)))
-        raise ValueError(f"mbar: there must be at least {_LEAST} independent samples of each state that was sampled, "
-                         f"got {counts[bad]} of state {bad} (a longer run)")
+    if np.any(counts[some] < LEAST_SAMPLES) or not some.any():
+        bad = int(np.argmax(some & (counts < LEAST_SAMPLES)))
+        raise ValueError(f"mbar: there must be at least {LEAST_SAMPLES} independent samples of each state that was "
+                         f"sampled, got {counts[bad]} of state {bad} (a longer run)")
     f = _by_pymbar(reduced, counts) if solver == "pymbar" else free_energies_of_states(reduced[some], counts[some])
     log_d = log_sum((np.log(counts[some]) + f)[:, None] - reduced[some])
     everyone = -log_sum((-reduced - log_d).T)

@@ -58,6 +58,8 @@ def test_a_molecule_that_does_not_fit_is_refused():
         alchemy.Solvation(dipole(total=1.0))
     with pytest.raises(ValueError, match="there must be a run first"):
         solvation().estimate()
+    with pytest.raises(ValueError, match="100 steps of each state, recorded every 20, give 5 samples.* at least 10"):
+        solvation().run(100, record=20)
 
 
 def test_states_appear_one_after_the_other():

@@ -16,11 +16,11 @@ def available():
     return shutil.which(PROGRAM) is not None
 
 
-def prepare(bench, threads, folder):
+def prepare(bench, threads, folder, more_settings=""):
     system, positions = bench.system()
     write_topology(system, folder / "system.top")
     write_positions(system, positions, folder / "system.gro")
-    (folder / "run.mdp").write_text(settings(bench, system))
+    (folder / "run.mdp").write_text(settings(bench, system) + more_settings)
     gmx(folder, "grompp", "-f", "run.mdp", "-c", "system.gro", "-p", "system.top", "-o", "run.tpr", "-maxwarn", "9")
 
     def run(steps):

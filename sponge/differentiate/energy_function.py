@@ -1,8 +1,8 @@
 """`energy_function`: the potential energy of a system as a pure function of parameters, positions and box.
 
 Values and first derivatives come from the compiled kernels in double precision, all of them in one pass. Second
-derivatives by positions alone, as Hessian-vector products, come from kernels of `Nonbonded` and from compiled pure
-energies of other potentials; what else is derived (forces by parameters, third derivatives) comes from the pure
+derivatives by parameters and positions, as Hessian-vector products, come from kernels of `Nonbonded` and from compiled
+pure energies of other potentials; what else is derived (forces by the box, third derivatives) comes from the pure
 energies.
 """
 
@@ -99,10 +99,7 @@ class EnergyFunction:
         wanted = tuple(isinstance(x, core.Tensor) for x in leaves)
         if not any(wanted):
             return _value(*leaves, call=self._call(wanted))
-        call = self._call(wanted)
-        if call.positions_alone:
-            return _energy_of_positions(call, *leaves)
-        return _energy(call, *leaves)
+        return _energy(self._call(wanted), *leaves)
 
     def _call(self, wanted):
         if wanted not in self._calls:
@@ -130,7 +127,7 @@ class _Compute:
         self.keys = [(p.name, key) for p in system.potentials for key in p.params]
         self._engine: Engine | None = None
         self._pure_gradients: dict[str, Any] = {}
-        self._products: dict[str, Any] = {}
+        self._products: dict[tuple[str, str], Any] = {}
 
     def split(self, leaves):
         """Parameters by potential, positions and box."""
@@ -194,20 +191,37 @@ class _Compute:
             found.append(np.linalg.solve(np.asarray(box).T, strain))
         return (np.asarray(energy), *found)
 
-    def product(self, leaves, v):
-        """The Hessian by positions times `v`: from kernels of the potentials that have some, else compiled from the
-        pure energies.
+    def product(self, leaves, wanted, vector):
+        """The Hessian by the wanted leaves, parameters and positions, times `vector`: from kernels of the potentials
+        that have some, else compiled from the pure energies.
         """
         params, positions, box = self.split(leaves)
+        given = iter(vector)
+        moves = [next(given) if w else None for w in wanted]
+        v = moves[len(self.keys)]
         total = np.zeros_like(positions)
+        by_params = {}
         for p in self.system.potentials:
-            compiled = getattr(p, "hessian_product", None)
-            if compiled is None:
-                if p.name not in self._products:
-                    self._products[p.name] = core.jit(partial(_pure_product, p.energy))
-                compiled = self._products[p.name]
-            total += compiled(params[p.name], positions, box, v)
-        return total
+            own = {key: move for (name, key), move in zip(self.keys, moves) if name == p.name and move is not None}
+            if own:
+                still = np.zeros_like(positions) if v is None else v
+                every = {key: own.get(key, np.zeros_like(values)) for key, values in params[p.name].items()}
+                by_params[p.name], more = self._product(p, "parameter_product")(params[p.name], positions, box, every,
+                                                                               still)
+                total += more
+            elif v is not None:
+                total += self._product(p, "hessian_product")(params[p.name], positions, box, v)
+        found = [by_params[name][key] for (name, key), w in zip(self.keys, wanted) if w]
+        return (*found, total) if v is not None else tuple(found)
+
+    def _product(self, potential, kind):
+        """A product of a potential by its kernels, or compiled from its pure energy."""
+        if hasattr(potential, kind):
+            return getattr(potential, kind)
+        key = potential.name, kind
+        if key not in self._products:
+            self._products[key] = core.jit(partial(_PURE[kind], potential.energy))
+        return self._products[key]
 
     def _by_params(self, name, engine):
         """Derivatives of a potential's energy by its parameters: from kernels if it has some, else from its pure
@@ -224,8 +238,15 @@ class _Compute:
         return found
 
 
-def _pure_product(energy, params, positions, box, v):
+def _hessian_product(energy, params, positions, box, v):
     return core.hvp(lambda x: energy(params, x, box), (positions,), (v,))
+
+
+def _parameter_product(energy, params, positions, box, moves, v):
+    return core.hvp(lambda params, x: energy(params, x, box), (params, positions), (moves, v))
+
+
+_PURE: dict[str, Any] = {"hessian_product": _hessian_product, "parameter_product": _parameter_product}
 
 
 class _Call:
@@ -233,8 +254,38 @@ class _Call:
 
     def __init__(self, compute, wanted):
         self.compute, self.wanted = compute, wanted
-        at = len(compute.keys)  # of the positions
-        self.positions_alone = sum(wanted) == 1 and wanted[at] and not compute.system.virtual_sites
+        self.has_products = not (compute.periodic and wanted[-1]) and not compute.system.virtual_sites
+
+    def some(self, leaves):
+        """The wanted leaves."""
+        return [x for x, w in zip(leaves, self.wanted) if w]
+
+    def merged(self, leaves, some):
+        """All leaves, with `some` in place of the wanted ones."""
+        rest = iter(some)
+        return [next(rest) if w else x for x, w in zip(leaves, self.wanted)]
+
+    def every(self, found):
+        """One value for each leaf: those found for wanted leaves, None for others."""
+        rest = iter(found)
+        return tuple(next(rest) if w else None for w in self.wanted)
+
+    def pure_product(self, leaves, vector):
+        """The Hessian by the wanted leaves times `vector`, from the pure energies."""
+
+        def energy(*some):  # leaves that are not wanted are constants to all derivatives
+            return self.compute.pure(*self.merged(leaves, some))
+
+        def gradient(*some):
+            return core.vjp(energy, *some)[1](np.ones(()))
+
+        return core.vjp(gradient, *self.some(leaves))[1](tuple(vector))
+
+    def second(self, leaves, vector):
+        """The Hessian by the wanted leaves times `vector`."""
+        if self.has_products:
+            return _products(*leaves, *vector, call=self)
+        return self.pure_product(leaves, vector)
 
 
 @core.custom_op(out=lambda *specs, call: core.spec(()), mode="python", batch="sequential")
@@ -242,8 +293,7 @@ def _value(*leaves, call):
     return np.asarray(call.compute.value(leaves))
 
 
-@core.custom_op(out=lambda *specs, call: (core.spec(()), *[s for s, w in zip(specs, call.wanted) if w]), mode="python",
-                batch="sequential")
+@core.custom_op(out=lambda *specs, call: (core.spec(()), *call.some(specs)), mode="python", batch="sequential")
 def _gradients(*leaves, call):
     return call.compute.gradients(leaves, call.wanted)
 
@@ -251,22 +301,33 @@ def _gradients(*leaves, call):
 @_gradients.vjp
 def _(cotangents, outs, *leaves, call):
     ct_energy, *ct_gradients = cotangents
-    _, *gradients = outs
-    wanted = call.wanted
-
-    def first(*some):  # leaves that are not wanted are constants to all derivatives
-        rest = iter(some)
-        return core.vjp(lambda *xs: call.compute.pure(*_merge(leaves, wanted, xs)), *rest)[1](np.ones(()))
-
-    some = [x for x, w in zip(leaves, wanted) if w]
-    second = iter(core.vjp(first, *some)[1](tuple(ct_gradients)))
-    own = iter(gradients)
-    return tuple((ct_energy * next(own) + next(second)) if w else None for w in wanted)
+    second = call.second(leaves, ct_gradients)
+    return call.every([ct_energy * own + more for own, more in zip(outs[1:], second, strict=True)])
 
 
-def _merge(leaves, wanted, some):
-    rest = iter(some)
-    return [next(rest) if w else x for x, w in zip(leaves, wanted)]
+@_gradients.jvp
+def _(tangents, outs, *leaves, call):
+    vector = call.some(tangents)
+    return sum(np.sum(own * t) for own, t in zip(outs[1:], vector, strict=True)), *call.second(leaves, vector)
+
+
+@core.custom_op(out=lambda *specs, call: tuple(call.some(specs)), mode="python", batch="sequential")
+def _products(*args, call):
+    leaves, vector = args[: len(call.wanted)], args[len(call.wanted):]
+    return call.compute.product(leaves, call.wanted, vector)
+
+
+@_products.vjp
+def _(cts, _, *args, call):
+    leaves, vector = args[: len(call.wanted)], args[len(call.wanted):]
+    some = call.some(leaves)
+
+    def product(*some_and_vector):  # third derivatives come from the pure energies
+        merged = call.merged(leaves, some_and_vector[: len(some)])
+        return tuple(call.pure_product(merged, some_and_vector[len(some):]))
+
+    found = core.vjp(product, *some, *vector)[1](tuple(cts))
+    return *call.every(found[: len(some)]), *found[len(some):]
 
 
 @partial(core.custom_vjp, nondiff_argnums=(0,))
@@ -280,64 +341,7 @@ def _forward(call, *leaves):
 
 
 def _backward(call, gradients, ct):
-    own = iter(gradients)
-    return tuple(ct * next(own) if w else None for w in call.wanted)
+    return call.every([ct * own for own in gradients])
 
 
 _energy.defvjp(_forward, _backward)
-
-
-# ------------------------------------------------------------------------------------------------------ positions alone
-@core.custom_op(out=lambda *specs, call: (core.spec(()), specs[len(call.compute.keys)]), mode="python",
-                batch="sequential")
-def _position_gradient(*leaves, call):
-    return call.compute.gradients(leaves, call.wanted)
-
-
-@core.custom_op(out=lambda *specs, call: specs[-1], mode="python", batch="sequential")
-def _product(*args, call):
-    return call.compute.product(args[:-1], args[-1])
-
-
-@_position_gradient.vjp
-def _(cotangents, outs, *leaves, call):
-    ct_energy, ct_gradient = cotangents
-    found = ct_energy * outs[1] + _product(*leaves, ct_gradient, call=call)
-    return tuple(found if w else None for w in call.wanted)
-
-
-@_position_gradient.jvp
-def _(tangents, outs, *leaves, call):
-    tangent = tangents[len(call.compute.keys)]
-    return np.sum(outs[1] * tangent), _product(*leaves, tangent, call=call)
-
-
-@_product.vjp
-def _(ct, _, *args, call):
-    *leaves, v = args
-    at = len(call.compute.keys)
-
-    def product(x, v):  # third derivatives come from the pure energies
-        def gradient(x):
-            return core.grad(lambda y: call.compute.pure(*_merge(leaves, call.wanted, [y])))(x)
-
-        return core.vjp(gradient, x)[1](v)[0]
-
-    by_position, by_v = core.vjp(product, leaves[at], v)[1](ct)
-    return *(by_position if w else None for w in call.wanted), by_v
-
-
-@partial(core.custom_vjp, nondiff_argnums=(0,))
-def _energy_of_positions(call, *leaves):
-    return _value(*leaves, call=call)
-
-
-def _forward_of_positions(call, *leaves):
-    return _position_gradient(*leaves, call=call)
-
-
-def _backward_of_positions(call, gradient, ct):
-    return tuple(ct * gradient if w else None for w in call.wanted)
-
-
-_energy_of_positions.defvjp(_forward_of_positions, _backward_of_positions)

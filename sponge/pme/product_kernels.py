@@ -36,17 +36,20 @@ def _weights(fractional, i, table, shape, first, w):
 
 
 @kernel(nogil=True)
-def spread_with_tangent(fractional, moves, charges, table, mesh, tangent):
-    """Spread charges to `mesh`, and its derivative along `moves` (n, 3), in grid units, to `tangent`."""
+def spread_with_tangent(fractional, moves, charges, changes, table, mesh, tangent):
+    """Spread charges to `mesh`, and its derivative along `moves` (n, 3), in grid units, and `changes` of the charges
+    to `tangent`.
+    """
     shape, order = np.array(mesh.shape), len(table)
     first, w = np.zeros(3, np.int64), np.zeros((3, 3, order))
     for i in range(len(fractional)):
-        if charges[i] == 0.0:
+        if charges[i] == 0.0 and changes[i] == 0.0:
             continue
         _weights(fractional, i, table, shape, first, w)
         for kx in range(order):
             ix = (first[0] + kx) % shape[0]
-            px, tx = charges[i] * w[0, 0, kx], charges[i] * w[0, 1, kx] * moves[i, 0]
+            px = charges[i] * w[0, 0, kx]
+            tx = charges[i] * w[0, 1, kx] * moves[i, 0] + changes[i] * w[0, 0, kx]
             for ky in range(order):
                 iy = (first[1] + ky) % shape[1]
                 p, t = px * w[1, 0, ky], tx * w[1, 0, ky] + px * w[1, 1, ky] * moves[i, 1]
@@ -58,15 +61,18 @@ def spread_with_tangent(fractional, moves, charges, table, mesh, tangent):
 
 
 @kernel(nogil=True)
-def gather_product(fractional, moves, charges, table, field, tangent, out):
-    """Derivatives along `moves` of the gradient by grid coordinates, from the potential and its derivative."""
+def gather_product(fractional, moves, charges, changes, table, field, tangent, out, potentials):
+    """Derivatives along `moves` and `changes` of the gradient by grid coordinates, from the potential on the mesh and
+    its derivative; in `potentials` (2, n), if there is room, those at the atoms.
+    """
     shape, order = np.array(field.shape), len(table)
     first, w = np.zeros(3, np.int64), np.zeros((3, 3, order))
     for i in range(len(fractional)):
-        if charges[i] == 0.0:
+        if charges[i] == 0.0 and potentials.shape[1] == 0:
             continue
         _weights(fractional, i, table, shape, first, w)
         gx, gy, gz = 0.0, 0.0, 0.0
+        fx, fy, fz, value, change = 0.0, 0.0, 0.0, 0.0, 0.0  # slopes and value of the potential, derivative of it
         mx, my, mz = moves[i, 0], moves[i, 1], moves[i, 2]
         for kx in range(order):
             ix = (first[0] + kx) % shape[0]
@@ -85,4 +91,10 @@ def gather_product(fractional, moves, charges, table, field, tangent, out):
                 gx += x1 * y0 * t + x2 * y0 * p * mx + x1 * y1 * p * my + x1 * y0 * q * mz
                 gy += x0 * y1 * t + x1 * y1 * p * mx + x0 * y2 * p * my + x0 * y1 * q * mz
                 gz += x0 * y0 * u + x1 * y0 * q * mx + x0 * y1 * q * my + x0 * y0 * s * mz
-        out[i, 0], out[i, 1], out[i, 2] = charges[i] * gx, charges[i] * gy, charges[i] * gz
+                fx, fy, fz = fx + x1 * y0 * p, fy + x0 * y1 * p, fz + x0 * y0 * q
+                value, change = value + x0 * y0 * p, change + x0 * y0 * t
+        out[i, 0] = charges[i] * gx + changes[i] * fx
+        out[i, 1] = charges[i] * gy + changes[i] * fy
+        out[i, 2] = charges[i] * gz + changes[i] * fz
+        if potentials.shape[1]:
+            potentials[0, i], potentials[1, i] = value, change + fx * mx + fy * my + fz * mz

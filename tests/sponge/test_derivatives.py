@@ -104,11 +104,14 @@ def test_hessian_vector_product(make):
     assert found == pytest.approx(expected, abs=1e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("method, options", [
+FORMS = pytest.mark.parametrize("method, options", [
     ("none", {}), ("cutoff", {"switch": 0.7}), ("reaction_field", {"mixing": "geometric"}), ("ewald", {}),
     ("pme", {"mixing": "table"}), ("pme", {"mixing": "table", "switch": 0.7, "order": 6}),
     ("ljpme", {}), ("ljpme", {"mixing": "geometric", "order": 4}),
 ])
+
+
+@FORMS
 def test_compiled_hessian_vector_product_is_that_of_the_pure_energy(method, options):
     """For every method and mixing rule."""
     system = ions(method, **options)
@@ -118,6 +121,33 @@ def test_compiled_hessian_vector_product_is_that_of_the_pure_energy(method, opti
     twin, params = pure(system), system.params()
     expected = core.hvp(lambda x: twin(params, x, system.box), (x,), (v,))
     assert found == pytest.approx(expected, abs=1e-11 * np.abs(expected).max())
+
+
+@FORMS
+def test_compiled_derivatives_by_parameters_are_those_of_the_pure_energy(method, options):
+    """The gradient, and its derivative along a move of parameters and positions; some parameters are 0."""
+    system = ions(method, **options)
+    potential, x = system.nonbonded, system.positions
+    potential.params["charges"][3] = 0.0
+    if "epsilons" in potential.params:
+        potential.params["epsilons"][5] = 0.0
+    energy, params = system.energy_function(["nonbonded"]), system.params()["nonbonded"]
+    rng = np.random.default_rng(1)
+    moves = {key: (np.abs(values) + 1e-9) * rng.normal(size=values.shape) for key, values in params.items()}
+    v = rng.normal(size=x.shape)
+
+    def compiled(params, x):
+        return energy({"nonbonded": params}, x)
+
+    def twin(params, x):
+        return potential.energy(params, x, system.box)
+
+    found = core.grad(compiled)(params, x), *core.hvp(compiled, (params, x), (moves, v))
+    expected = core.grad(twin)(params, x), *core.hvp(twin, (params, x), (moves, v))
+    for key in params:
+        for one, other in zip(found[:2], expected[:2], strict=True):
+            assert one[key] == pytest.approx(other[key], abs=1e-11 * np.abs(other[key]).max()), key
+    assert found[2] == pytest.approx(expected[2], abs=1e-11 * np.abs(expected[2]).max())
 
 
 def test_hessian_vector_product_in_other_transformations():
@@ -139,6 +169,27 @@ def test_hessian_vector_product_in_other_transformations():
     assert np.sum(both[1] * v) == pytest.approx(np.sum(found * w), rel=1e-10)  # symmetric
     third = core.grad(lambda x: np.sum(product(x, v) * w))(x)
     assert np.sum(third * v) == pytest.approx(slope(lambda x: np.sum(product(x, v) * w), x, v, 1e-6), rel=1e-5)
+
+
+def test_parameters_in_other_transformations():
+    """The derivative of a function of forces by charges: compiled, in batches, and once more along a vector."""
+    system = ions("reaction_field")
+    energy, x = system.energy_function(), system.positions
+    charges = system.nonbonded.params["charges"]
+    v = np.random.default_rng(1).normal(size=charges.shape)
+
+    def slopes(charges):
+        def loss(charges):
+            forces = core.grad(lambda x: energy({"nonbonded": {"charges": charges}}, x))(x)
+            return np.sum(forces * forces)
+
+        return core.grad(loss)(charges)
+
+    found = slopes(charges)
+    assert core.jit(slopes)(charges) == pytest.approx(found, rel=1e-10)
+    assert core.vmap(slopes)(np.stack([charges, 2 * charges]))[0] == pytest.approx(found, rel=1e-10)
+    _, along = core.jvp(slopes, (charges,), (v,))
+    assert along == pytest.approx(slope(slopes, charges, v, 1e-4), rel=1e-7, abs=1e-7 * np.abs(along).max())
 
 
 def test_hessian_of_a_few_atoms_is_symmetric_and_has_the_zero_modes():

@@ -16,6 +16,7 @@ from ...engine.program import Phase, Program
 from ...neighbors import shared_list
 from ...units import COULOMB
 from .energy import excluded, long_range_dispersion
+from .product import parameter_gradient
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -25,17 +26,19 @@ if TYPE_CHECKING:
 __all__ = ["gradients"]
 
 
-def gradients(potential: Nonbonded, engine: Engine) -> dict[str, np.ndarray] | None:
-    """Derivatives by all parameters at what `engine` has last computed; None where only the pure energy knows them.
+def gradients(potential: Nonbonded, engine: Engine) -> dict[str, np.ndarray]:
+    """Derivatives by all parameters at what `engine` has last computed.
 
-    That is without cut-off, with a table, with LJ-PME, and where the reciprocal sum has no kernels.
+    They come from the engine's own kernels, or from a pass over explicit pairs: without cut-off, with a table, with
+    LJ-PME, and where the reciprocal sum has no kernels.
     """
     plan: NonbondedPlan = engine.plans[potential.name]
     form = potential.form(engine.box if engine.periodic else None)
     charged = bool(np.any(potential.params["charges"]))
     if form.cutoff is None or form.mixing == "table" or form.lj_alpha or (form.alpha and charged
                                                                           and plan.coulomb is None):
-        return None
+        return parameter_gradient(potential, potential.params, engine.positions,
+                                  engine.box if engine.periodic else None)
     by_charge, by_size, by_depth = _pairs(plan, engine, charged)
     params = potential.params
     some = params["epsilons"] > 0

@@ -286,10 +286,8 @@ class Nonbonded(Potential):
 
         return plan(self, engine)
 
-    def param_gradients(self, engine: Engine) -> dict[str, np.ndarray] | None:
-        """Derivatives of the energy by all parameters at what `engine` has last computed; None if there are no kernels
-        for them.
-        """
+    def param_gradients(self, engine: Engine) -> dict[str, np.ndarray]:
+        """Derivatives of the energy by all parameters at what `engine` has last computed, from kernels."""
         from .gradients import gradients
 
         return gradients(self, engine)
@@ -299,6 +297,13 @@ class Nonbonded(Potential):
         from .product import hessian_product
 
         return hessian_product(self, params, positions, box, v)
+
+    def parameter_product(self, params: dict[str, Any], positions: np.ndarray, box: Any, moves: dict[str, Any],
+                          v: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """The Hessian of `energy` by parameters and positions times `moves` and `v`, from kernels."""
+        from .product import parameter_product
+
+        return parameter_product(self, params, positions, box, moves, v)
 
 
 class _Terms:

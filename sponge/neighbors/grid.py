@@ -24,27 +24,34 @@ def _turns(x, edge):
     return k if abs(k) < _MOST_TURNS else 0.0  # of NaN: 0
 
 
+@device
+def _wrapped(positions, i, box, periodic):
+    """Position of an atom inside the brick that repeats, and the box vectors subtracted to get there."""
+    x, y, z = positions[i, 0], positions[i, 1], positions[i, 2]
+    a, b, c = 0.0, 0.0, 0.0
+    if periodic:
+        c = _turns(z, box[2, 2])
+        x, y, z = x - c * box[2, 0], y - c * box[2, 1], z - c * box[2, 2]
+        b = _turns(y, box[1, 1])
+        x, y = x - b * box[1, 0], y - b * box[1, 1]
+        a = _turns(x, box[0, 0])
+        x = x - a * box[0, 0]
+    # a lost atom is sorted somewhere; its true coordinates are what forces see
+    x = x if abs(x) < 1.0e9 else 0.0
+    y = y if abs(y) < 1.0e9 else 0.0
+    z = z if abs(z) < 1.0e9 else 0.0
+    return (x, y, z), (a, b, c)
+
+
 @kernel(nogil=True)
-def wrap(chunk, chunks, positions, box, periodic, turns, wrapped, extent):
-    """Positions inside the brick that repeats; extent[chunk] holds the lowest and highest coordinates."""
+def wrap(chunk, chunks, positions, box, periodic, heights, extent):
+    """Wrapped z of each atom; extent[chunk] holds the lowest and highest wrapped coordinates."""
     n = positions.shape[0]
     low_x, low_y, low_z = np.inf, np.inf, np.inf
     high_x, high_y, high_z = -np.inf, -np.inf, -np.inf
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
-        x, y, z = positions[i, 0], positions[i, 1], positions[i, 2]
-        if periodic:
-            c = _turns(z, box[2, 2])
-            x, y, z = x - c * box[2, 0], y - c * box[2, 1], z - c * box[2, 2]
-            b = _turns(y, box[1, 1])
-            x, y = x - b * box[1, 0], y - b * box[1, 1]
-            a = _turns(x, box[0, 0])
-            x = x - a * box[0, 0]
-            turns[i, 0], turns[i, 1], turns[i, 2] = a, b, c
-        # a lost atom is sorted somewhere; its true coordinates are what forces see
-        x = x if abs(x) < 1.0e9 else 0.0
-        y = y if abs(y) < 1.0e9 else 0.0
-        z = z if abs(z) < 1.0e9 else 0.0
-        wrapped[i, 0], wrapped[i, 1], wrapped[i, 2] = x, y, z
+        (x, y, z), _ = _wrapped(positions, i, box, periodic)
+        heights[i] = z
         low_x, high_x = min(low_x, x), max(high_x, x)
         low_y, high_y = min(low_y, y), max(high_y, y)
         low_z, high_z = min(low_z, z), max(high_z, z)
@@ -73,14 +80,15 @@ def columns(chunk, n, box, periodic, extent, most_columns, geometry, state):
 
 
 @kernel(nogil=True)
-def count(chunk, chunks, wrapped, groups, n_groups, geometry, state, keys, counts):
+def count(chunk, chunks, positions, box, periodic, groups, n_groups, geometry, state, keys, counts):
     """Column (and group) of each atom, and how many atoms of this chunk each one gets."""
-    n, nx, ny = wrapped.shape[0], state[COLUMNS_X], state[COLUMNS_Y]
+    n, nx, ny = positions.shape[0], state[COLUMNS_X], state[COLUMNS_Y]
     for k in range(nx * ny * n_groups):
         counts[chunk, k] = 0
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
-        cx = min(max(int((wrapped[i, 0] - geometry[LOW]) / geometry[COLUMN]), 0), nx - 1)
-        cy = min(max(int((wrapped[i, 1] - geometry[LOW + 1]) / geometry[COLUMN + 1]), 0), ny - 1)
+        (x, y, _), _ = _wrapped(positions, i, box, periodic)
+        cx = min(max(int((x - geometry[LOW]) / geometry[COLUMN]), 0), nx - 1)
+        cy = min(max(int((y - geometry[LOW + 1]) / geometry[COLUMN + 1]), 0), ny - 1)
         key = (cx * ny + cy) * n_groups + (groups[i] if n_groups > 1 else 0)
         keys[i] = key
         counts[chunk, key] += 1
@@ -115,33 +123,33 @@ def place(chunk, chunks, keys, counts, order):
 
 
 @device
-def _sort(order, first, last, wrapped):
+def _sort(order, first, last, heights):
     """Heap sort of order[first:last] by z; equal z by number, so that the result does not depend on the input's
     order.
     """
     n = last - first
     for begin in range(n // 2 - 1, -1, -1):
-        _sift(order, first, begin, n, wrapped)
+        _sift(order, first, begin, n, heights)
     for end in range(n - 1, 0, -1):
         order[first], order[first + end] = order[first + end], order[first]
-        _sift(order, first, 0, end, wrapped)
+        _sift(order, first, 0, end, heights)
 
 
 @device
-def _is_before(a, b, wrapped):
-    return wrapped[a, 2] < wrapped[b, 2] or (wrapped[a, 2] == wrapped[b, 2] and a < b)
+def _is_before(a, b, heights):
+    return heights[a] < heights[b] or (heights[a] == heights[b] and a < b)
 
 
 @device
-def _sift(order, first, root, n, wrapped):
+def _sift(order, first, root, n, heights):
     moved = order[first + root]
     while True:
         child = 2 * root + 1
         if child >= n:
             break
-        if child + 1 < n and _is_before(order[first + child], order[first + child + 1], wrapped):
+        if child + 1 < n and _is_before(order[first + child], order[first + child + 1], heights):
             child += 1
-        if not _is_before(moved, order[first + child], wrapped):
+        if not _is_before(moved, order[first + child], heights):
             break
         order[first + root] = order[first + child]
         root = child
@@ -149,18 +157,17 @@ def _sift(order, first, root, n, wrapped):
 
 
 @kernel(nogil=True)
-def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, wrapped, has_lj, turns, thermal, atoms,
-         slots, xs,
-         built_xs, sorted_turns, low, high, lj):
+def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, heights, positions, box, periodic, has_lj,
+         thermal, atoms, slots, xs, built_xs, turns, low, high, lj):
     """Sort each column by z and cut it into clusters.
 
     atoms [slots] is the atom of a slot (-1 for padding), slots [n] the slot of an atom, xs the blocks x4 y4 z4 w4,
-    sorted_turns the blocks of box counts and squared thermal speeds,
+    built_xs a copy with the squared thermal speeds in w4, turns [clusters * 12] the blocks of box counts,
     low and high [clusters, 3] the bounding boxes, lj [clusters] whether an atom has Lennard-Jones parameters.
     """
     keys = state[COLUMNS_X] * state[COLUMNS_Y] * n_groups
     for key in range(chunk * keys // chunks, (chunk + 1) * keys // chunks):
-        _sort(order, atom_start[key], atom_start[key + 1], wrapped)
+        _sort(order, atom_start[key], atom_start[key + 1], heights)
         i, last = atom_start[key], atom_start[key + 1]
         for cluster in range(cluster_start[key], cluster_start[key + 1]):
             lj[cluster] = 0
@@ -169,10 +176,11 @@ def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, wrapp
                 if i < last:
                     atom = order[i]
                     atoms[slot], slots[atom] = atom, slot
-                    sorted_turns[base + 12] = thermal[atom]
+                    built_xs[base + 12] = thermal[atom]
+                    place, count = _wrapped(positions, atom, box, periodic)
                     for a in range(3):
-                        sorted_turns[base + 4 * a] = turns[atom, a]
-                        x = xs.dtype.type(wrapped[atom, a])
+                        turns[12 * cluster + 4 * a + lane] = count[a]
+                        x = xs.dtype.type(place[a])
                         xs[base + 4 * a] = built_xs[base + 4 * a] = x
                         low[cluster, a] = x if lane == 0 else min(low[cluster, a], x)
                         high[cluster, a] = x if lane == 0 else max(high[cluster, a], x)

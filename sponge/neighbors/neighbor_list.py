@@ -22,18 +22,22 @@ from . import buffer, grid, search
 from .state import (
     AGE,
     BUILDS,
+    CLUSTERS,
     CUTOFF,
     END,
     EVERY,
     FULL_ENTRIES,
+    FULL_MASKS,
     FULL_PAIRS,
     FULL_SCRATCH,
     FULL_TOUCHED,
     INNER,
+    MASK,
     N_GEOMETRY,
     N_STATE,
     OUTER,
     OVERFLOW,
+    PLAIN_END,
     PRUNE_EVERY,
     SHIFT,
     SMALL_BOX,
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NeighborList", "PairList", "shared_list"]
 
+_SHORT = 1 << 16  # clusters of a window that 16 bits can number
 FIRST_WORD, LAST_WORD = 8, 16  # of Engine.flags: two for each list
 _PART = 0.1  # of the buffer of a scheduled list, that a move may take up
 _BUFFER = 0.1  # nm: buffer of a list without a schedule, which is rebuilt when an atom has moved by half of it
@@ -64,33 +69,32 @@ class PairList:
     Attributes
     ----------
     entries : (chunks, capacity, 8) int32
-        Words I, SHIFT, START, LJ_END, PLAIN_END, END of `state`.
+        Words I, SHIFT, START, LJ_END, PLAIN_END, END, MASK of `state`.
     n_entries : (chunks,) int64
-    pairs : (chunks, capacity) int32
-        Second clusters.
+    pairs : (chunks, capacity) uint16 or int32
+        Second clusters, counted from the chunk's `window`.
     masks : (chunks, capacity) uint16
-        Sixteen bits: pairs of atoms 4a + b that count.
-    touched : (chunks, capacity) int32
-        Clusters that get a force, in the order of the chunk's buffer.
-    touched_by : (chunks, clusters) uint8
-        The same as a table.
-    touching : (clusters, chunks) uint8
-        The chunks that touch each cluster, in order.
-    n_touching : (clusters,) uint8
+        Of pairs of an entry from PLAIN_END on, from MASK on. Sixteen bits: pairs of atoms 4a + b that count.
+    touched : (chunks, capacity) uint16 or int32
+        Clusters that get a force, counted from `window`, in order.
+    touching : (clusters,) uint64
+        The chunks that touch each cluster: a bit for each.
     n_touched, window : (chunks,) int64
-        Their number, and the cluster that the first block of the buffer belongs to.
+        Number of touched clusters, and the cluster that the first block of the buffer belongs to.
     """
 
-    def __init__(self, kind: int, chunks: int, n_pairs: int, n_entries: int, n_touched: int, n_clusters: int):
+    def __init__(self, kind: int, chunks: int, sizes: dict[str, int], n_clusters: int):
         self.kind = kind
-        self.outer_entries, self.entries = (sparse_zeros((chunks, n_entries, WORDS), np.int32) for _ in range(2))
-        self.n_outer, self.n_entries = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
+        entries, pairs, masks = ((chunks, sizes["entries"], WORDS), (chunks, sizes["pairs"] + 1),
+                                 (chunks, sizes["masks"] + 1))
         # one more than the search fills: pruning writes before it knows whether to keep
-        self.outer_pairs, self.pairs = (sparse_zeros((chunks, n_pairs + 1), np.int32) for _ in range(2))
-        self.outer_masks, self.masks = (sparse_zeros((chunks, n_pairs + 1), np.uint16) for _ in range(2))
-        self.touched = np.zeros((chunks, n_touched), np.int32)
-        self.touched_by = np.zeros((chunks, n_clusters), np.uint8)
-        self.touching, self.n_touching = np.zeros((n_clusters, chunks), np.uint8), np.zeros(n_clusters, np.uint8)
+        place = np.uint16 if sizes["touched"] <= _SHORT else np.int32
+        self.outer_entries, self.entries = (sparse_zeros(entries, np.int32) for _ in range(2))
+        self.n_outer, self.n_entries = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
+        self.outer_pairs, self.pairs = (sparse_zeros(pairs, place) for _ in range(2))
+        self.outer_masks, self.masks = (sparse_zeros(masks, np.uint16) for _ in range(2))
+        self.touched = sparse_zeros((chunks, sizes["touched"]), place)
+        self.touching = np.zeros(n_clusters, np.uint64)
         self.n_touched, self.window = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
 
 
@@ -143,12 +147,11 @@ class NeighborList:
         self._sort_chunks = int(np.clip(n // 4096, 1, 32))
         self._groups = np.zeros(1, np.int8) if engine.groups is None else engine.groups
         self._n_groups = 1 if engine.groups is None else 2
-        self._most_columns = max(1, n // 8)
+        self._most_columns = _most_columns(engine, n)
         most_clusters = (n + 3) // 4 + self._most_columns * self._n_groups
         self.geometry, self.state = np.zeros(N_GEOMETRY), np.zeros(N_STATE, np.int64)
         self.geometry[CUTOFF] = self.cutoff
-        self._turns = np.zeros((n, 3))
-        self._wrapped = np.zeros((n, 3))
+        self._heights = np.zeros(n, self.real)
         self._extent = np.zeros((self._sort_chunks, 6))
         self._keys = np.zeros(n, np.int32)
         self._counts = np.zeros((self._sort_chunks, self._most_columns * self._n_groups), np.int32)
@@ -157,16 +160,16 @@ class NeighborList:
         self._order = np.zeros(n, np.int32)
         self.atoms, self.slots = np.full(4 * most_clusters, -1, np.int32), np.zeros(n, np.int32)
         self.xs, self._built_xs = (aligned_zeros(16 * most_clusters, self.real) for _ in range(2))
-        self._sorted_turns = aligned_zeros(16 * most_clusters, np.float64)
+        self._turns = aligned_zeros(12 * most_clusters, np.int32)
         self._low, self._high = np.zeros((most_clusters, 3), self.real), np.zeros((most_clusters, 3), self.real)
         self._cluster_lj = np.zeros(most_clusters, np.uint8)
         self.has_lj = np.ones(n, np.uint8)  # atoms with Lennard-Jones parameters; a potential may clear it
-        self._thermal = np.zeros(n)
+        self._thermal = np.zeros(n, self.real)
         self.images = np.array(_IMAGES if engine.periodic else _IMAGES[:1], np.float64)
         self.shifts = np.zeros(3 * len(self.images))
         self._excluded_start, self._excluded = _by_atom(engine.system.exclusions, n)
         # a row for each thread; pages never used cost nothing, and a line more than the marks take holds the lock
-        self._marks = np.zeros((self.chunks, most_clusters + 16), np.int32)
+        self._marks = sparse_zeros((self.chunks, most_clusters + 16), np.int32)
         self._scratch_size = 4096
         # the first guess of sizes: a liquid of 100 atoms/nm^3; they grow when that is not enough
         half_shell = 0.5 * min(100 * 4.19 * (self.cutoff + _BUFFER) ** 3, n)
@@ -174,7 +177,7 @@ class NeighborList:
         # forces go to the rows of columns within reach to both sides, where columns are 0.34 nm wide
         span = (2 * (self.cutoff + 3.5 * _BUFFER) / 0.34 + 3) * n / 4 / (0.63 * np.cbrt(n))
         self._sizes = {"pairs": int(per_chunk * half_shell * 0.6) + 512, "entries": per_chunk * 2 + 500,
-                       "touched": min(most_clusters, int(span) + per_chunk)}
+                       "masks": 8 * per_chunk + 512, "touched": min(most_clusters, int(span) + per_chunk)}
         self._scheduled: tuple[float, float, float] | None = (0.0, 0.0, 0.0)  # temperature, time step, tolerance
         self._plans_version = -1
         self.strict()
@@ -230,24 +233,25 @@ class NeighborList:
     def _allocate(self):
         kinds = [-1] if self._n_groups == 1 else [0, 1, 2]
         self.lists = [
-            PairList(k, self.chunks, self._sizes["pairs"], self._sizes["entries"], self._sizes["touched"],
-                     len(self.atoms) // 4)
-            for k in kinds
+            PairList(k, self.chunks, self._sizes, len(self.atoms) // 4) for k in kinds
         ]
         self._scratch = np.zeros((self.chunks, 6, self._scratch_size), np.int32)
+        self._unplaced = sparse_zeros((self.chunks, self._sizes["pairs"]), np.int32)  # a row for each thread
         self.before = self._phases()
 
     def _phases(self) -> list[Phase]:
         e, need, pruning = self.engine, self.word, self.word + 1
         c, periodic, g = self._sort_chunks, int(e.periodic), self._n_groups
         sort = [
-            [Task(grid.wrap, c, e.positions, e.box, periodic, self._turns, self._wrapped, self._extent, chunks=c)],
+            [Task(grid.wrap, c, e.positions, e.box, periodic, self._heights, self._extent, chunks=c)],
             [Task(grid.columns, e.n, e.box, periodic, self._extent, self._most_columns, self.geometry, self.state)],
             [
                 Task(
                     grid.count,
                     c,
-                    self._wrapped,
+                    e.positions,
+                    e.box,
+                    periodic,
                     self._groups,
                     g,
                     self.geometry,
@@ -268,15 +272,17 @@ class NeighborList:
                     self._atom_start,
                     self.cluster_start,
                     self._order,
-                    self._wrapped,
+                    self._heights,
+                    e.positions,
+                    e.box,
+                    periodic,
                     self.has_lj,
-                    self._turns,
                     self._thermal,
                     self.atoms,
                     self.slots,
                     self.xs,
                     self._built_xs,
-                    self._sorted_turns,
+                    self._turns,
                     self._low,
                     self._high,
                     self._cluster_lj,
@@ -306,6 +312,7 @@ class NeighborList:
                 self._excluded_start,
                 self._excluded,
                 self._marks,
+                self._unplaced,
                 self._scratch,
                 p.outer_entries,
                 p.n_outer,
@@ -313,26 +320,24 @@ class NeighborList:
                 p.outer_masks,
                 p.touched,
                 p.n_touched,
-                p.touched_by,
                 p.window,
                 chunks=self.chunks,
             )
             for p in self.lists
         ]
-        inversions = [Task(search.invert, self.chunks, self.state, p.touched_by, p.touching, p.n_touching,
+        inversions = [Task(search.invert, self.chunks, self.state, p.touched, p.n_touched, p.window, p.touching,
                            chunks=self.chunks)
                       for p in self.lists]
         prunes = [
-            Task(search.prune, self.geometry, self.shifts, self.xs, p.outer_entries, p.n_outer, p.outer_pairs,
-                 p.outer_masks,
-                 p.entries, p.n_entries, p.pairs, p.masks, chunks=self.chunks)
+            Task(search.prune, self.geometry, self.state, self.shifts, self.xs, p.window, p.outer_entries, p.n_outer,
+                 p.outer_pairs, p.outer_masks, p.entries, p.n_entries, p.pairs, p.masks, chunks=self.chunks)
             for p in self.lists
         ]
         tick = Task(search.clock, need, pruning, FIRST_WORD, LAST_WORD, e.flags, e.box, periodic, self.images,
                     self.shifts,
                     self.geometry, self.state)
         move = Task(search.refresh, self.chunks, need, e.flags, e.positions, e.box, periodic, self.atoms,
-                    self._sorted_turns, self.geometry, self.state, self.xs, self._built_xs, chunks=self.chunks)
+                    self._turns, self.geometry, self.state, self.xs, self._built_xs, chunks=self.chunks)
         phases = [Phase([tick], name="list clock"), Phase([move], name="sorted coordinates")]
         phases += [Phase(tasks, flag=need, redo=k == 0, name=f"list {tasks[0].kernel.__name__}") for k,
                    tasks in enumerate(sort)]
@@ -392,20 +397,32 @@ class NeighborList:
         shift : (m, 3) float64
             Such that positions[i] - positions[j] + shift is the difference of the pair's positions.
         """
-        part, found = self.lists[kind], []
+        part, found, clusters = self.lists[kind], [], self.state[CLUSTERS]
         for c in range(self.chunks):
             for entry in part.entries[c, : part.n_entries[c]]:
                 k = np.arange(entry[START], entry[END])
-                bits = part.masks[c, k][:, None] >> np.arange(16) & 1
-                row, lane = np.nonzero(bits)
-                i = self.atoms[4 * entry[I] + lane // 4]
-                j = self.atoms[4 * part.pairs[c, k[row]] + lane % 4]
-                found.append(np.stack([i, j, np.full(len(i), entry[SHIFT])], 1))
-        i, j, image = np.concatenate([np.zeros((0, 3), np.int64), *found]).T
-        real = (i >= 0) & (j >= 0)
-        i, j, image = i[real], j[real], image[real]
-        turns = self.images[image] - self._turns[i] + self._turns[j]
-        return i, j, turns @ self.engine.box
+                masks = np.full(len(k), 0xFFFF)
+                masked = entry[END] - entry[PLAIN_END]
+                masks[len(k) - masked :] = part.masks[c, entry[MASK] : entry[MASK] + masked]
+                row, lane = np.nonzero(masks[:, None] >> np.arange(16) & 1)
+                second = (part.pairs[c, k[row]] + part.window[c]) % clusters
+                found.append(np.stack([4 * entry[I] + lane // 4, 4 * second + lane % 4,
+                                       np.full(len(row), entry[SHIFT])], 1))
+        slots, others, image = np.concatenate([np.zeros((0, 3), np.int64), *found]).T
+        real = (self.atoms[slots] >= 0) & (self.atoms[others] >= 0)
+        slots, others, image = slots[real], others[real], image[real]
+        own = self._turns.reshape(-1, 3, 4).swapaxes(1, 2).reshape(-1, 3)
+        turns = self.images[image] - own[slots] + own[others]
+        return self.atoms[slots], self.atoms[others], turns @ self.engine.box
+
+
+def _most_columns(engine: Engine, n: int) -> int:
+    """The number of columns of the grid that arrays have place for; a box that grows flat gets wider columns."""
+    most = max(1, n // 8)
+    if not engine.periodic:
+        return most
+    x, y, z = np.diag(engine.box)
+    return min(most, int(1.5 * x * y / np.cbrt(4 * x * y * z / n) ** 2) + 64)
 
 
 def first_word(engine: Engine) -> int:
@@ -429,7 +446,7 @@ def _by_atom(pairs: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
     a, b = np.r_[pairs[:, 0], pairs[:, 1]], np.r_[pairs[:, 1], pairs[:, 0]]
     order = np.lexsort((b, a))
-    return np.r_[0, np.cumsum(np.bincount(a, minlength=n))].astype(np.int64), b[order].astype(np.int32)
+    return np.r_[0, np.cumsum(np.bincount(a, minlength=n))].astype(np.int32), b[order].astype(np.int32)
 
 
 def _grow(engine: Engine) -> bool:
@@ -441,7 +458,7 @@ def _grow(engine: Engine) -> bool:
         if full == FULL_SCRATCH:
             neighbors._scratch_size *= 2
         else:
-            key = {FULL_PAIRS: "pairs", FULL_ENTRIES: "entries", FULL_TOUCHED: "touched"}[full]
+            key = {FULL_PAIRS: "pairs", FULL_ENTRIES: "entries", FULL_TOUCHED: "touched", FULL_MASKS: "masks"}[full]
             neighbors._sizes[key] = int(1.5 * neighbors._sizes[key])
         neighbors._sizes["touched"] = min(neighbors._sizes["touched"], len(neighbors.atoms) // 4)
         neighbors._allocate()

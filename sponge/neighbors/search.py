@@ -25,12 +25,14 @@ from .state import (
     END,
     EVERY,
     FULL_ENTRIES,
+    FULL_MASKS,
     FULL_PAIRS,
     FULL_SCRATCH,
     FULL_TOUCHED,
     INNER,
     LJ_END,
     LOW,
+    MASK,
     OUTER,
     OVERFLOW,
     PLAIN_END,
@@ -87,13 +89,15 @@ def refresh(chunk, chunks, need, flags, positions, box, periodic, atoms, turns, 
         x, y, z = simd.gather(positions,
                               at), simd.gather(positions, at + np.int32(1)), simd.gather(positions, at + np.int32(2))
         if periodic:
-            a, b, c = simd.load(turns, 16 * i, 4), simd.load(turns, 16 * i + 4, 4), simd.load(turns, 16 * i + 8, 4)
+            a = simd.convert(simd.load(turns, 12 * i, 4), np.float64)
+            b = simd.convert(simd.load(turns, 12 * i + 4, 4), np.float64)
+            c = simd.convert(simd.load(turns, 12 * i + 8, 4), np.float64)
             x, y, z = x - (a * ax + b * bx + c * cx), y - (b * by + c * cy), z - c * cz
         px, py, pz = simd.convert(x, real), simd.convert(y, real), simd.convert(z, real)
         dx = px - simd.load(built_xs, 16 * i, 4)
         dy = py - simd.load(built_xs, 16 * i + 4, 4)
         dz = pz - simd.load(built_xs, 16 * i + 8, 4)
-        limit = simd.maximum(allowed, per_thermal * simd.convert(simd.load(turns, 16 * i + 12, 4), real))
+        limit = simd.maximum(allowed, per_thermal * simd.load(built_xs, 16 * i + 12, 4))
         near = near & ((dx * dx + dy * dy + dz * dz <= limit) | ~there)
         simd.store_masked(xs, 16 * i, px, there)
         simd.store_masked(xs, 16 * i + 4, py, there)
@@ -124,15 +128,17 @@ def _mark(clusters, slots, atoms, excluded_start, excluded, i, mark, marked, mas
 
 
 @device
-def _mark_touched(chunk, clusters, mine, n_mine, pair, mark, touched, touched_by, window):
+def _find_window(chunk, clusters, mine, n_mine, found, mark, pair, touched, window):
     """List the clusters whose forces a chunk touches, its own and the partners; their number, -1 if they are too many.
 
-    Buffers hold the stretch that starts after the longest gap, counted around the periodic row of clusters.
+    Buffers hold the stretch that starts after the longest gap, counted around the periodic row of clusters. Partners
+    and touched clusters are numbered from its start on.
     """
+    n_pairs = mine[n_mine - 1, END] if n_mine else 0
     for e in range(n_mine):
         mark[mine[e, I]] = 1
-        for k in range(mine[e, START], mine[e, END]):
-            mark[pair[k]] = 1
+    for k in range(n_pairs):
+        mark[found[k]] = 1
     gap, longest, origin = 0, -1, 0
     for k in range(2 * clusters):
         j = k if k < clusters else k - clusters
@@ -147,19 +153,21 @@ def _mark_touched(chunk, clusters, mine, n_mine, pair, mark, touched, touched_by
     for k in range(clusters):
         j = origin + k
         j = j if j < clusters else j - clusters
-        touched_by[chunk, j] = mark[j] != 0
         if mark[j]:
             if k >= touched.shape[1]:  # as many as a buffer holds
                 return -1
-            touched[chunk, n] = j
+            touched[chunk, n] = k
             n += 1
+    for k in range(n_pairs):
+        at = found[k] - origin
+        pair[k] = at + clusters * (at < 0)
     return n
 
 
 @kernel(nogil=True)
 def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometry, state, cluster_start, atoms, slots,
-           xs, low, high, lj, excluded_start, excluded, marks, scratch, entries, n_entries, pairs, masks, touched,
-           n_touched, touched_by, window):
+           xs, low, high, lj, excluded_start, excluded, marks, unplaced, scratch, entries, n_entries, pairs, masks,
+           touched, n_touched, window):
     """Build the outer list of this chunk's clusters, and the list of clusters that its forces touch.
 
     kind is -1 for all pairs, else the number of clusters of group 1 in the pair: 0, 1 or 2.
@@ -170,12 +178,12 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
     # a margin for the rounding of bounding boxes to xs' precision
     reach, reach2, limit2 = outer * (1.0 + 1.0e-6) + 1.0e-6, (outer + 2.0e-6) ** 2, real(outer * outer)
     slot = take_slot(marks)
-    mark, mine, pair, mask = marks[slot], entries[chunk], pairs[chunk], masks[chunk]
+    mark, mine, pair, mask = marks[slot], entries[chunk], unplaced[slot], masks[chunk]
     near, plain, masked, masked_mask = scratch[chunk, 0], scratch[chunk, 1], scratch[chunk, 2], scratch[chunk, 3]
     hit, hit_mask = scratch[chunk, 4], scratch[chunk, 5]
     mark[:clusters] = 0
     home_low, home_high = chunk * clusters // chunks, (chunk + 1) * clusters // chunks
-    n_pairs, n_mine, full, own_x = 0, 0, 0, 0
+    n_pairs, n_masks, n_mine, full, own_x = 0, 0, 0, 0, 0
     for i in range(home_low, home_high):
         group_i = np.int64(groups[atoms[4 * i]]) if n_groups > 1 else 0
         group_j = kind - group_i if kind >= 0 else 0
@@ -254,6 +262,9 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
                 full = FULL_PAIRS
             if full:
                 break
+            if n_masks + n_hit + 1 > mask.shape[0]:
+                full = FULL_MASKS
+                break
             begin, n_plain, n_masked = n_pairs, 0, 0
             for k in range(n_near):
                 j = np.int64(near[k])
@@ -266,7 +277,7 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
                     masked[n_masked], masked_mask[n_masked] = j, bits
                     n_masked += bits != 0
                 else:
-                    pair[n_pairs], mask[n_pairs], plain[n_plain] = j, _ALL_PAIRS, j
+                    pair[n_pairs], plain[n_plain] = j, j
                     both = lj[i] & lj[j]
                     n_pairs += both
                     n_plain += 1 - both
@@ -274,12 +285,13 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
                 entry = mine[n_mine]
                 entry[I], entry[SHIFT], entry[START], entry[LJ_END] = i, s, begin, n_pairs
                 for k in range(n_plain):
-                    pair[n_pairs + k], mask[n_pairs + k] = plain[k], _ALL_PAIRS
+                    pair[n_pairs + k] = plain[k]
                 n_pairs += n_plain
-                entry[PLAIN_END] = n_pairs
+                entry[PLAIN_END], entry[MASK] = n_pairs, n_masks
                 for k in range(n_masked):
-                    pair[n_pairs + k], mask[n_pairs + k] = masked[k], masked_mask[k]
+                    pair[n_pairs + k], mask[n_masks + k] = masked[k], masked_mask[k]
                 n_pairs += n_masked
+                n_masks += n_masked
                 entry[END] = n_pairs
                 n_mine += 1
         for k in range(n_hit):
@@ -288,7 +300,7 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
             break
     n = 0
     if not full:
-        n = _mark_touched(chunk, clusters, mine, n_mine, pair, mark, touched, touched_by, window)
+        n = _find_window(chunk, clusters, mine, n_mine, pair, mark, pairs[chunk], touched, window)
     give_slot(marks, slot)
     if full or n < 0:
         flags[STATUS], flags[STATUS_INFO] = OVERFLOW, full if full else FULL_TOUCHED
@@ -296,43 +308,77 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
     n_entries[chunk], n_touched[chunk] = n_mine, n
 
 
+@device
+def _first_not_below(values, n, least):
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @kernel(nogil=True)
-def invert(chunk, chunks, state, touched_by, touching, n_touching):
-    """Find the chunks that touch each cluster, from the clusters that chunks touch."""
+def invert(chunk, chunks, state, touched, n_touched, window, touching):
+    """Find the chunks that touch each cluster, a bit for each, from the clusters that chunks touch."""
     clusters = state[CLUSTERS]
-    for i in range(chunk * clusters // chunks, (chunk + 1) * clusters // chunks):
-        n = 0
-        for c in range(chunks):
-            touching[i, n] = c
-            n += touched_by[c, i]
-        n_touching[i] = n
+    begin, end = chunk * clusters // chunks, (chunk + 1) * clusters // chunks
+    for i in range(begin, end):
+        touching[i] = 0
+    for c in range(chunks):
+        n, bit = n_touched[c], np.uint64(1) << np.uint64(c)
+        low = begin - window[c]
+        low += clusters * (low < 0)
+        for turn in range(2):  # the stretch may reach over the end of the row
+            first = low - turn * clusters
+            last = first + end - begin
+            t = _first_not_below(touched[c], n, max(first, 0))
+            while t < n and touched[c, t] < last:
+                touching[begin + touched[c, t] - first] |= bit
+                t += 1
+
+
+@device(forceinline=True)
+def _is_near(ix, iy, iz, xs, j, clusters, limit2):
+    """Return True if an atom of cluster j, counted around the row, is within the limit."""
+    j -= clusters * (j >= clusters)
+    ux = ix - second(xs, 16 * j)
+    uy = iy - second(xs, 16 * j + 4)
+    uz = iz - second(xs, 16 * j + 8)
+    return simd.any(simd.fma(ux, ux, simd.fma(uy, uy, uz * uz)) < limit2)
 
 
 @kernel(nogil=True)
-def prune(chunk, geometry, shifts, xs, entries, n_entries, pairs, masks, kept, n_kept, kept_pairs, kept_masks):
+def prune(chunk, geometry, state, shifts, xs, window, entries, n_entries, pairs, masks, kept, n_kept, kept_pairs,
+          kept_masks):
     """The inner list: those cluster pairs of the outer list that have a pair of atoms within the inner radius."""
-    real = xs.dtype.type
+    real, clusters, origin = xs.dtype.type, state[CLUSTERS], window[chunk]
     limit2 = real(geometry[INNER] * geometry[INNER])
     mine, pair, mask = entries[chunk], pairs[chunk], masks[chunk]
     to, to_pair, to_mask = kept[chunk], kept_pairs[chunk], kept_masks[chunk]
-    n, n_to = 0, 0
+    n, n_masks, n_to = 0, 0, 0
     for e in range(n_entries[chunk]):
         i, s = mine[e, I], mine[e, SHIFT]
         ix = first(xs, 16 * i) + real(shifts[3 * s])
         iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
         iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
         begin = n
-        to[n_to, START] = n
-        for run in range(LJ_END, END + 1):
+        to[n_to, START], to[n_to, MASK] = n, n_masks
+        for run in range(LJ_END, END):
             for k in range(mine[e, run - 1], mine[e, run]):
-                j = simd.load_scalar(pair, k)
-                ux = ix - second(xs, 16 * j)
-                uy = iy - second(xs, 16 * j + 4)
-                uz = iz - second(xs, 16 * j + 8)
-                r2 = simd.fma(ux, ux, simd.fma(uy, uy, uz * uz))
-                to_pair[n], to_mask[n] = j, mask[k]
-                n += simd.any(r2 < limit2)
+                at = np.int64(simd.load_scalar(pair, k))
+                to_pair[n] = at
+                n += _is_near(ix, iy, iz, xs, at + origin, clusters, limit2)
             to[n_to, run] = n
+        for k in range(mine[e, PLAIN_END], mine[e, END]):
+            at = np.int64(simd.load_scalar(pair, k))
+            to_pair[n], to_mask[n_masks] = at, mask[mine[e, MASK] + k - mine[e, PLAIN_END]]
+            near = _is_near(ix, iy, iz, xs, at + origin, clusters, limit2)
+            n += near
+            n_masks += near
+        to[n_to, END] = n
         if n > begin:
             to[n_to, I], to[n_to, SHIFT] = i, s
             n_to += 1

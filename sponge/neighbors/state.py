@@ -33,18 +33,21 @@ PRUNE_EVERY: Final = 13
 N_GEOMETRY: Final = 16
 
 # an entry of the cluster-pair list: eight int32 words. The clusters paired with one cluster in one image stand in three
-# runs: those with Lennard-Jones parameters in both clusters, those without, and those with some pairs masked.
+# runs: those with Lennard-Jones parameters in both clusters, those without, and those with some pairs masked. Only the
+# last run has masks. Second clusters are counted from the first cluster of the chunk's window, around the row of
+# clusters.
 I: Final = 0
 SHIFT: Final = 1
 START: Final = 2
 LJ_END: Final = 3
 PLAIN_END: Final = 4
 END: Final = 5
+MASK: Final = 6  # the first mask of the last run
 WORDS: Final = 8
 
 # status codes
 OVERFLOW: Final = 21  # an array of a chunk is full; the information says which
-FULL_PAIRS, FULL_ENTRIES, FULL_TOUCHED, FULL_SCRATCH = range(1, 5)
+FULL_PAIRS, FULL_ENTRIES, FULL_TOUCHED, FULL_SCRATCH, FULL_MASKS = range(1, 6)
 SMALL_BOX: Final = 22  # the cut-off is over half the box
 
 # Padding slots stand on a lattice of their own, out of any cut-off of atoms and of one another. Not farther than
@@ -54,7 +57,7 @@ SPREAD = 16.0
 LATTICE = 128  # points along an axis
 
 
-_LARGE = 1 << 25  # bytes: of lists of some 200,000 atoms
+_LARGE = 1 << 22  # bytes, from where on NumPy asks for huge pages
 
 
 def sparse_zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:

@@ -181,7 +181,7 @@ def test_full_arrays_grow():
     rng = np.random.default_rng(5)
     engine = make_engine(rng.random((1200, 3)) * 2.5, as_box(2.5))
     run = Run(engine, 1.2)
-    run.list._sizes = {"pairs": 16, "entries": 4, "touched": 8}
+    run.list._sizes = {"pairs": 16, "entries": 4, "masks": 2, "touched": 8}
     run.list._scratch_size = 8
     run.list._allocate()
     engine.replan = lambda: setattr(engine, "version", engine.version + 1)
@@ -204,7 +204,7 @@ def test_lists_that_grow_leave_no_other_list_empty():
     sim = sponge.Simulation(system, sponge.LangevinMiddle(300, 1e-9, 1e-9), precision="double")
     engine = sim._engine
     second = engine.neighbor_lists[0.7]
-    second._sizes = {"pairs": 400, "entries": 40, "touched": 150}
+    second._sizes = {"pairs": 400, "entries": 40, "masks": 40, "touched": 150}
     second._allocate()
     engine.replan()
     sim.run(1)

@@ -43,7 +43,7 @@ from triskele.core.extend import Task, give_slot, kernel, simd, take_slot, templ
 from ...engine.flags import ENERGY
 from ...engine.plan import ROW, Plan
 from ...neighbors.lanes import first, second
-from ...neighbors.state import CLUSTERS, END, LJ_END, PLAIN_END, SHIFT, START, I, aligned_zeros, sparse_zeros
+from ...neighbors.state import CLUSTERS, END, LJ_END, MASK, PLAIN_END, SHIFT, START, I, aligned_zeros, sparse_zeros
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -54,26 +54,24 @@ __all__ = ["PairPlan", "energy_loop", "force_energy_loop", "force_loop", "gradie
 
 
 @template
-def _clear(chunk, touched, n_touched, origin, clusters, force):
+def _clear(chunk, touched, n_touched, force):
     zero = simd.splat(force.dtype.type(0), 16)
     for t in range(n_touched):
-        j = touched[chunk, t] - origin
-        j += clusters * (j < 0)
+        j = np.int64(touched[chunk, t])
         simd.store(force, 48 * j, zero)
         simd.store(force, 48 * j + 16, zero)
         simd.store(force, 48 * j + 32, zero)
 
 
 @template
-def _close(chunk, touched, n_touched, origin, clusters, force, block):
+def _close(chunk, touched, n_touched, force, block):
     """Sum the lanes of each touched cluster: its block gets x4 y4 z4."""
     for t in range(n_touched):
-        j = touched[chunk, t] - origin
-        j += clusters * (j < 0)
+        j = np.int64(touched[chunk, t])
         for a in range(3):
             v = simd.load(force, 48 * j + 16 * a, 16)
             h = simd.low(v) + simd.high(v)
-            simd.store(block, 16 * j + 4 * a, simd.low(h) + simd.high(h))
+            simd.store(block, 12 * j + 4 * a, simd.low(h) + simd.high(h))
 
 
 @template
@@ -100,6 +98,14 @@ def _place(cluster, origin, clusters):
 
 
 @template
+def _second(pair, k, origin, clusters):
+    """A second cluster, and the index of its lanes among the sums of the chunk."""
+    at = np.int64(simd.load_scalar(pair, k))
+    j = at + origin
+    return j - clusters * (j >= clusters), 48 * at
+
+
+@template
 def _image(xs, i, shifts, s, real):
     """Coordinates of a first cluster, shifted by a vector of the lattice."""
     return (first(xs, 16 * i) + real(shifts[3 * s]), first(xs, 16 * i + 4) + real(shifts[3 * s + 1]),
@@ -114,9 +120,10 @@ def _separation(ix, iy, iz, xs, j):
 
 
 @template
-def _within(r2, c, mask, k, plain_end):
-    """The pairs of an entry that count: within the cut-off, and not masked; only masked pairs have bits."""
-    bits = simd.load_scalar(mask, k) if k >= plain_end else np.int32(-1)
+def _within(r2, c, mask, k, entry):
+    """The pairs of an entry that count: within the cut-off, and not masked; only those at its end have masks."""
+    masked = k - entry[PLAIN_END]
+    bits = simd.load_scalar(mask, entry[MASK] + masked) if masked >= 0 else np.uint16(0xFFFF)
     return (r2 < c[0]) & simd.from_bits(np.uint64(bits), 16)
 
 
@@ -132,17 +139,16 @@ def _force_and_energy(energy, inside, r2, pi, pj, c, zero, u):
 
 
 @template
-def _run(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c, load,
+def _run(pair, mask, begin, end, masks, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c, load,
          force, evaluate):
     """One run of an entry: forces on its first cluster are returned, those on the second go to `total`."""
     zero = simd.splat(total.dtype.type(0), 16)
     for k in range(begin, end):
-        j = np.int64(simd.load_scalar(pair, k))
-        at = _place(j, origin, clusters)
+        j, at = _second(pair, k, origin, clusters)
         dx, dy, dz, r2 = _separation(ix, iy, iz, xs, j)
         inside = r2 < c[0]
-        if masked:
-            inside = inside & simd.from_bits(np.uint64(simd.load_scalar(mask, k)), 16)
+        if masks is not None:
+            inside = inside & simd.from_bits(np.uint64(simd.load_scalar(mask, masks + k - begin)), 16)
         s, u = evaluate(force, inside, r2, pi, load(params, j, second), c, zero, u)
         simd.store(total, at, simd.fma(-s, dx, simd.load(total, at, 16)))
         simd.store(total, at + 16, simd.fma(-s, dy, simd.load(total, at + 16, 16)))
@@ -160,7 +166,7 @@ def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_tou
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
     row = take_slot(sums)
     total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
-    _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
+    _clear(chunk, touched, n_touched[chunk], total)
     c = constants(numbers)
     zero = simd.splat(real(0), 16)
     u_sum = 0.0
@@ -169,18 +175,18 @@ def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_tou
         ix, iy, iz = _image(xs, i, shifts, s, real)
         p = load(params, i, first)
         fx, fy, fz, u = zero, zero, zero, zero
-        fx, fy, fz, u = _run(pair, mask, mine[e, START], mine[e, LJ_END], False, origin, clusters, xs, params, total,
+        fx, fy, fz, u = _run(pair, mask, mine[e, START], mine[e, LJ_END], None, origin, clusters, xs, params, total,
                              ix, iy, iz, p, fx, fy, fz, u, c, load, f, evaluate)
-        fx, fy, fz, u = _run(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params,
+        fx, fy, fz, u = _run(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], None, origin, clusters, xs, params,
                              total, ix, iy, iz, p, fx, fy, fz, u, c, load, f_plain, evaluate)
-        fx, fy, fz, u = _run(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total,
-                             ix, iy, iz, p, fx, fy, fz, u, c, load, f, evaluate)
+        fx, fy, fz, u = _run(pair, mask, mine[e, PLAIN_END], mine[e, END], mine[e, MASK], origin, clusters, xs, params,
+                             total, ix, iy, iz, p, fx, fy, fz, u, c, load, f, evaluate)
         _three(total, _place(i, origin, clusters), fx, fy, fz)
         if with_energy:
             u_sum += simd.sum(u)
     if with_energy:
         rows[chunk, 0] = u_sum
-    _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    _close(chunk, touched, n_touched[chunk], total, blocks[chunk])
     give_slot(sums, row)
 
 
@@ -212,7 +218,7 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
     row = take_slot(sums)
     total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
-    _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
+    _clear(chunk, touched, n_touched[chunk], total)
     c = constants(numbers)
     zero = simd.splat(real(0), 16)
     u_sum, xx_sum, yy_sum, zz_sum, xy_sum, xz_sum, yz_sum = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -223,10 +229,9 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
         fx, fy, fz, u = zero, zero, zero, zero
         xx, yy, zz, xy, xz, yz = zero, zero, zero, zero, zero, zero
         for k in range(mine[e, START], mine[e, END]):
-            j = np.int64(simd.load_scalar(pair, k))
-            at = _place(j, origin, clusters)
+            j, at = _second(pair, k, origin, clusters)
             dx, dy, dz, r2 = _separation(ix, iy, iz, xs, j)
-            inside = _within(r2, c, mask, k, mine[e, PLAIN_END])
+            inside = _within(r2, c, mask, k, mine[e])
             du, f = energy(r2, p, load(params, j, second), c)
             f = simd.select(inside, f, zero)
             u = u + simd.select(inside, du, zero)
@@ -249,7 +254,7 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
     out[0], out[1], out[5], out[9] = u_sum, xx_sum, yy_sum, zz_sum
     out[2], out[3], out[6] = xy_sum, xz_sum, yz_sum
     out[4], out[7], out[8] = xy_sum, xz_sum, yz_sum
-    _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    _close(chunk, touched, n_touched[chunk], total, blocks[chunk])
     give_slot(sums, row)
 
 
@@ -265,7 +270,7 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
     row = take_slot(sums)
     total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
-    _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
+    _clear(chunk, touched, n_touched[chunk], total)
     c = constants(numbers)
     zero = simd.splat(real(0), 16)
     for e in range(n_entries[chunk]):
@@ -274,10 +279,9 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
         p = load(params, i, first)
         ga, gb, gc = zero, zero, zero
         for k in range(mine[e, START], mine[e, END]):
-            j = np.int64(simd.load_scalar(pair, k))
-            at = _place(j, origin, clusters)
+            j, at = _second(pair, k, origin, clusters)
             dx, dy, dz, r2 = _separation(ix, iy, iz, xs, j)
-            inside = _within(r2, c, mask, k, mine[e, PLAIN_END])
+            inside = _within(r2, c, mask, k, mine[e])
             own, other = gradient(r2, p, load(params, j, second), c)
             ga = ga + simd.select(inside, own[0], zero)
             gb = gb + simd.select(inside, own[1], zero)
@@ -286,7 +290,7 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
             gc = gc + simd.select(inside, own[2], zero)
             simd.store(total, at + 32, simd.load(total, at + 32, 16) + simd.select(inside, other[2], zero))
         _three(total, _place(i, origin, clusters), ga, gb, gc)
-    _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    _close(chunk, touched, n_touched[chunk], total, blocks[chunk])
     give_slot(sums, row)
 
 
@@ -299,7 +303,7 @@ def slope_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, 
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
     row = take_slot(sums)
     total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
-    _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
+    _clear(chunk, touched, n_touched[chunk], total)
     c = constants(numbers)
     zero = simd.splat(real(0), 16)
     for e in range(n_entries[chunk]):
@@ -307,16 +311,15 @@ def slope_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, 
         ix, iy, iz = _image(xs, i, shifts, s, real)
         p, found = load(params, i, first), zero
         for k in range(mine[e, START], mine[e, END]):
-            j = np.int64(simd.load_scalar(pair, k))
-            at = _place(j, origin, clusters)
+            j, at = _second(pair, k, origin, clusters)
             _, _, _, r2 = _separation(ix, iy, iz, xs, j)
-            inside = _within(r2, c, mask, k, mine[e, PLAIN_END])
+            inside = _within(r2, c, mask, k, mine[e])
             q = load(params, j, second)
             phi = simd.select(inside, potential(r2, p, q, c), zero)
             found = simd.fma(phi, q[0], found)
             simd.store(total, at, simd.fma(phi, p[0], simd.load(total, at, 16)))
         _add_quarters(total, _place(i, origin, clusters), found)
-    _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    _close(chunk, touched, n_touched[chunk], total, blocks[chunk])
     give_slot(sums, row)
 
 
@@ -335,27 +338,32 @@ def two_over_r_exact(r2, three):
 
 
 @kernel(nogil=True)
-def sum_chunks(chunk, chunks, state, touching, n_touching, window, blocks, sorted_forces):
+def sum_chunks(chunk, chunks, state, touching, window, blocks, sorted_forces):
     """Add up the chunks' blocks of each cluster that has any, in the order of the chunks, in float64."""
     clusters = state[CLUSTERS]
     for i in range(chunk * clusters // chunks, (chunk + 1) * clusters // chunks):
-        if n_touching[i]:
-            total = simd.splat(0.0, 16)
-            for k in range(n_touching[i]):
-                c = np.int64(touching[i, k])
+        left = touching[i]
+        if left:
+            xy, z = simd.splat(0.0, 8), simd.splat(0.0, 4)
+            while left:
+                rest = left & (left - np.uint64(1))
+                c = np.int64(simd.popcount((left ^ rest) - np.uint64(1)))  # the lowest of the bits
+                left = rest
                 at = i - window[c]
                 at += clusters * (at < 0)
-                total = total + simd.convert(simd.load(blocks[c], 16 * at, 16), np.float64)
-            simd.store(sorted_forces, 16 * i, total)
+                xy = xy + simd.convert(simd.load(blocks[c], 12 * at, 8), np.float64)
+                z = z + simd.convert(simd.load(blocks[c], 12 * at + 8, 4), np.float64)
+            simd.store(sorted_forces, 12 * i, xy)
+            simd.store(sorted_forces, 12 * i + 8, z)
 
 
 @kernel(nogil=True)
-def add_sorted(chunk, starts, slots, n_touching, sorted_forces, forces):
+def add_sorted(chunk, starts, slots, touching, sorted_forces, forces):
     """Add sorted forces to those of the atoms."""
     for atom in range(starts[chunk], starts[chunk + 1]):
         slot = np.int64(slots[atom])
-        if n_touching[slot >> 2]:
-            at = 4 * slot - 3 * (slot & 3)
+        if touching[slot >> 2]:
+            at = 3 * slot - 2 * (slot & 3)
             for a in range(3):
                 forces[atom, a] += sorted_forces[at + 4 * a]
 
@@ -397,7 +405,7 @@ class PairPlan(Plan):
         What the kernels read: `values` by cluster, set at each building of the list.
     neighbors : NeighborList
     parts : list of (ndarray, ndarray)
-        For each of ``neighbors.lists``: sorted forces [clusters * 16] in blocks x4 y4 z4 w4, and rows [chunks, 10].
+        For each of ``neighbors.lists``: sorted forces [clusters * 12] in blocks x4 y4 z4, and rows [chunks, 10].
     """
 
     def __init__(self, engine: Engine, neighbors: NeighborList, force: Any, energy: Any, values: np.ndarray,
@@ -405,7 +413,7 @@ class PairPlan(Plan):
                  both: Any = None):
         real, chunks, state = neighbors.real, neighbors.chunks, neighbors.state
         n_clusters = len(neighbors.atoms) // 4
-        self.values = np.ascontiguousarray(values, np.float64)
+        self.values = np.ascontiguousarray(values, real)
         self.numbers = np.ascontiguousarray(numbers, real)
         self.params = params = aligned_zeros(4 * n_clusters * self.values.shape[1], real)
         sort = Task(sort_params, chunks, state, neighbors.atoms, self.values, params, chunks=chunks)
@@ -416,8 +424,8 @@ class PairPlan(Plan):
         pair_tasks, sums, adds, self.parts = [], [], [], []
         classes, enhanced = [], []
         for k, part in enumerate(neighbors.lists):
-            blocks = sparse_zeros((chunks, 16 * part.touched.shape[1]), real)
-            sorted_forces, mine = aligned_zeros(16 * n_clusters, np.float64), rows[k * chunks : (k + 1) * chunks]
+            blocks = sparse_zeros((chunks, 12 * part.touched.shape[1]), real)
+            sorted_forces, mine = aligned_zeros(12 * n_clusters, np.float64), rows[k * chunks : (k + 1) * chunks]
             args = (state, neighbors.shifts, part.entries, part.n_entries, part.pairs, part.masks, part.touched,
                     part.n_touched,
                     part.window, neighbors.xs, params, self.numbers, wide, blocks, mine, engine.flags)
@@ -428,9 +436,9 @@ class PairPlan(Plan):
                     raise ValueError("pair plan: an energy split needs a kernel for forces and energies")
             pair_tasks += [Task(both if classes[-1] else force, *args, chunks=chunks),
                            Task(energy, *args, chunks=chunks)]
-            sums.append(Task(sum_chunks, chunks, state, part.touching, part.n_touching, part.window, blocks,
+            sums.append(Task(sum_chunks, chunks, state, part.touching, part.window, blocks,
                              sorted_forces, chunks=chunks))
-            adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, part.n_touching, sorted_forces,
+            adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, part.touching, sorted_forces,
                              engine.forces,
                              chunks=engine.atom_chunks))
             self.parts.append((sorted_forces, mine))
@@ -443,10 +451,10 @@ class PairPlan(Plan):
         """Tasks that set `gradient_sums` by a kernel of `gradient_loop` or `slope_loop`, in the forces' buffers."""
         chunks, state = self.neighbors.chunks, self.neighbors.state
         phases = []
-        self._sums = [aligned_zeros(len(self.neighbors.atoms) * 4, np.float64) for _ in self._arguments]
+        self._sums = [aligned_zeros(len(self.neighbors.atoms) * 3, np.float64) for _ in self._arguments]
         for part, arguments, total in zip(self.neighbors.lists, self._arguments, self._sums):
             phases.append([Task(gradient, *arguments, chunks=chunks)])
-            phases.append([Task(sum_chunks, chunks, state, part.touching, part.n_touching, part.window, arguments[13],
+            phases.append([Task(sum_chunks, chunks, state, part.touching, part.window, arguments[13],
                                 total,
                                 chunks=chunks)])
         return phases
@@ -454,4 +462,4 @@ class PairPlan(Plan):
     @property
     def gradient_sums(self) -> np.ndarray:
         """Derivatives by the first three parameters of each slot [slots, 3]."""
-        return reduce(np.add, self._sums).reshape(-1, 4, 4)[:, :3].swapaxes(1, 2).reshape(-1, 3)
+        return reduce(np.add, self._sums).reshape(-1, 3, 4).swapaxes(1, 2).reshape(-1, 3)

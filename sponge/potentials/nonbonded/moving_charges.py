@@ -48,12 +48,12 @@ def clear_slopes(chunk, starts, slopes):
 
 
 @kernel(nogil=True)
-def add_pair_slopes(chunk, starts, slots, n_touching, sums, slopes):
+def add_pair_slopes(chunk, starts, slots, touching, sums, slopes):
     """Add the derivatives that a list of pairs contributes: lane 0 of the blocks of clusters."""
     for i in range(starts[chunk], starts[chunk + 1]):
         slot = np.int64(slots[i])
-        if n_touching[slot >> 2]:
-            slopes[i] += _PER_PAIR * sums[4 * slot - 3 * (slot & 3)]
+        if touching[slot >> 2]:
+            slopes[i] += _PER_PAIR * sums[3 * slot - 2 * (slot & 3)]
 
 
 @kernel(nogil=True)
@@ -136,7 +136,7 @@ class MovingCharges:
         computed = [t for k, tasks in enumerate(phases) if k % 2 == 0 for t in tasks]
         summed = [t for k, tasks in enumerate(phases) if k % 2 for t in tasks]
         collected = [Task(clear_slopes, starts, self.slopes, chunks=chunks)]
-        collected += [Task(add_pair_slopes, starts, neighbors.slots, part.n_touching, task.args[-1], self.slopes,
+        collected += [Task(add_pair_slopes, starts, neighbors.slots, part.touching, task.args[-1], self.slopes,
                            chunks=chunks)
                       for part, task in zip(neighbors.lists, summed, strict=True)]
         if mesh is not None:

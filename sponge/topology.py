@@ -121,7 +121,7 @@ class Topology:
     def of_particles(cls, n: int, name: str = "X", element: int = 0, bonds=()) -> Topology:
         """`n` like particles, each its own residue, in one chain."""
         return cls(np.full(n, name), np.full(n, element), np.arange(n), np.full(n, name),
-                   np.arange(1, n + 1).astype(str),
+                   np.arange(1, n + 1).astype(f"U{len(str(n))}"),
                    np.zeros(n, int), np.array(["A"]), bonds)
 
     @property

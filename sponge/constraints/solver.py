@@ -58,7 +58,9 @@ class Solver:
         self.old = np.zeros((engine.n, 3))
         self._positions, self._velocities = engine.positions, engine.velocities
         self._masses = engine.masses if masses is None else masses
-        self._weights = np.divide(1.0, self._masses, out=np.zeros(engine.n), where=self._masses > 0)
+        self._weights = engine.inverse_masses
+        if masses is not None:
+            self._weights = np.divide(1.0, masses, out=np.zeros(engine.n), where=masses > 0)
         parts = partition(engine.system, self._masses)
         self.count = len(parts.pairs)
         chunk_of = lambda atom: np.searchsorted(engine.atom_starts, atom, side="right") - 1

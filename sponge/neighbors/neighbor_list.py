@@ -77,13 +77,11 @@ class PairList:
         Of pairs of an entry from PLAIN_END on, from MASK on. Sixteen bits: pairs of atoms 4a + b that count.
     touched : (chunks, capacity) uint16 or int32
         Clusters that get a force, counted from `window`, in order.
-    touching : (clusters,) uint64
-        The chunks that touch each cluster: a bit for each.
     n_touched, window : (chunks,) int64
         Number of touched clusters, and the cluster that the first block of the buffer belongs to.
     """
 
-    def __init__(self, kind: int, chunks: int, sizes: dict[str, int], n_clusters: int):
+    def __init__(self, kind: int, chunks: int, sizes: dict[str, int]):
         self.kind = kind
         entries, pairs, masks = ((chunks, sizes["entries"], WORDS), (chunks, sizes["pairs"] + 1),
                                  (chunks, sizes["masks"] + 1))
@@ -94,7 +92,6 @@ class PairList:
         self.outer_pairs, self.pairs = (sparse_zeros(pairs, place) for _ in range(2))
         self.outer_masks, self.masks = (sparse_zeros(masks, np.uint16) for _ in range(2))
         self.touched = sparse_zeros((chunks, sizes["touched"]), place)
-        self.touching = np.zeros(n_clusters, np.uint64)
         self.n_touched, self.window = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
 
 
@@ -233,7 +230,7 @@ class NeighborList:
     def _allocate(self):
         kinds = [-1] if self._n_groups == 1 else [0, 1, 2]
         self.lists = [
-            PairList(k, self.chunks, self._sizes, len(self.atoms) // 4) for k in kinds
+            PairList(k, self.chunks, self._sizes) for k in kinds
         ]
         self._scratch = np.zeros((self.chunks, 6, self._scratch_size), np.int32)
         self._unplaced = sparse_zeros((self.chunks, self._sizes["pairs"]), np.int32)  # a row for each thread
@@ -325,9 +322,6 @@ class NeighborList:
             )
             for p in self.lists
         ]
-        inversions = [Task(search.invert, self.chunks, self.state, p.touched, p.n_touched, p.window, p.touching,
-                           chunks=self.chunks)
-                      for p in self.lists]
         prunes = [
             Task(search.prune, self.geometry, self.state, self.shifts, self.xs, p.window, p.outer_entries, p.n_outer,
                  p.outer_pairs, p.outer_masks, p.entries, p.n_entries, p.pairs, p.masks, chunks=self.chunks)
@@ -343,7 +337,6 @@ class NeighborList:
                    tasks in enumerate(sort)]
         # searches share marks and scratch, so each kind is a phase
         phases += [Phase([s], flag=need, name="list search") for s in searches]
-        phases.append(Phase(inversions, flag=need, name="list inversion"))
         self._sorting = Phase([], flag=need, name="list parameters")
         finish = Task(search.finish, need, pruning, e.flags, self.geometry, self.state)
         phases += [self._sorting, Phase(prunes, flag=pruning, name="list prune"),

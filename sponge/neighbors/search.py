@@ -45,7 +45,7 @@ from .state import (
     I,
 )
 
-__all__ = ["clock", "finish", "invert", "prune", "refresh", "search"]
+__all__ = ["clock", "finish", "prune", "refresh", "search"]
 
 _ALL_PAIRS = 0xFFFF
 
@@ -306,38 +306,6 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
         flags[STATUS], flags[STATUS_INFO] = OVERFLOW, full if full else FULL_TOUCHED
         n_mine = n = 0
     n_entries[chunk], n_touched[chunk] = n_mine, n
-
-
-@device
-def _first_not_below(values, n, least):
-    low, high = 0, n
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < least:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel(nogil=True)
-def invert(chunk, chunks, state, touched, n_touched, window, touching):
-    """Find the chunks that touch each cluster, a bit for each, from the clusters that chunks touch."""
-    clusters = state[CLUSTERS]
-    begin, end = chunk * clusters // chunks, (chunk + 1) * clusters // chunks
-    for i in range(begin, end):
-        touching[i] = 0
-    for c in range(chunks):
-        n, bit = n_touched[c], np.uint64(1) << np.uint64(c)
-        low = begin - window[c]
-        low += clusters * (low < 0)
-        for turn in range(2):  # the stretch may reach over the end of the row
-            first = low - turn * clusters
-            last = first + end - begin
-            t = _first_not_below(touched[c], n, max(first, 0))
-            while t < n and touched[c, t] < last:
-                touching[begin + touched[c, t] - first] |= bit
-                t += 1
 
 
 @device(forceinline=True)

@@ -103,14 +103,14 @@ class PME:
         atoms[:n] = slots = np.arange(n, dtype=np.int32)
         n_planes = int(slabs[-1, mesh.AT] + slabs[-1, mesh.WIDTH])
         spread_mesh = fft.aligned(n_planes * plane, dtype)
-        field_mesh = fft.aligned((nx + points - 1) * plane, dtype)
+        field_mesh = spread_mesh[: (nx + points - 1) * plane]  # charges have been transformed when the field comes
         values, slopes = (_coefficients(t, points - k, wide).astype(dtype) for k,
                           t in enumerate(spline_polynomials(order)))
         self._geometry, self._inverse = np.zeros(64), np.zeros((3, 3))
         padded = -(-n // 16) * 16 + 1
         fractions, places = np.zeros((3, padded + 15), dtype), np.zeros((2, padded + 15), np.int32)
         self._field, self._slots = fft.aligned(4 * (n + 16), dtype), slots
-        strays, n_strays = np.zeros(n, np.int64), np.zeros(chunks, np.int64)
+        strays, n_strays = np.zeros(n, np.int32), np.zeros(chunks, np.int64)
         blocks = _chunks(n, _ATOMS_PER_GATHER)
         scratch = fft.aligned(max(chunks, blocks) * mesh.SCRATCH, dtype)
 
@@ -132,7 +132,7 @@ class PME:
         rows = fft.aligned(at_once * layout.rows, dtype).reshape(at_once, -1)
         width = max(layout.scratch, 6 * nx * fft.LANES) + fft.LANES  # the lock of a slot has a cache line of its own
         work = fft.aligned(at_once * width, dtype).reshape(at_once, -1)
-        self.scratch = scratch, rows, work
+        self.scratch = spread_mesh, scratch, rows, work
         self.rows = np.zeros((by_lines + 1, ROW))
 
         x_tables, y_tables, z_tables = zip(layout.passes, layout.twiddles)

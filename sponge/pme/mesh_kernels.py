@@ -231,7 +231,7 @@ def spread(chunk, positions, charges, geometry, values, sizes, slabs, order, sta
     """Spread the charges of the chunk's atoms over its planes, order up to 5.
 
     charges, mesh and fractions [3, n + 16] have the mesh's dtype. fractions and places int32 [2, n + 16] receive, by
-    slot, where the atoms are, for `gather`; strays int64 [n] from starts[chunk] on the atoms out of reach, n_strays
+    slot, where the atoms are, for `gather`; strays int32 [n] from starts[chunk] on the atoms out of reach, n_strays
     their number.
     """
     _spread(_add_narrow, 5, 80, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch,

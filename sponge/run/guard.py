@@ -75,6 +75,7 @@ class Guard:
 
     def remember(self) -> None:
         """Take the present state as good."""
+        self._good = None  # its memory is free for the new one
         self._good = self.sim._snapshot()
 
     def advance(self, steps: int) -> None:

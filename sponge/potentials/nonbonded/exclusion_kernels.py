@@ -56,7 +56,7 @@ def by_first_atom(exclusions: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarra
     free = np.flatnonzero(np.r_[True, np.maximum.accumulate(reach) < np.arange(1, n + 1)])  # no pair (< a, >= a)
     wanted = np.arange(0, len(pairs), _CHUNK)
     bounds = free[np.searchsorted(free, np.searchsorted(starts, wanted, side="right") - 1)]
-    return starts, np.ascontiguousarray(pairs[:, 1]), np.unique(np.r_[0, bounds, n]).astype(np.int64)
+    return starts.astype(np.int32), pairs[:, 1].astype(np.int32), np.unique(np.r_[0, bounds, n]).astype(np.int64)
 
 
 @device(forceinline=True)
@@ -84,7 +84,7 @@ def _dispersion_far(y):  # D and D'
 @kernel(nogil=True)
 def excluded_pairs(chunk, atoms, starts, partners, positions, charges, roots, box, alpha, lj_alpha, coefficients,
                    forces, rows, flags):
-    """`charges` in sqrt(kJ/mol nm); `roots` [n]: the c_i; `forces` [n, 3] are those of these pairs alone."""
+    """`charges` in sqrt(kJ/mol nm); `roots` [n]: the c_i, only read with `lj_alpha`; `forces` [n, 3] are those of these pairs alone."""
     wanted = flags[ENERGY] != 0
     energy = wxx = wxy = wxz = wyx = wyy = wyz = wzx = wzy = wzz = 0.0
     first, last = atoms[chunk], atoms[chunk + 1]
@@ -98,7 +98,7 @@ def excluded_pairs(chunk, atoms, starts, partners, positions, charges, roots, bo
         if starts[i] == starts[i + 1]:
             continue
         x, y, z = positions[i, 0], positions[i, 1], positions[i, 2]
-        charge, root = charges[i], roots[i]
+        charge, root = charges[i], roots[i] if lj2 != 0.0 else 0.0
         fx = fy = fz = 0.0
         for k in range(starts[i], starts[i + 1]):
             j = partners[k]

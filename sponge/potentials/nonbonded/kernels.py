@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import Task, give_slot, kernel, simd, take_slot, template
+from triskele.core.extend import Task, device, give_slot, kernel, simd, take_slot, template
 
 from ...engine.flags import ENERGY
 from ...engine.plan import ROW, Plan
@@ -65,13 +65,13 @@ def _clear(chunk, touched, n_touched, force):
 
 @template
 def _close(chunk, touched, n_touched, force, block):
-    """Sum the lanes of each touched cluster: its block gets x4 y4 z4."""
+    """Sum the lanes of the touched clusters, one after the other, to blocks x4 y4 z4."""
     for t in range(n_touched):
         j = np.int64(touched[chunk, t])
         for a in range(3):
             v = simd.load(force, 48 * j + 16 * a, 16)
             h = simd.low(v) + simd.high(v)
-            simd.store(block, 12 * j + 4 * a, simd.low(h) + simd.high(h))
+            simd.store(block, 12 * t + 4 * a, simd.low(h) + simd.high(h))
 
 
 @template
@@ -120,10 +120,11 @@ def _separation(ix, iy, iz, xs, j):
 
 
 @template
-def _within(r2, c, mask, k, entry):
-    """The pairs of an entry that count: within the cut-off, and not masked; only those at its end have masks."""
-    masked = k - entry[PLAIN_END]
-    bits = simd.load_scalar(mask, entry[MASK] + masked) if masked >= 0 else np.uint16(0xFFFF)
+def _within(r2, c, mask, k, plain_end, masks):
+    """The pairs of an entry that count: within the cut-off, and not masked; only those from `plain_end` on have bits,
+    the first at `masks`.
+    """
+    bits = np.int32(simd.load_scalar(mask, masks + k - plain_end)) if k >= plain_end else np.int32(-1)
     return (r2 < c[0]) & simd.from_bits(np.uint64(bits), 16)
 
 
@@ -231,7 +232,7 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
         for k in range(mine[e, START], mine[e, END]):
             j, at = _second(pair, k, origin, clusters)
             dx, dy, dz, r2 = _separation(ix, iy, iz, xs, j)
-            inside = _within(r2, c, mask, k, mine[e])
+            inside = _within(r2, c, mask, k, mine[e, PLAIN_END], mine[e, MASK])
             du, f = energy(r2, p, load(params, j, second), c)
             f = simd.select(inside, f, zero)
             u = u + simd.select(inside, du, zero)
@@ -281,7 +282,7 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
         for k in range(mine[e, START], mine[e, END]):
             j, at = _second(pair, k, origin, clusters)
             dx, dy, dz, r2 = _separation(ix, iy, iz, xs, j)
-            inside = _within(r2, c, mask, k, mine[e])
+            inside = _within(r2, c, mask, k, mine[e, PLAIN_END], mine[e, MASK])
             own, other = gradient(r2, p, load(params, j, second), c)
             ga = ga + simd.select(inside, own[0], zero)
             gb = gb + simd.select(inside, own[1], zero)
@@ -313,7 +314,7 @@ def slope_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, 
         for k in range(mine[e, START], mine[e, END]):
             j, at = _second(pair, k, origin, clusters)
             _, _, _, r2 = _separation(ix, iy, iz, xs, j)
-            inside = _within(r2, c, mask, k, mine[e])
+            inside = _within(r2, c, mask, k, mine[e, PLAIN_END], mine[e, MASK])
             q = load(params, j, second)
             phi = simd.select(inside, potential(r2, p, q, c), zero)
             found = simd.fma(phi, q[0], found)
@@ -337,35 +338,49 @@ def two_over_r_exact(r2, three):
     return y * simd.fma(-(r2 * y), y, three)
 
 
-@kernel(nogil=True)
-def sum_chunks(chunk, chunks, state, touching, window, blocks, sorted_forces):
-    """Add up the chunks' blocks of each cluster that has any, in the order of the chunks, in float64."""
-    clusters = state[CLUSTERS]
-    for i in range(chunk * clusters // chunks, (chunk + 1) * clusters // chunks):
-        left = touching[i]
-        if left:
-            xy, z = simd.splat(0.0, 8), simd.splat(0.0, 4)
-            while left:
-                rest = left & (left - np.uint64(1))
-                c = np.int64(simd.popcount((left ^ rest) - np.uint64(1)))  # the lowest of the bits
-                left = rest
-                at = i - window[c]
-                at += clusters * (at < 0)
-                xy = xy + simd.convert(simd.load(blocks[c], 12 * at, 8), np.float64)
-                z = z + simd.convert(simd.load(blocks[c], 12 * at + 8, 4), np.float64)
-            simd.store(sorted_forces, 12 * i, xy)
-            simd.store(sorted_forces, 12 * i + 8, z)
+@device
+def _first_not_below(values, n, least):
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel(nogil=True)
-def add_sorted(chunk, starts, slots, touching, sorted_forces, forces):
+def sum_chunks(chunk, chunks, state, touched, n_touched, window, blocks, sorted_forces):
+    """Add up the chunks' blocks of each cluster, in the order of the chunks, in float64."""
+    clusters, zero = state[CLUSTERS], simd.splat(0.0, 4)
+    begin, end = chunk * clusters // chunks, (chunk + 1) * clusters // chunks
+    for k in range(12 * begin, 12 * end, 4):
+        simd.store(sorted_forces, k, zero)
+    for c in range(chunks):
+        n, low = n_touched[c], begin - window[c]
+        low += clusters * (low < 0)
+        for turn in range(2):  # the stretch may reach over the end of the row
+            first = low - turn * clusters
+            last = first + end - begin
+            t = _first_not_below(touched[c], n, max(first, 0))
+            while t < n and touched[c, t] < last:
+                at = 12 * (begin + touched[c, t] - first)
+                xy = simd.convert(simd.load(blocks[c], 12 * t, 8), np.float64)
+                z = simd.convert(simd.load(blocks[c], 12 * t + 8, 4), np.float64)
+                simd.store(sorted_forces, at, simd.load(sorted_forces, at, 8) + xy)
+                simd.store(sorted_forces, at + 8, simd.load(sorted_forces, at + 8, 4) + z)
+                t += 1
+
+
+@kernel(nogil=True)
+def add_sorted(chunk, starts, slots, sorted_forces, forces):
     """Add sorted forces to those of the atoms."""
     for atom in range(starts[chunk], starts[chunk + 1]):
         slot = np.int64(slots[atom])
-        if touching[slot >> 2]:
-            at = 3 * slot - 2 * (slot & 3)
-            for a in range(3):
-                forces[atom, a] += sorted_forces[at + 4 * a]
+        at = 3 * slot - 2 * (slot & 3)
+        for a in range(3):
+            forces[atom, a] += sorted_forces[at + 4 * a]
 
 
 @kernel(nogil=True)
@@ -436,9 +451,9 @@ class PairPlan(Plan):
                     raise ValueError("pair plan: an energy split needs a kernel for forces and energies")
             pair_tasks += [Task(both if classes[-1] else force, *args, chunks=chunks),
                            Task(energy, *args, chunks=chunks)]
-            sums.append(Task(sum_chunks, chunks, state, part.touching, part.window, blocks,
+            sums.append(Task(sum_chunks, chunks, state, part.touched, part.n_touched, part.window, blocks,
                              sorted_forces, chunks=chunks))
-            adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, part.touching, sorted_forces,
+            adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, sorted_forces,
                              engine.forces,
                              chunks=engine.atom_chunks))
             self.parts.append((sorted_forces, mine))
@@ -454,7 +469,8 @@ class PairPlan(Plan):
         self._sums = [aligned_zeros(len(self.neighbors.atoms) * 3, np.float64) for _ in self._arguments]
         for part, arguments, total in zip(self.neighbors.lists, self._arguments, self._sums):
             phases.append([Task(gradient, *arguments, chunks=chunks)])
-            phases.append([Task(sum_chunks, chunks, state, part.touching, part.window, arguments[13],
+            phases.append([Task(sum_chunks, chunks, state, part.touched, part.n_touched, part.window,
+                                arguments[13],
                                 total,
                                 chunks=chunks)])
         return phases

@@ -48,12 +48,11 @@ def clear_slopes(chunk, starts, slopes):
 
 
 @kernel(nogil=True)
-def add_pair_slopes(chunk, starts, slots, touching, sums, slopes):
+def add_pair_slopes(chunk, starts, slots, sums, slopes):
     """Add the derivatives that a list of pairs contributes: lane 0 of the blocks of clusters."""
     for i in range(starts[chunk], starts[chunk + 1]):
         slot = np.int64(slots[i])
-        if touching[slot >> 2]:
-            slopes[i] += _PER_PAIR * sums[3 * slot - 2 * (slot & 3)]
+        slopes[i] += _PER_PAIR * sums[3 * slot - 2 * (slot & 3)]
 
 
 @kernel(nogil=True)
@@ -136,9 +135,8 @@ class MovingCharges:
         computed = [t for k, tasks in enumerate(phases) if k % 2 == 0 for t in tasks]
         summed = [t for k, tasks in enumerate(phases) if k % 2 for t in tasks]
         collected = [Task(clear_slopes, starts, self.slopes, chunks=chunks)]
-        collected += [Task(add_pair_slopes, starts, neighbors.slots, part.touching, task.args[-1], self.slopes,
-                           chunks=chunks)
-                      for part, task in zip(neighbors.lists, summed, strict=True)]
+        collected += [Task(add_pair_slopes, starts, neighbors.slots, task.args[-1], self.slopes, chunks=chunks)
+                      for task in summed]
         if mesh is not None:
             collected.append(mesh.slope_task(self.charges, self.slopes))
         self.after = [Phase(computed, name="charge slopes"), Phase(summed, name="charge slopes of clusters"),

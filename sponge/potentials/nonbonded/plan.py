@@ -124,7 +124,7 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
     coulomb_sum: PME | Ewald | None = None
     dispersion_sum: PME | None = None
     if form.alpha and (charged or form.lj_alpha):
-        roots = 2 * np.sqrt(params["epsilons"]) * params["sigmas"] ** 3 if form.lj_alpha else np.zeros(engine.n)
+        roots = 2 * np.sqrt(params["epsilons"]) * params["sigmas"] ** 3 if form.lj_alpha else np.zeros(0)
         parts += _exclusions(potential, engine, form, roots, split)
         if form.method == "ewald":
             if split is not None and not as_solute:

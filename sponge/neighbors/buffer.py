@@ -7,7 +7,7 @@ tolerance: S. Pall and B. Hess, Comput. Phys. Commun. 184, 2641 (2013), eq. 4-7.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import erfc
@@ -25,6 +25,7 @@ _PAIR, _PRUNE, _BUILD, _CLUSTER = 25.0, 9.0, 50.0, 0.17
 # Standard deviation along one axis of how far hydrogen turns about the atom that it is bound to: in TIP3P water at 300
 # K it reaches 0.025 nm after 40 fs and 0.034 nm after 200 fs, measured here; librations do not depend on its mass.
 _SWING, _SWING_TEMPERATURE = 0.035, 300.0  # nm, K
+_AT_ONCE = 1 << 16  # atoms that are classified together, for the sake of memory
 
 
 class Schedule(NamedTuple):
@@ -115,19 +116,27 @@ def _types(engine, cutoff):
         (p.at_cutoff() for p in pair_potentials if hasattr(p, "at_cutoff")), (nothing, nothing, nothing, 0.0, 0.0)
     )
     # A light atom bound to a heavier one flies with it, and swings about it.
-    carrier = np.arange(engine.n)
+    carrier = np.arange(engine.n, dtype=np.int32)
     system = engine.system
-    bonds = np.concatenate([system.constraints.pairs, system.topology.bonds, system.drude_pairs]).reshape(-1, 2)
-    for pair in (bonds, bonds[:, ::-1]):
-        light = masses[pair[:, 0]] < 0.5 * masses[pair[:, 1]]
-        carrier[pair[light, 0]] = pair[light, 1]
-    inverse = np.where(masses > 0, 1 / np.where(masses > 0, masses, 1), 1 / 16)
-    bound = carrier != np.arange(engine.n)
-    rows = np.stack([np.where(bound, inverse[carrier], inverse), np.where(bound, inverse, 0), np.round(charges, 1),
-                     np.round(sigmas, 2), np.round(epsilons, 1)], 1)
-    kinds, which, number = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-    sums = [np.bincount(which.ravel(), w) / number for w in (charges, sigmas, epsilons)]
-    q, sigma, epsilon = sums
+    for bonds in (system.constraints.pairs, system.topology.bonds, system.drude_pairs):
+        for pair in (bonds, bonds[:, ::-1]):
+            light = masses[pair[:, 0]] < 0.5 * masses[pair[:, 1]]
+            carrier[pair[light, 0]] = pair[light, 1]
+    found: dict[tuple, Any] = {}
+    for start in range(0, engine.n, _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        inverse, of_carrier = (np.where(m > 0, 1 / np.where(m > 0, m, 1), 1 / 16)
+                               for m in (masses[some], masses[carrier[some]]))
+        bound = carrier[some] != np.arange(start, start + len(inverse))
+        values = charges[some], sigmas[some], epsilons[some]
+        rows = np.stack([of_carrier, np.where(bound, inverse, 0), *map(np.round, values, (1, 2, 1))], 1)
+        kinds, which, number = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+        sums = np.stack([number, *(np.bincount(which.ravel(), w) for w in values)], 1)
+        for kind, more in zip(map(tuple, kinds), sums):
+            found[kind] = found.get(kind, 0.0) + more
+    kinds = np.array(sorted(found)).reshape(-1, 5)
+    number, *sums = np.array([found[kind] for kind in map(tuple, kinds)]).reshape(-1, 4).T
+    q, sigma, epsilon = (total / number for total in sums)
     if engine.periodic and np.all(np.diag(engine.box) > 0):
         volume = float(np.prod(np.diag(engine.box)))
     else:

@@ -173,7 +173,7 @@ class NeighborList:
         per_chunk = most_clusters // self.chunks + 1
         # forces go to the rows of columns within reach to both sides, where columns are 0.34 nm wide
         span = (2 * (self.cutoff + 3.5 * _BUFFER) / 0.34 + 3) * n / 4 / (0.63 * np.cbrt(n))
-        self._sizes = {"pairs": int(per_chunk * half_shell * 0.6) + 512, "entries": per_chunk * 2 + 500,
+        self._sizes = {"pairs": int(per_chunk * half_shell) + 512, "entries": per_chunk * 3 + 500,
                        "masks": 8 * per_chunk + 512, "touched": min(most_clusters, int(span) + per_chunk)}
         self._scheduled: tuple[float, float, float] | None = (0.0, 0.0, 0.0)  # temperature, time step, tolerance
         self._plans_version = -1
@@ -437,9 +437,10 @@ def first_word(engine: Engine) -> int:
 def _by_atom(pairs: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Partners of each atom: where they start [n + 1], and the partners."""
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
-    a, b = np.r_[pairs[:, 0], pairs[:, 1]], np.r_[pairs[:, 1], pairs[:, 0]]
-    order = np.lexsort((b, a))
-    return np.r_[0, np.cumsum(np.bincount(a, minlength=n))].astype(np.int32), b[order].astype(np.int32)
+    both = np.r_[pairs[:, 0] * n + pairs[:, 1], pairs[:, 1] * n + pairs[:, 0]]
+    both.sort()
+    counts = np.bincount(pairs.ravel(), minlength=n)
+    return np.r_[0, np.cumsum(counts)].astype(np.int32), (both % n).astype(np.int32)
 
 
 def _grow(engine: Engine) -> bool:

@@ -163,7 +163,7 @@ def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, heigh
 
     atoms [slots] is the atom of a slot (-1 for padding), slots [n] the slot of an atom, xs the blocks x4 y4 z4 w4,
     built_xs a copy with the squared thermal speeds in w4, turns [clusters * 12] the blocks of box counts,
-    low and high [clusters, 3] the bounding boxes, lj [clusters] whether an atom has Lennard-Jones parameters.
+    low and high [3, clusters] the bounding boxes, lj [clusters] whether an atom has Lennard-Jones parameters.
     """
     keys = state[COLUMNS_X] * state[COLUMNS_Y] * n_groups
     for key in range(chunk * keys // chunks, (chunk + 1) * keys // chunks):
@@ -182,8 +182,8 @@ def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, heigh
                         turns[12 * cluster + 4 * a + lane] = count[a]
                         x = xs.dtype.type(place[a])
                         xs[base + 4 * a] = built_xs[base + 4 * a] = x
-                        low[cluster, a] = x if lane == 0 else min(low[cluster, a], x)
-                        high[cluster, a] = x if lane == 0 else max(high[cluster, a], x)
+                        low[a, cluster] = x if lane == 0 else min(low[a, cluster], x)
+                        high[a, cluster] = x if lane == 0 else max(high[a, cluster], x)
                     lj[cluster] |= has_lj[atom]
                 else:
                     atoms[slot] = -1

@@ -158,7 +158,8 @@ class NeighborList:
         self.atoms, self.slots = np.full(4 * most_clusters, -1, np.int32), np.zeros(n, np.int32)
         self.xs, self._built_xs = (aligned_zeros(16 * most_clusters, self.real) for _ in range(2))
         self._turns = aligned_zeros(12 * most_clusters, np.int32)
-        self._low, self._high = np.zeros((most_clusters, 3), self.real), np.zeros((most_clusters, 3), self.real)
+        # the search reads 16 at once
+        self._low, self._high = (np.zeros((3, most_clusters + 16), self.real) for _ in range(2))
         self._cluster_lj = np.zeros(most_clusters, np.uint8)
         self.has_lj = np.ones(n, np.uint8)  # atoms with Lennard-Jones parameters; a potential may clear it
         self._thermal = np.zeros(n, self.real)

@@ -48,6 +48,7 @@ from .state import (
 __all__ = ["clock", "finish", "prune", "refresh", "search"]
 
 _ALL_PAIRS = 0xFFFF
+_ROUNDING = 1.2e-7  # relative, of float32
 
 
 @kernel(nogil=True)
@@ -164,6 +165,38 @@ def _find_window(chunk, clusters, mine, n_mine, found, mark, pair, touched, wind
     return n
 
 
+@device
+def _images_in_reach(begin, end, shifts, n_images, low, high, geometry, reach, found):
+    """Images in which clusters from begin to end - 1 may meet the brick that repeats; their number."""
+    n = 0
+    bounds = (np.inf, np.inf, np.inf), (-np.inf, -np.inf, -np.inf)
+    for i in range(begin, end):
+        bounds = ((min(bounds[0][0], low[0, i]), min(bounds[0][1], low[1, i]), min(bounds[0][2], low[2, i])),
+                  (max(bounds[1][0], high[0, i]), max(bounds[1][1], high[1, i]), max(bounds[1][2], high[2, i])))
+    for s in range(n_images):
+        meets = True
+        for a in range(3):
+            edge, shift = geometry[LOW + a], shifts[3 * s + a]
+            meets &= bounds[0][a] + shift - reach <= edge + geometry[WIDE + a] and bounds[1][a] + shift + reach >= edge
+        found[n] = s
+        n += meets
+    return n
+
+
+@device
+def _reached(low_z, high_z, begin, end, bottom, ceiling):
+    """The clusters of a column, sorted by z, of which none is wholly below the bottom or above the ceiling."""
+    real, first, last = low_z.dtype.type, begin, end
+    bottom = simd.splat(real(bottom - _ROUNDING * abs(bottom)), 16)
+    ceiling = simd.splat(real(ceiling + _ROUNDING * abs(ceiling)), 16)
+    below, up_to = 0, 0
+    for k in range(begin, end, 16):
+        there = simd.iota(16) < np.int32(end - k)
+        below += simd.popcount(np.int64(simd.bits(there & (simd.load(high_z, k, 16) < bottom))))
+        up_to += simd.popcount(np.int64(simd.bits(there & (simd.load(low_z, k, 16) <= ceiling))))
+    return begin + below, begin + up_to
+
+
 @kernel(nogil=True)
 def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometry, state, cluster_start, atoms, slots,
            xs, low, high, lj, excluded_start, excluded, marks, unplaced, scratch, entries, n_entries, pairs, masks,
@@ -184,6 +217,8 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
     mark[:clusters] = 0
     home_low, home_high = chunk * clusters // chunks, (chunk + 1) * clusters // chunks
     n_pairs, n_masks, n_mine, full, own_x = 0, 0, 0, 0, 0
+    in_reach = np.empty(images.shape[0] + 1, np.int64)
+    n_images = _images_in_reach(home_low, home_high, shifts, images.shape[0], low, high, geometry, reach, in_reach)
     for i in range(home_low, home_high):
         group_i = np.int64(groups[atoms[4 * i]]) if n_groups > 1 else 0
         group_j = kind - group_i if kind >= 0 else 0
@@ -196,10 +231,11 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
         ix, iy, iz = first(xs, 16 * i), first(xs, 16 * i + 4), first(xs, 16 * i + 8)
         while cluster_start[(own_x + 1) * n_y * n_groups] <= i:  # columns of smaller x come before
             own_x += 1
-        for s in range(images.shape[0]):
+        for image in range(n_images):
+            s = in_reach[image]
             sx, sy, sz = shifts[3 * s], shifts[3 * s + 1], shifts[3 * s + 2]
-            low_x, low_y, low_z = low[i, 0] + sx - reach, low[i, 1] + sy - reach, low[i, 2] + sz - reach
-            high_x, high_y, high_z = high[i, 0] + sx + reach, high[i, 1] + sy + reach, high[i, 2] + sz + reach
+            low_x, low_y, low_z = low[0, i] + sx - reach, low[1, i] + sy - reach, low[2, i] + sz - reach
+            high_x, high_y, high_z = high[0, i] + sx + reach, high[1, i] + sy + reach, high[2, i] + sz + reach
             if (
                 low_x > geometry[LOW] + geometry[WIDE]
                 or low_y > geometry[LOW + 1] + geometry[WIDE + 1]
@@ -214,7 +250,7 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
             y0 = max(0, int(np.floor((low_y - geometry[LOW + 1]) / geometry[COLUMN + 1])))
             y1 = min(n_y - 1, int(np.floor((high_y - geometry[LOW + 1]) / geometry[COLUMN + 1])))
             jx, jy, jz = ix + real(sx), iy + real(sy), iz + real(sz)
-            n_near = 0
+            n_close = 0
             for column_x in range(max(x0, own_x) if s == 0 else x0, x1 + 1):
                 edge = geometry[LOW] + column_x * geometry[COLUMN]
                 dx = max(0.0, max(low_x + reach - edge - geometry[COLUMN], edge - (high_x - reach)))
@@ -227,35 +263,30 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
                         if kind >= 0 and group != group_j:
                             continue
                         key = (column_x * n_y + column_y) * n_groups + group
-                        j, last = cluster_start[key], cluster_start[key + 1]
-                        if s == 0:
-                            j = max(j, i)
-                        if j >= last:
-                            continue
                         height = np.sqrt(reach2 - dx * dx - dy * dy) - reach
-                        bottom, ceiling = low_z - height, high_z + height
-                        top = last
-                        while j < top:  # the first cluster that reaches up to the bottom
-                            middle = (j + top) // 2
-                            if high[middle, 2] < bottom:
-                                j = middle + 1
-                            else:
-                                top = middle
-                        if n_near + last - j > near.shape[0]:
+                        lowest, last = _reached(low[2], high[2], cluster_start[key], cluster_start[key + 1],
+                                                low_z - height, high_z + height)
+                        if s == 0:
+                            lowest = max(lowest, i)
+                        if n_close + last - lowest + 16 > near.shape[0]:
                             full = FULL_SCRATCH
                             break
-                        while j < last and low[j, 2] <= ceiling:
-                            ux = jx - second(xs, 16 * j)
-                            uy = jy - second(xs, 16 * j + 4)
-                            uz = jz - second(xs, 16 * j + 8)
-                            r2 = simd.fma(ux, ux, simd.fma(uy, uy, uz * uz))
-                            near[n_near] = j
-                            n_near += simd.any(r2 < limit2)  # no branch: whether a cluster is near is hard to foresee
-                            j += 1
+                        for j in range(lowest, last, 16):  # mostly once
+                            simd.store(near, n_close + j - lowest, simd.iota(16) + np.int32(j))
+                        n_close += max(last - lowest, 0)
                     if full:
                         break
                 if full:
                     break
+            n_near = 0
+            for k in range(n_close):
+                j = np.int64(simd.load_scalar(near, k))
+                ux = jx - second(xs, 16 * j)
+                uy = jy - second(xs, 16 * j + 4)
+                uz = jz - second(xs, 16 * j + 8)
+                r2 = simd.fma(ux, ux, simd.fma(uy, uy, uz * uz))
+                near[n_near] = j
+                n_near += simd.any(r2 < limit2)  # no branch: whether a cluster is near is hard to foresee
             if not full and n_mine == mine.shape[0]:
                 full = FULL_ENTRIES
             if not full and n_pairs + n_near > pair.shape[0]:

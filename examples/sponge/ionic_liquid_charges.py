@@ -22,6 +22,7 @@ from triskele.sponge import learn, units
 DATA = Path(__file__).parent / "data" / "c1mim_chloride_gfn2.npz"
 CATION = np.array([7, 6, 7, 6, 6, 6, 1, 6, 1, 1, 1, 1, 1, 1, 1, 1])  # elements, in the order of the liquid's topology
 BOHR, HARTREE = 0.0529177210903, 2625.4996394799  # nm and kJ/mol, CODATA 2018
+PERMITTIVITY = 12.0  # of the liquid around a cluster; 9 to 15 have been measured of imidazolium salts
 STEP = 1e-4  # nm: positions are stored as multiples of that, and computed at these
 
 
@@ -86,6 +87,7 @@ def gfn2(cations, anions, positions):
 
     calculator = Calculator("GFN2-xTB", elements(cations, anions), positions / BOHR, charge=float(cations - anions))
     calculator.set("verbosity", 0)
+    calculator.add("gbe-solvation", PERMITTIVITY, "p16")
     try:
         found = calculator.singlepoint()
     except TBLiteRuntimeError:
@@ -117,3 +119,32 @@ def read(path=DATA):
     data = learn.Dataset(z, [STEP * p for p in x], stored["energies"], forces, charges=charges,
                          dipoles=stored["dipoles"])
     return data, stored["cations"] == stored["anions"], stored["held_out"]
+
+
+# -- network -------------------------------------------------------------------------------------------------------------
+
+
+def train(data, epochs):
+    """A network that runs in compiled kernels: radial functions, two layers of sixteen for each element."""
+    network = learn.ChargeNetwork.init(core.random.key(0), ["H", "C", "N", "Cl"], cutoff=0.4, features=16, layers=2,
+                                       radial=8, angular=0, architecture=learn.BehlerParrinello)
+    return learn.train_charges(network, data, epochs, validation=0.1, batch=8, rate=5e-3, dipole_weight=50.0)
+
+
+def main(output, epochs, network, data):
+    start = time.perf_counter()
+    if data:
+        make(data)
+    clusters_, neutral, held_out = read(data or DATA)
+    training, test = clusters_[neutral & ~held_out], clusters_[neutral & held_out]
+    print(f"{len(training)} neutral clusters to learn from, {len(test)} from a later part of the run")
+    found = train(training, epochs)
+    errors = learn.evaluate_charges(found.network, test)
+    print(f"on those, after {time.perf_counter() - start:.0f} s: charges {errors.charge_rmse:.4f} e rms and "
+          f"{errors.charge_mae:.4f} e on average, dipole moments {100 * errors.relative:.1f} % of their rms")
+    point = np.array([q @ x for q, x in zip(test.charges, test.positions, strict=True)])
+    left = np.linalg.norm(point - test.dipoles) / np.linalg.norm(test.dipoles)
+    print(f"GFN2-xTB's own charges give its dipole moments within {100 * left:.1f} %: atoms have dipoles there, too")
+    for name, total, which in (("cations", 1.0, clusters_.cations), ("chloride", -1.0, clusters_.anions)):
+        pass
+    learn.save(network, found.network)

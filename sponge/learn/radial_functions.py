@@ -72,18 +72,49 @@ def by_element(_chunk, n, near, species, elements, own, atoms, sizes, counts, ro
                 at[group] = to + 1
 
 
+@kernel(nogil=True)
+def round_off(chunk, chunks, sizes, xs, rounded):
+    """Coordinates of the entries, and of the far one behind them, in single precision."""
+    entries = sizes[0] + 1
+    for k in range(chunk * entries // chunks, (chunk + 1) * entries // chunks):
+        simd.store(rounded, 4 * k, simd.convert(simd.load(xs, 4 * k, 4), np.float32))
+
+
+@template
+def _every_fourth(xs, row, k):
+    """Blocks x y z w of entries k, k + 4, k + 8 and k + 12 of a row."""
+    a, b, c, d = (4 * np.int64(simd.load_scalar(row, k)), 4 * np.int64(simd.load_scalar(row, k + 4)),
+                  4 * np.int64(simd.load_scalar(row, k + 8)), 4 * np.int64(simd.load_scalar(row, k + 12)))
+    return simd.concat(simd.concat(simd.load(xs, a, 4), simd.load(xs, b, 4)),
+                       simd.concat(simd.load(xs, c, 4), simd.load(xs, d, 4)))
+
+
+@template
+def _low(v, w):
+    """First halves of each quarter of two vectors, zipped: a shuffle within quarters, as the others."""
+    return simd.shuffle2(v, w, (0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29))
+
+
+@template
+def _high(v, w):
+    return simd.shuffle2(v, w, (2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31))
+
+
 @template
 def _sixteen(xs, row, k):
     """Coordinates of sixteen entries."""
-    ax, ay, az, _ = eight(xs, row, k)
-    bx, by, bz, _ = eight(xs, row, k + 8)
-    return simd.concat(ax, bx), simd.concat(ay, by), simd.concat(az, bz)
+    a, b = _every_fourth(xs, row, k), _every_fourth(xs, row, k + 1)
+    c, d = _every_fourth(xs, row, k + 2), _every_fourth(xs, row, k + 3)
+    xy, uv, zw, z = _low(a, b), _low(c, d), _high(a, b), _high(c, d)
+    first = (0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
+    second = (2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
+    return simd.shuffle2(xy, uv, first), simd.shuffle2(xy, uv, second), simd.shuffle2(zw, z, first)
 
 
 @template
-def _radius(dx, dy, dz, c, kind):
+def _radius(dx, dy, dz, c):
     """Distance, and whether it is within the cut-off."""
-    square = simd.convert(dx * dx + dy * dy + dz * dz, kind)
+    square = dx * dx + dy * dy + dz * dz
     limit = simd.load_splat(c, _LIMIT, 16)
     inside = square < limit
     return simd.sqrt(simd.select(inside, square, limit)), inside
@@ -141,7 +172,7 @@ def _halved(v):
 @kernel(nogil=True)
 def sum_functions(chunk, chunks, n, blocks, elements, c, own, atoms, xs, entries, spans, functions):
     """functions[row, elements * 8 * blocks]: sums over the neighbors of each element."""
-    real, kind = functions.dtype.type, c.dtype
+    real = functions.dtype.type
     zero, one, six = simd.splat(real(0), 16), simd.splat(real(1), 16), simd.splat(real(6), 16)
     ten, fifteen, eighth = simd.splat(real(10), 16), simd.splat(real(15), 16), real(8)
     per_cutoff, per_spacing = simd.load_splat(c, _PER_CUTOFF, 16), simd.load_splat(c, _PER_SPACING, 16)
@@ -157,7 +188,7 @@ def sum_functions(chunk, chunks, n, blocks, elements, c, own, atoms, xs, entries
                 s0, s1, s2, s3, s4, s5, s6, s7 = zero, zero, zero, zero, zero, zero, zero, zero
                 for k in range(spans[i, s], spans[i, s + 1], 16):
                     ex, ey, ez = _sixteen(xs, entries[i], k)
-                    r, inside = _radius(ex - x, ey - y, ez - z, c, kind)
+                    r, inside = _radius(ex - x, ey - y, ez - z, c)
                     if not simd.any(inside):
                         continue
                     u = r * per_cutoff
@@ -177,7 +208,7 @@ def sum_functions(chunk, chunks, n, blocks, elements, c, own, atoms, xs, entries
 def add_up_forces(chunk, chunks, n, flags, blocks, elements, c, species, own, atoms, xs, entries, partners, spans,
                   weights, forces, rows):
     """Forces and virial of an energy whose derivatives by the functions are `weights`."""
-    real, kind, want, out = weights.dtype.type, c.dtype, flags[ENERGY] != 0, rows[chunk]
+    real, want, out = weights.dtype.type, flags[ENERGY] != 0, rows[chunk]
     out[:] = 0.0
     width = np.int64(weights.shape[1])
     per_cutoff, half = simd.load_splat(c, _PER_CUTOFF, 16), simd.load_splat(c, _HALF, 16)
@@ -186,15 +217,15 @@ def add_up_forces(chunk, chunks, n, flags, blocks, elements, c, species, own, at
     ten, fifteen, thirty = simd.splat(real(10), 16), simd.splat(real(15), 16), simd.splat(real(30), 16)
     two, three, four, five = (simd.splat(real(2), 16), simd.splat(real(3), 16), simd.splat(real(4), 16),
                               simd.splat(real(5), 16))
-    seven, nothing = simd.splat(real(7), 16), simd.splat(0.0, 16)
+    seven = simd.splat(real(7), 16)
     first, eighth = simd.load_splat(c, _FIRST, 16), real(8)
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
         row = np.int64(own[atoms[i]])
         if row < 0:
             continue
         x, y, z = simd.splat(xs[4 * i], 16), simd.splat(xs[4 * i + 1], 16), simd.splat(xs[4 * i + 2], 16)
-        fx, fy, fz = nothing, nothing, nothing
-        xx, yy, zz, xy, xz, yz = nothing, nothing, nothing, nothing, nothing, nothing
+        fx, fy, fz = zero, zero, zero
+        xx, yy, zz, xy, xz, yz = zero, zero, zero, zero, zero, zero
         back = np.int64(species[row]) * 8 * blocks
         number = partners[i]
         for s in range(elements):
@@ -204,7 +235,7 @@ def add_up_forces(chunk, chunks, n, flags, blocks, elements, c, species, own, at
                 for k in range(spans[i, s], spans[i, s + 1], 16):
                     ex, ey, ez = _sixteen(xs, entries[i], k)
                     dx, dy, dz = ex - x, ey - y, ez - z
-                    r, inside = _radius(dx, dy, dz, c, kind)
+                    r, inside = _radius(dx, dy, dz, c)
                     if not simd.any(inside):
                         continue
                     t, u = (r - first) * per_spacing - shift, r * per_cutoff
@@ -225,7 +256,7 @@ def add_up_forces(chunk, chunks, n, flags, blocks, elements, c, species, own, at
                     fall = -thirty * u * u * (one - u) * (one - u) * per_cutoff
                     slope = (half + half) * per_spacing * ends
                     along = (fall * total + slope * (moment - t * total)) / r
-                    f = simd.convert(simd.select(inside, along, zero), np.float64)
+                    f = simd.select(inside, along, zero)
                     gx, gy, gz = f * dx, f * dy, f * dz
                     fx, fy, fz = fx + gx, fy + gy, fz + gz
                     if want:
@@ -288,10 +319,14 @@ class RadialFunctions:
         listed.after_sorting(Task(by_element, n, network.cutoff + _NEAR, species, elements, own, listed.atoms,
                                   listed.sizes, listed.counts, listed.rows, listed.xs, numbers, kinds, entries,
                                   partners, spans))
-        self.before = [*listed.before,
-                       Phase([Task(sum_functions, listed.chunks, n, blocks, elements, constants, own, listed.atoms,
-                                   listed.xs, entries, spans, self.values, chunks=listed.chunks)],
-                             name="radial functions")]
+        xs, rounded = listed.xs, []
+        if real == np.float32:
+            xs = aligned_zeros(len(listed.xs), np.float32)
+            rounded = [Phase([Task(round_off, listed.chunks, listed.sizes, listed.xs, xs, chunks=listed.chunks)],
+                             name="coordinates in single precision")]
+        self.before = [*listed.before, *rounded,
+                       Phase([Task(sum_functions, listed.chunks, n, blocks, elements, constants, own, listed.atoms, xs,
+                                   entries, spans, self.values, chunks=listed.chunks)], name="radial functions")]
         self.after = [Phase([Task(add_up_forces, listed.chunks, n, engine.flags, blocks, elements, constants, species,
-                                  own, listed.atoms, listed.xs, entries, partners, spans, self.weights, self.forces,
+                                  own, listed.atoms, xs, entries, partners, spans, self.weights, self.forces,
                                   self.rows, chunks=listed.chunks)], name="forces of radial functions")]

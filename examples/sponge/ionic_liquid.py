@@ -114,69 +114,149 @@ def polarizable(system):
     return made
 
 
-def main(pairs, time, temperature, output):
+def compressed(pairs, temperature):
+    """The liquid with fixed charges after 30 ps, in which its density nearly comes to rest."""
     system = liquid(pairs)
-    print(system)
     simulation = sponge.Simulation(system, sponge.LangevinMiddle(temperature, friction=1.0, timestep=0.002), seed=1,
                                    barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
     simulation.minimize(tolerance=100)
-    frames, boxes, density = [], [], []
-    steps, every = round(time / 0.002), 50
-    for step in range(0, steps, every):
-        simulation.run(every)
-        density.append(simulation.system.masses.sum() / np.linalg.det(simulation.box) * sponge.units.DENSITY)
-        if step >= steps // 2:
-            frames.append(simulation.positions)
-            boxes.append(simulation.box)
-    frames, boxes = np.array(frames), np.array(boxes)
-    late = np.array(density[len(density) // 2:])
+    simulation.run(15_000)
+    system.box, system.positions = simulation.box, simulation.positions
+    return system
+
+
+def model(name, system, network):
+    if name == "Drude":
+        return polarizable(system)
+    system = system.copy()
+    if name == "network":
+        system.add(sponge.NetworkCharges(learn.load(network)))
+    return system
+
+
+class Record:
+    """Frames, densities and dipole moments of the cations in a run."""
+
+    def __init__(self, name, system, atoms):
+        self.name, self.system, self.atoms = name, system, atoms
+        self.frames, self.boxes, self.density, self.dipoles, self.cations = [], [], [], [], []
+        elements = system.topology.elements[:atoms]
+        self.cation = np.flatnonzero(elements != 17).reshape(-1, 16)
+        self.particles = self.cation
+        if name == "Drude":
+            drude, atom = system["drude"].atoms.T
+            mine = drude[np.isin(atom, self.cation)].reshape(len(self.cation), -1)
+            self.particles = np.concatenate([self.cation, mine], axis=1)
+
+    def add(self, simulation):
+        x, box, system = simulation.positions, simulation.box, self.system
+        nonbonded = system["nonbonded"]
+        q = nonbonded.charges(x, box) if self.name == "network" else nonbonded.params["charges"]
+        own, masses = self.particles, system.masses[self.particles]
+        center = np.sum(masses[..., None] * x[own], axis=1) / masses.sum(axis=1)[:, None]
+        self.dipoles.append(np.linalg.norm(np.sum(q[own][..., None] * (x[own] - center[:, None]), axis=1), axis=1))
+        self.cations.append(q[own].sum(axis=1))
+        self.frames.append(x[: self.atoms])
+        self.boxes.append(box)
+
+    def note_density(self, simulation):
+        volume = np.linalg.det(simulation.box)
+        self.density.append(self.system.masses.sum() / volume * sponge.units.DENSITY)
+
+
+def run(name, system, duration, temperature, atoms):
+    """Constant pressure for `duration` ps; frames, four a picosecond, are those of the second half."""
+    step = 0.001 if name == "Drude" else 0.002
+    integrator = (sponge.DrudeLangevin(temperature, friction=1.0, timestep=step, drude_friction=5.0)
+                  if name == "Drude" else sponge.LangevinMiddle(temperature, friction=1.0, timestep=step))
+    simulation = sponge.Simulation(system, integrator, seed=2,
+                                   barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
+    simulation.minimize(tolerance=100)
+    simulation.thermalize(temperature)
+    record, blocks = Record(name, system, atoms), round(4 * duration)
+    began = clock.perf_counter()
+    for block in range(blocks):
+        simulation.run(round(0.25 / step))
+        record.note_density(simulation)
+        if block >= blocks // 2:
+            record.add(simulation)
+    record.cost = 1e3 * (clock.perf_counter() - began) / simulation.step
+    return record
+
+
+def analyzed(record):
+    """Density with the error from four blocks, radial distribution functions and mean square displacements."""
+    topology = record.system.topology
+    between = np.flatnonzero(topology.names == "C1")  # the carbon between both nitrogens
+    chlorides = np.flatnonzero(topology.elements == 17)
+    frames, boxes = np.array(record.frames), np.array(record.boxes)
+    late = np.array(record.density[len(record.density) // 2 :])
     blocks = late[: len(late) // 4 * 4].reshape(4, -1).mean(axis=1)
-    print(f"density at {temperature:g} K: {late.mean():.3f} ± {blocks.std(ddof=1) / 2:.3f} g/cm^3")
+    record.rdf = {name: analysis.rdf(frames, boxes, first, second, bins=100)
+                  for name, first, second in (("cation - chloride", between, chlorides),
+                                              ("cation - cation", between, between),
+                                              ("chloride - chloride", chlorides, chlorides))}
+    record.msd = {name: analysis.msd(frames, 0.25, atoms) for name, atoms in (("cation", between),
+                                                                              ("chloride", chlorides))}
+    dipoles, cations = np.array(record.dipoles) / DEBYE, np.array(record.cations)
+    print(f"\n{record.name}: {record.cost:.2f} ms a step")
+    print(f"  density {late.mean():.3f} ± {blocks.std(ddof=1) / 2:.3f} g/cm^3")
+    for name, found in record.rdf.items():
+        print(f"  {name:20s} first peak at {found.r[np.argmax(found.g)]:.3f} nm, g = {found.g.max():.2f}")
+    print(f"  cations: dipole moment {dipoles.mean():.2f} ± {dipoles.std():.2f} D about the center of mass, charge "
+          f"{cations.mean():.3f} ± {cations.std():.3f} e")
+    for name, found in record.msd.items():
+        half = len(found.value) // 2
+        print(f"  {name:8s} root of the mean square displacement after {found.time[half]:.0f} ps: "
+              f"{np.sqrt(found.value[half]):.2f} nm")
+    return record
 
-    between = np.flatnonzero(system.topology.names == "C1")  # the carbon between both nitrogens
-    chlorides = np.flatnonzero(system.topology.elements == 17)
-    functions = {}
-    for name, first, second in (("cation - chloride", between, chlorides), ("cation - cation", between, between),
-                                ("chloride - chloride", chlorides, chlorides)):
-        functions[name] = analysis.rdf(frames, boxes, first, second, bins=100)
-        r, g = functions[name].r, functions[name].g
-        print(f"{name:20s} first peak at {r[np.argmax(g)]:.3f} nm, g = {g.max():.2f}")
-    moved = {name: analysis.msd(frames, 0.002 * every, atoms) for name, atoms in (("cation", between),
-                                                                                  ("chloride", chlorides))}
-    for name, found in moved.items():
-        print(f"{name:20s} root of the mean square displacement after {found.time[-1] / 2:.0f} ps: "
-              f"{np.sqrt(found.value[len(found.value) // 2]):.2f} nm")
-    if output:
-        picture(output, 0.002 * every * np.arange(1, len(density) + 1), density, functions, moved)
-    return late.mean(), functions
+
+def main(pairs, time, temperature, models, network, output):
+    start = clock.perf_counter()
+    system = compressed(pairs, temperature)
+    print(f"{system}\ncompressed after {clock.perf_counter() - start:.0f} s", flush=True)
+    records = [analyzed(run(name, model(name, system, network), time, temperature, system.n)) for name in models]
+    print(f"\nOver {time / 2:g} ps, ions move within the cages of their neighbors: these displacements are no diffusion "
+          "yet,\nand errors of densities from so few correlation times are too small.")
+    picture(output, records)
+    print(f"{output}, after {clock.perf_counter() - start:.0f} s")
 
 
-def picture(output, times, density, functions, moved):
+def picture(output, records):
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
-    left.plot(times, density)
-    left.set(xlabel="time (ps)", ylabel="density (g/cm$^3$)")
-    for name, found in functions.items():
-        middle.plot(found.r, found.g, label=name)
-    middle.axhline(1, color="gray", lw=0.8)
-    middle.set(xlabel="distance (nm)", ylabel="g(r)")
-    middle.legend()
-    for name, found in moved.items():
-        right.plot(found.time, found.value, label=name)
-    right.set(xlabel="time (ps)", ylabel="mean square displacement (nm$^2$)")
-    right.legend()
+    figure, axes = plt.subplots(2, 3, figsize=(13, 7.5), layout="constrained")
+    (density, dipole, moved), functions = axes
+    for record in records:
+        t = 0.25 * np.arange(1, len(record.density) + 1)
+        (line,) = density.plot(t, record.density, label=record.name)
+        dipole.hist(np.ravel(record.dipoles) / DEBYE, bins=60, density=True, histtype="step", label=record.name)
+        for name, style in (("cation", "-"), ("chloride", "--")):
+            found = record.msd[name]
+            moved.plot(found.time, found.value, style, color=line.get_color(), label=f"{name}, {record.name}")
+        for axis, (name, found) in zip(functions, record.rdf.items(), strict=True):
+            axis.plot(found.r, found.g, label=record.name)
+            axis.set(xlabel="distance / nm", ylabel="g(r)", title=name)
+    density.set(xlabel="time / ps", ylabel="density / g cm$^{-3}$")
+    dipole.set(xlabel="dipole moment of a cation / D", ylabel="probability density / D$^{-1}$")
+    moved.set(xlabel="time / ps", ylabel="mean square displacement / nm$^2$")
+    for axis in functions:
+        axis.axhline(1, color="gray", lw=0.8)
+    for axis in (density, dipole, moved, functions[0]):
+        axis.legend(frameon=False, fontsize=8)
     figure.savefig(output, dpi=120)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=48)
-    parser.add_argument("--time", type=float, default=80.0, help="ps")
+    parser.add_argument("--time", type=float, default=30.0, help="ps of each model; the second half counts")
     parser.add_argument("--temperature", type=float, default=425.0, help="K")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--network", default=DATA / "c1mim_chloride.safetensors", help="file of a ChargeNetwork")
     parser.add_argument("--output", default="ionic_liquid.png", help="where the picture goes")
-    options = parser.parse_args()
-    main(options.pairs, options.time, options.temperature, options.output)
+    main(**vars(parser.parse_args()))

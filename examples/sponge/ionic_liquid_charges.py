@@ -2,17 +2,22 @@
 
 Clusters of one to four ion pairs of 1,3-dimethylimidazolium chloride are cut from the liquid at 425 K; some of them are
 distorted. GFN2-xTB (Bannwarth, Ehlert, Grimme, J. Chem. Theory Comput. 15 (2019) 1652) gives their charges, dipole
-moments, energies and forces. A network of radial functions learns charges and dipole moments, and is judged on clusters
-from a later part of the run. `ionic_liquid.py` runs the liquid with the network that this script writes.
+moments, energies and forces. A continuum stands for the liquid around them: in vacuum, chlorides at the surface of a
+cluster lose up to half of their charge to cations on its other side, which those inside of it do not, nor do any in the
+continuum. A network of radial functions learns charges and dipole moments, and is judged on clusters from a later part
+of the run. `ionic_liquid.py` runs the liquid with the network that this script writes.
 
-    python examples/sponge/ionic_liquid_charges.py [--epochs 60] [--output c1mim_chloride.safetensors]
+    python examples/sponge/ionic_liquid_charges.py [--epochs 150] [--output ionic_liquid_charges.png]
+    python examples/sponge/ionic_liquid_charges.py --network c1mim_chloride.safetensors   # write the network, too
     python examples/sponge/ionic_liquid_charges.py --data new.npz   # new data: needs tblite (pip install tblite)
 """
 
 import argparse
+import dataclasses
 import time
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from ionic_liquid import liquid
 
@@ -21,6 +26,7 @@ from triskele.sponge import learn, units
 
 DATA = Path(__file__).parent / "data" / "c1mim_chloride_gfn2.npz"
 CATION = np.array([7, 6, 7, 6, 6, 6, 1, 6, 1, 1, 1, 1, 1, 1, 1, 1])  # elements, in the order of the liquid's topology
+DEBYE = 0.0208194346  # e nm
 BOHR, HARTREE = 0.0529177210903, 2625.4996394799  # nm and kJ/mol, CODATA 2018
 PERMITTIVITY = 12.0  # of the liquid around a cluster; 9 to 15 have been measured of imidazolium salts
 STEP = 1e-4  # nm: positions are stored as multiples of that, and computed at these
@@ -64,7 +70,7 @@ def distorted(ions, rng):
 def clusters(frames, seed=0):
     """Numbers of cations and anions, whether a cluster is held out, and positions in steps."""
     rng, found = np.random.default_rng(seed), []
-    plan = [(1, 0)] * 16 + [(0, 1)] + [(1, 1)] * 60 + [(2, 2)] * 60 + [(3, 3)] * 70 + [(4, 4)] * 110
+    plan = [(1, 0)] * 16 + [(0, 1)] + [(1, 1)] * 60 + [(2, 2)] * 60 + [(3, 3)] * 70 + [(4, 4)] * 110 + [(6, 6)] * 24
     for k, (cations, anions) in enumerate(plan):
         held = k % 6 == 5  # from the last third of the run
         first, last = (2 * len(frames) // 3, len(frames)) if held else (0, 2 * len(frames) // 3)
@@ -131,20 +137,63 @@ def train(data, epochs):
     return learn.train_charges(network, data, epochs, validation=0.1, batch=8, rate=5e-3, dipole_weight=50.0)
 
 
+def bare(network, data, neutral):
+    """Mean absolute error of the charges of single ions, with the network's total set to their charge."""
+    alone = data[~neutral]
+    errors = []
+    for z, x, q in zip(alone.elements, alone.positions, alone.charges, strict=True):
+        one = learn.Dataset([z], [x], charges=[q])
+        ion = dataclasses.replace(network, total=float(np.rint(q.sum())))
+        errors.append(np.abs(learn.evaluate_charges(ion, one).charges[0] - q))
+    return float(np.mean(np.concatenate(errors)))
+
+
+def picture(output, test, errors, history):
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
+    z, q, found = (np.concatenate(values) for values in (test.elements, test.charges, errors.charges))
+    for number, name in ((17, "Cl"), (7, "N"), (6, "C"), (1, "H")):
+        left.plot(q[z == number], found[z == number], ".", ms=3, label=name)
+    left.plot([-1.05, 0.3], [-1.05, 0.3], "k", lw=0.6)
+    left.set(xlabel="charge, GFN2-xTB / e", ylabel="charge, network / e", title="atoms of held-out clusters")
+    left.legend(frameon=False)
+    middle.plot(test.dipoles.ravel() / DEBYE, errors.dipoles.ravel() / DEBYE, ".", ms=3)
+    ends = np.array([-1.0, 1.0]) * np.abs(test.dipoles).max() / DEBYE
+    middle.plot(ends, ends, "k", lw=0.6)
+    middle.set(xlabel="dipole moment, GFN2-xTB / D", ylabel="dipole moment, network / D", title="components")
+    right.semilogy(history["validation/charge_rmse"], label="charges / e")
+    right.semilogy(history["validation/dipole_rmse"], label="dipole moments / e nm")
+    right.set(xlabel="epoch", ylabel="error, validation")
+    right.legend(frameon=False)
+    figure.savefig(output, dpi=150)
+
+
 def main(output, epochs, network, data):
     start = time.perf_counter()
-    if data:
+    if data is not None:
         make(data)
-    clusters_, neutral, held_out = read(data or DATA)
-    training, test = clusters_[neutral & ~held_out], clusters_[neutral & held_out]
-    print(f"{len(training)} neutral clusters to learn from, {len(test)} from a later part of the run")
-    found = train(training, epochs)
-    errors = learn.evaluate_charges(found.network, test)
-    print(f"on those, after {time.perf_counter() - start:.0f} s: charges {errors.charge_rmse:.4f} e rms and "
+    known, neutral, held_out = read(DATA if data is None else data)
+    training, test = known[neutral & ~held_out], known[neutral & held_out]
+    print(f"{len(training)} neutral clusters to learn from, {len(test)} from a later part of the run to judge by")
+    trained = train(training, epochs)
+    errors = learn.evaluate_charges(trained.network, test)
+    print(f"on these, after {time.perf_counter() - start:.0f} s: charges {errors.charge_rmse:.4f} e rms and "
           f"{errors.charge_mae:.4f} e on average, dipole moments {100 * errors.relative:.1f} % of their rms")
     point = np.array([q @ x for q, x in zip(test.charges, test.positions, strict=True)])
     left = np.linalg.norm(point - test.dipoles) / np.linalg.norm(test.dipoles)
-    print(f"GFN2-xTB's own charges give its dipole moments within {100 * left:.1f} %: atoms have dipoles there, too")
-    for name, total, which in (("cations", 1.0, clusters_.cations), ("chloride", -1.0, clusters_.anions)):
-        pass
-    learn.save(network, found.network)
+    print(f"charges of GFN2-xTB alone, without the dipoles that its atoms have, miss these by {100 * left:.1f} %")
+    print(f"ions alone, which it has not seen: {bare(trained.network, known, neutral):.3f} e on average")
+    chlorides = np.concatenate([q[z == 17] for q, z in zip(test.charges, test.elements, strict=True)])
+    print(f"chloride: {chlorides.mean():.3f} ± {chlorides.std():.3f} e in these clusters")
+    if network is not None:
+        learn.save(network, trained.network)
+    picture(output, test, errors, trained.history)
+    print(f"{output}, after {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", default="ionic_liquid_charges.png", help="where the picture goes")
+    parser.add_argument("--epochs", type=int, default=150)
+    parser.add_argument("--network", help="file to write the network to, as c1mim_chloride.safetensors")
+    parser.add_argument("--data", help="compute new data and write them to this file")
+    main(**vars(parser.parse_args()))

@@ -1,8 +1,10 @@
-"""The CL&P force field against OpenMM and LAMMPS, and boxes of molecules of several kinds."""
+"""The CL&P force field and its polarizable form against OpenMM and LAMMPS, charges from a network, and packed boxes."""
 
 import gzip
+import importlib
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +12,11 @@ from scipy.spatial import cKDTree
 
 from tests.sponge.reference import DATA
 from triskele import sponge
+from triskele.sponge import learn
 from triskele.sponge.errors import MissingParameterError
 from triskele.sponge.units import kcal_per_mol
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "sponge"
 INCOMPLETE = {"benzc1im", "c2OHc1im", "c4fc1fsi"}  # il.ff lacks torsions of these
 
 
@@ -136,3 +140,55 @@ def test_packing_follows_seed_and_density(rng):
 def test_boxes_that_cannot_be_packed(molecules, options, message):
     with pytest.raises(ValueError, match=message):
         sponge.build.pack(molecules, **options)
+
+
+@pytest.fixture
+def example(monkeypatch):
+    """Examples as modules, by name."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return importlib.import_module
+
+
+@pytest.mark.parametrize("kind", ["fixed", "drude"])
+def test_a_liquid_has_the_energies_and_forces_of_lammps(example, kind):
+    """Term by term, in a box of 24 pairs with Ewald sums; LAMMPS has one kind of springs for bonds and oscillators."""
+    reference = np.load(DATA / "clp" / "liquid.npz")
+    made = example("ionic_liquid")
+    system = made.liquid(24, constraints=None, cutoff=0.8, dispersion_correction=False)
+    system.box = np.diag(reference["box"])
+    system = made.polarizable(system) if kind == "drude" else system
+    system.nonbonded.update(method="ewald", tolerance=1e-8, dispersion_correction=False)
+    x = reference[f"{kind}_positions"].astype(np.float64)
+    found, (bonds, angles, torsions, *pairs) = system.energy_terms(x), reference[f"{kind}_energies"]
+    springs = found.pop("bond") + found.pop("drude", 0.0)
+    assert (springs, found.pop("angle"), found.pop("torsion")) == pytest.approx((bonds, angles, torsions), rel=1e-11)
+    assert sum(found.values()) == pytest.approx(sum(pairs), rel=3e-7)
+    np.testing.assert_allclose(system.forces(x), reference[f"{kind}_forces"], rtol=0, atol=2e-3)
+
+
+def test_the_network_of_the_example_knows_clusters_that_it_has_not_seen(example):
+    """Charges within 0.02 e, dipole moments within 5 %; and a warning, with its distance, where there were no data."""
+    made = example("ionic_liquid_charges")
+    clusters, neutral, held_out = made.read()
+    network = learn.load(EXAMPLES / "data" / "c1mim_chloride.safetensors")
+    errors = learn.evaluate_charges(network, clusters[neutral & held_out])
+    assert errors.charge_rmse < 0.02 and errors.relative < 0.05, errors
+    system = sponge.System(sponge.Topology.of_particles(2), [1.0, 35.5], positions=[[0, 0, 0], [0.15, 0, 0]])
+    system.add(sponge.Nonbonded(np.zeros(2), np.ones(2), np.zeros(2), method="none"))
+    system.add(sponge.NetworkCharges(network, elements=["H", "Cl"]))
+    with pytest.warns(sponge.errors.TrainingRangeWarning, match=r"is 0.15 nm from an atom .*, 0.0\d+ nm less than any"):
+        sponge.Simulation(system, sponge.VelocityVerlet(1e-6), seed=1).run(1)
+
+
+def test_forces_of_a_liquid_with_charges_of_a_network(example):
+    """Against differences of energies over random displacements of all atoms, in double precision."""
+    rng = np.random.default_rng(4)
+    system = example("ionic_liquid").liquid(24, cutoff=0.9, switch=0.8, alpha=6.5, grid=(40, 40, 40))
+    system.positions += rng.normal(scale=0.002, size=(system.n, 3))
+    system.add(sponge.NetworkCharges(learn.load(EXAMPLES / "data" / "c1mim_chloride.safetensors")))
+    forces, h = system.forces(), 1e-5
+    for _ in range(2):
+        d = rng.normal(size=(system.n, 3))
+        e = [system.energy(system.positions + k * h * d) for k in (-2, -1, 1, 2)]
+        slope = (e[0] - 8 * e[1] + 8 * e[2] - e[3]) / (12 * h)
+        assert -np.sum(forces * d) == pytest.approx(slope, abs=1e-7 * np.linalg.norm(forces))

@@ -217,8 +217,9 @@ def main(pairs, time, temperature, models, network, output):
     system = compressed(pairs, temperature)
     print(f"{system}\ncompressed after {clock.perf_counter() - start:.0f} s", flush=True)
     records = [analyzed(run(name, model(name, system, network), time, temperature, system.n)) for name in models]
-    print(f"\nOver {time / 2:g} ps, ions move within the cages of their neighbors: these displacements are no diffusion "
-          "yet,\nand errors of densities from so few correlation times are too small.")
+    if time < 2000:
+        print(f"\nWithin {time / 2:g} ps, ions move in the cages of their neighbors: these displacements are not yet "
+              "diffusion,\nand errors of densities, from so few correlation times, are too small.")
     picture(output, records)
     print(f"{output}, after {clock.perf_counter() - start:.0f} s")
 

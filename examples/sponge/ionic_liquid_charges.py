@@ -22,7 +22,7 @@ import numpy as np
 from ionic_liquid import liquid
 
 from triskele import core, sponge
-from triskele.sponge import learn, units
+from triskele.sponge import learn
 
 DATA = Path(__file__).parent / "data" / "c1mim_chloride_gfn2.npz"
 CATION = np.array([7, 6, 7, 6, 6, 6, 1, 6, 1, 1, 1, 1, 1, 1, 1, 1])  # elements, in the order of the liquid's topology
@@ -32,7 +32,7 @@ PERMITTIVITY = 12.0  # of the liquid around a cluster; 9 to 15 have been measure
 STEP = 1e-4  # nm: positions are stored as multiples of that, and computed at these
 
 
-# -- data ----------------------------------------------------------------------------------------------------------------
+# -- data --------------------------------------------------------------------------------------------------------------
 
 
 def configurations(pairs=48, frames=24, temperature=425.0):
@@ -127,7 +127,7 @@ def read(path=DATA):
     return data, stored["cations"] == stored["anions"], stored["held_out"]
 
 
-# -- network -------------------------------------------------------------------------------------------------------------
+# -- network -----------------------------------------------------------------------------------------------------------
 
 
 def train(data, epochs):

@@ -27,6 +27,7 @@ __all__ = ["RadialFunctions"]
 
 _LIMIT, _PER_CUTOFF, _FIRST, _PER_SPACING, _HALF, _STEP = range(6)  # constants, see `RadialFunctions`
 _NEAR = 0.02  # nm: neighbors beyond the cut-off by less than that are likely to come within
+_SKIN = 0.14  # nm: wider than of other rows, as elements are sorted whenever these are made again
 _STEEPEST = 80.0  # exponents of ratios of neighbors end here, where the Gaussians themselves are 0 in single precision
 
 
@@ -303,7 +304,7 @@ class RadialFunctions:
     """
 
     def __init__(self, engine: Engine, network: BehlerParrinello, atoms: np.ndarray, species: np.ndarray, real: Any):
-        listed, n, blocks, elements = (shared_rows(engine, network.cutoff), engine.n, -(-network.radial // 8),
+        listed, n, blocks, elements = (shared_rows(engine, network.cutoff, _SKIN), engine.n, -(-network.radial // 8),
                                        len(network.elements))
         own = np.full(n, -1, np.int32)
         own[atoms] = np.arange(len(atoms))

@@ -284,6 +284,8 @@ class NeighborRows:
     engine : Engine
         Gives positions and box.
     cutoff : float, nm
+    skin : float, nm
+        How far beyond the cut-off rows reach: more is rebuilt less often.
 
     Attributes
     ----------
@@ -306,8 +308,8 @@ class NeighborRows:
         Phases that run before the kernels.
     """
 
-    def __init__(self, engine: Engine, cutoff: float):
-        self.engine, self.cutoff, n = engine, float(cutoff), engine.n
+    def __init__(self, engine: Engine, cutoff: float, skin: float = SKIN):
+        self.engine, self.cutoff, self.skin, n = engine, float(cutoff), float(skin), engine.n
         self.word = first_word(engine)
         self.chunks = int(np.clip(n // 500, 1, 64))
         self.images = np.array(_IMAGES if engine.periodic else _IMAGES[:1], np.float64)
@@ -315,7 +317,7 @@ class NeighborRows:
         self._wrapped, self._version = np.zeros((n, 6)), -1
         # guesses, which grow when they are not enough: a metal of 100 atoms/nm^3
         self._places = n + 64 + (int(n * 0.8) if engine.periodic else 0)
-        self._width = int(min(100 * 4.19 * (self.cutoff + SKIN) ** 3, (27 if engine.periodic else 1) * n)) // 8 * 8 + 32
+        self._width = int(min(100 * 4.19 * (self.cutoff + skin) ** 3, (27 if engine.periodic else 1) * n)) // 8 * 8 + 32
         self._allocate()
         engine.on_status(FULL, _grow)
         engine.on_status(SMALL_BOX, box_too_small)
@@ -327,12 +329,12 @@ class NeighborRows:
         self.xs, self._built = aligned_zeros(4 * places + 64, np.float64), np.zeros((places, 3))
         self.atoms, self.turns, keys = np.zeros(places, np.int32), np.zeros((places, 3)), np.zeros(places, np.int64)
         self.counts, self.rows = np.zeros(n, np.int64), aligned_zeros((n, self._width), np.int32)
-        radius, need, periodic = self.cutoff + SKIN, self.word, int(e.periodic)
+        radius, need, periodic = self.cutoff + self.skin, self.word, int(e.periodic)
         place = e.positions, e.box, periodic
         self._sorted = Phase([], "sequence", flag=need, name="rows parameters")
         self.before = [
             Phase([Task(clock, FIRST_WORD, LAST_WORD, e.flags, e.box, periodic, self.cutoff)], name="rows clock"),
-            Phase([Task(refresh, self.chunks, need, e.flags, e.positions, e.box, 0.5 * SKIN, self.sizes, self.atoms,
+            Phase([Task(refresh, self.chunks, need, e.flags, e.positions, e.box, 0.5 * self.skin, self.sizes, self.atoms,
                         self.turns, self.xs, self._built, chunks=self.chunks)], name="coordinates"),
             Phase([Task(wrap, n, *place, radius, cells, self.sizes, self._grid, self._wrapped)], flag=need, redo=True,
                   name="rows wrap"),
@@ -382,11 +384,11 @@ def _grow(engine: Engine) -> bool:
     return True
 
 
-def shared_rows(engine: Engine, cutoff: float) -> NeighborRows:
-    """The rows that all potentials of this cut-off share."""
-    engine, key = engine.owner, ("rows", float(cutoff))  # whose flags ask for new rows
+def shared_rows(engine: Engine, cutoff: float, skin: float = SKIN) -> NeighborRows:
+    """The rows that all potentials of this cut-off and skin share."""
+    engine, key = engine.owner, ("rows", float(cutoff), float(skin))  # whose flags ask for new rows
     if key not in engine.neighbor_lists:
-        engine.neighbor_lists[key] = NeighborRows(engine, cutoff)
+        engine.neighbor_lists[key] = NeighborRows(engine, cutoff, skin)
     return engine.neighbor_lists[key]
 
 

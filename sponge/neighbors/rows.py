@@ -334,8 +334,8 @@ class NeighborRows:
         self._sorted = Phase([], "sequence", flag=need, name="rows parameters")
         self.before = [
             Phase([Task(clock, FIRST_WORD, LAST_WORD, e.flags, e.box, periodic, self.cutoff)], name="rows clock"),
-            Phase([Task(refresh, self.chunks, need, e.flags, e.positions, e.box, 0.5 * self.skin, self.sizes, self.atoms,
-                        self.turns, self.xs, self._built, chunks=self.chunks)], name="coordinates"),
+            Phase([Task(refresh, self.chunks, need, e.flags, e.positions, e.box, 0.5 * self.skin, self.sizes,
+                        self.atoms, self.turns, self.xs, self._built, chunks=self.chunks)], name="coordinates"),
             Phase([Task(wrap, n, *place, radius, cells, self.sizes, self._grid, self._wrapped)], flag=need, redo=True,
                   name="rows wrap"),
             Phase([Task(sort, n, e.flags, *place, self.images, radius, self._wrapped, self._grid, self.sizes, starts,

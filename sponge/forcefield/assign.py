@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,9 +48,10 @@ def assign_templates(topology: Topology, forcefield: ForceField) -> Assignment:
     atom_type = np.empty(topology.n, np.int64)
     groups, missing = [], []
     for residues, graph in kinds:
-        found = _choose(graph, by_signature.get(graph.signature, ()), residues[0], topology)
+        found = _choose(graph, by_signature.get(graph.signature, ()), residues[0], topology, forcefield)
         if found is None and forcefield.patches.steps:
-            found = _choose(graph, list(forcefield.patches.templates(forcefield, graph)), residues[0], topology)
+            patched = list(forcefield.patches.templates(forcefield, graph))
+            found = _choose(graph, patched, residues[0], topology, forcefield)
         if found is None:
             missing.append((residues, graph))
             continue
@@ -64,11 +65,12 @@ def assign_templates(topology: Topology, forcefield: ForceField) -> Assignment:
     return Assignment(template_atom, [forcefield.types[t] for t in types], atom_type, groups)
 
 
-def _choose(graph, candidates, residue, topology):
+def _choose(graph, candidates, residue, topology, field):
     """The template that fits and its atoms; None if none does."""
     found = [(template, places) for template in candidates if (places := match(template, graph)) is not None]
-    named = [f for f in found if f[0].name == graph.name]
-    if found and not named and any(not _same(found[0], other) for other in found[1:]):
+    names = [graph.name, *(end + graph.name for end in "NC" if {graph.name, end + graph.name} <= field.named_first)]
+    named = sorted((f for f in found if f[0].name in names), key=lambda f: names.index(f[0].name))
+    if found and not named and any(not _same(found[0], other, field) for other in found[1:]):
         raise MissingTemplateError(
             f"create_system: a residue must fit one template, got {', '.join(t.name for t, _ in found)} for "
             f"{describe(topology, residue)}, which differ in their parameters (call the residue by the name of the one "
@@ -77,11 +79,21 @@ def _choose(graph, candidates, residue, topology):
     return next(iter(named or found), None)
 
 
-def _same(a, b):
-    """Return True if two matches give all atoms the same types and parameters."""
+def _same(a, b, field):
+    """Return True if two matches give all atoms the same types and parameters.
+
+    The parts of one patch, such as the two sides of a disulfide, may have types of different names.
+    """
     (ta, pa), (tb, pb) = a, b
+    parts = ta.name == tb.name and [[p.partition(":")[0] for p in t.patches] for t in (ta, tb)]
+    alike = parts and parts[0] == parts[1]
+
+    def same(one, other):
+        return one == other or (alike and not field.typed & {one, other}
+                                and replace(field.types[one], name=other) == field.types[other])
+
     return (
-        all(ta.types[i] == tb.types[j] and ta.attributes[i] == tb.attributes[j] for i, j in zip(pa, pb))
+        all(same(ta.types[i], tb.types[j]) and ta.attributes[i] == tb.attributes[j] for i, j in zip(pa, pb))
         and len(ta.sites) == len(tb.sites)
         and len(ta.constraints) == len(tb.constraints)
     )

@@ -44,7 +44,7 @@ class AtomSection:
 def check_known(element, attributes, children=()):
     """Raise if an element has attributes or children that are not read; # stands for a number."""
     for name in element.attrib:
-        if re.sub(r"\d+$", "#", name) not in attributes and name not in attributes:
+        if name not in attributes and (name[-1] not in "0123456789" or re.sub(r"\d+$", "#", name) not in attributes):
             raise FileFormatError(f"attribute {name}={element.attrib[name]!r} of <{element.tag}> is not supported")
     for child in element if children else ():
         if child.tag not in children:

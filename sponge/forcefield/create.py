@@ -24,7 +24,9 @@ from .bonded import find_impropers, find_terms
 from .custom import add_custom, add_urey_bradley
 from .drude import Oscillators
 from .ffxml import ForceField
+from .named_terms import find_named_impropers
 from .nonbonded import atom_parameters, build_nonbonded, columns
+from .scaled_pairs import pair_divisors
 from .sources import shipped
 from .topology_terms import (
     bonded_angles,
@@ -124,7 +126,7 @@ def create_system(
     assignment = assign_templates(topology, field)
     gb = {name: options.pop(name) for name in _GB_OPTIONS if implicit_solvent and name in options}
     masses = np.array([t.mass for t in assignment.types])[assignment.atom_type]
-    oscillators = Oscillators(field, assignment)
+    oscillators = Oscillators(field, assignment, topology)
     oscillators.take_mass(masses, drude_mass)
     sites, shared = _sites(assignment)
     shared = np.concatenate([shared, oscillators.pairs])
@@ -152,7 +154,8 @@ def create_system(
     cutoff = options.get("cutoff")
     if field.nonbonded is not None or field.lennard_jones is not None:
         parameters = atom_parameters(field, assignment)
-        nonbonded, pairs = build_nonbonded(field, assignment, parameters, three, method=chosen, **options)
+        divisors = pair_divisors(field.scaled_pairs, topology, assignment)
+        nonbonded, pairs = build_nonbonded(field, assignment, parameters, three, divisors, method=chosen, **options)
         system.add(nonbonded)
         cutoff = nonbonded.cutoff
         if pairs is not None:
@@ -280,6 +283,7 @@ def _add_bonded(system, topology, field, assignment, bonds, angles):
     from ..potentials.cmap import CMAP
     from ..potentials.harmonic_angle import harmonic_angle
     from ..potentials.harmonic_bond import harmonic_bond
+    from ..potentials.harmonic_improper import harmonic_improper
     from ..potentials.periodic_torsion import periodic_torsion
     from ..potentials.ryckaert_bellemans import ryckaert_bellemans
 
@@ -299,6 +303,11 @@ def _add_bonded(system, topology, field, assignment, bonds, angles):
     rows, index = find_impropers(candidates, field.impropers, assignment, topology)
     for row, order in _trefoils(rows, [field.impropers.values[k][0] for k in index]):
         _collect(atoms, terms, row, [field.impropers.values[k][1] for k in index[order]])
+    periodic, harmonic = find_named_impropers(field.named_impropers, topology, assignment)
+    _collect(atoms, terms, np.array([row for row, _ in periodic]), [[term] for _, term in periodic])
+    if harmonic:
+        k, angle = np.array([values for _, values in harmonic]).T
+        system.add(harmonic_improper([row for row, _ in harmonic], k=2 * k, phi0=angle))
     if atoms:
         periodicity, phase, k = np.array(terms).T
         system.add(periodic_torsion(np.array(atoms), k=k, periodicity=periodicity, phase=phase))

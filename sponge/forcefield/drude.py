@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import FileFormatError, MissingParameterError
+from .named_terms import NamedResidues
 
 if TYPE_CHECKING:
+    from ..topology import Topology
     from .assign import Assignment
 
 __all__ = ["DrudeType", "Oscillators", "drude_particles", "read_drude"]
@@ -41,6 +43,7 @@ def read_drude(forcefield: Any, section: Any) -> None:
             raise FileFormatError(f"<Particle> of a <DrudeForce> must give its own type and that of its atom, got "
                                   f"{dict(e.attrib)}")
         numbers = {name: float(e.attrib[name]) for name in _NUMBERS if name in e.attrib}
+        forcefield.typed |= {key[1] for key in keys if key is not None and key[0] == "type"}
         forcefield.drude[keys[0]] = DrudeType(tuple(keys[1:]), **numbers)
 
 
@@ -80,7 +83,7 @@ class Oscillators:
         As for `drude_oscillators`.
     """
 
-    def __init__(self, forcefield: Any, assignment: Assignment):
+    def __init__(self, forcefield: Any, assignment: Assignment, topology: Topology):
         rows, kinds = [np.empty((0, 5), np.int64)], []
         for template, atoms in assignment.groups:
             padded = np.column_stack([atoms, np.full(len(atoms), -1)])
@@ -89,6 +92,12 @@ class Oscillators:
                 kinds += [kind[1:]] * len(atoms)
         self.particles = np.concatenate(rows)
         self._values = np.array(kinds, np.float64).reshape(-1, 5)
+        residues = NamedResidues(assignment, topology) if forcefield.named_anisotropies else None
+        for rule in forcefield.named_anisotropies:
+            named = rule.find(residues)
+            for row, atom in enumerate(self.particles[:, 1].tolist()):
+                if atom in named:
+                    self.particles[row, 2:], self._values[row, 3:] = named[atom]
 
     @property
     def pairs(self) -> np.ndarray:

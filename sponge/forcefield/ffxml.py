@@ -18,8 +18,10 @@ from ..errors import FileFormatError
 from ..load.structure import standard_residue
 from .atom_values import AtomSection, NonbondedTypes, check_known, merge, number
 from .drude import DrudeType, read_drude
+from .named_terms import NamedAnisotropies, NamedImpropers
 from .patches import Patches
-from .scripts import charmm_version, implicit_solvent
+from .scaled_pairs import ScaledPairs
+from .scripts import Script, charmm_version, implicit_solvent, read_script
 from .sources import load_roots, shipped
 from .tables import CustomTerms, TermTable
 from .templates import Template, read_site
@@ -28,9 +30,11 @@ __all__ = ["AtomType", "ForceField"]
 
 _ORDERINGS = ("default", "charmm", "amber", "smirnoff")
 _REFUSED = {
-    "Script": "it runs Python code, which is not done here, unless it is one that adds OpenMM's implicit solvents (for "
-              "another one, use create_system(..., implicit_solvent=...))",
-    "InitializationScript": "it runs Python code, which is not done here",
+    "Script": "its Python code is not run here, and it is none of the scripts that are known (those of OpenMM 8.6 for "
+              "CHARMM36 2024, the Drude field of 2023, GLYCAM, Lipid21 and implicit solvents; for another solvent, use "
+              "create_system(..., implicit_solvent=...))",
+    "InitializationScript": "its Python code is not run here, and it is none of the scripts that are known (those of "
+                            "OpenMM 8.6 for CHARMM and GLYCAM)",
 }
 _OF_TEMPLATES = {
     "Bond": ("from", "to", "atomName#"), "ExternalBond": ("from", "atomName"), "Constraint": ("atomName#", "distance"),
@@ -100,6 +104,7 @@ class ForceField:
             )
         self.types: dict[str, AtomType] = {}
         self.classes: set[str] = set()
+        self.typed: set[str] = set()  # types with parameters by their own name
         self.templates: dict[str, Template] = {}
         self.bonds, self.angles = TermTable(2, specific_first=False), TermTable(3, specific_first=False)
         self.propers, self.impropers = TermTable(4), TermTable(4)
@@ -117,6 +122,10 @@ class ForceField:
         self.born: NonbondedTypes | None = None  # of a GBSAOBCForce
         self.drude: dict[tuple, DrudeType] = {}  # ("type", name) or ("class", name) of the particles
         self.version, self.implicit_solvent = "", ""
+        self.named_first: set[str] = set()  # templates taken first by residues of their name, or of it without N or C
+        self.scaled_pairs: list[ScaledPairs] = []
+        self.named_impropers: list[NamedImpropers] = []
+        self.named_anisotropies: list[NamedAnisotropies] = []
         self.names: list[str] = []
         roots = load_roots(sources)
         self.names = [name for name, _ in roots]
@@ -126,7 +135,7 @@ class ForceField:
                     step(root)
                 except FileFormatError as error:
                     raise FileFormatError(f"{name}: {error}") from None
-                except (KeyError, ValueError) as error:
+                except (AttributeError, KeyError, TypeError, ValueError) as error:
                     what = f"attribute {error} is missing" if isinstance(error, KeyError) else str(error)
                     raise FileFormatError(f"{name}: must be a valid force field, got an error: {what}") from error
 
@@ -135,22 +144,9 @@ class ForceField:
 
     def _read_types(self, root):
         for child in root:
-            version = charmm_version(child.text or "") if child.tag == "InitializationScript" else None
-            if version:
-                if self.version not in ("", version):
-                    raise FileFormatError(f"files must be of one version of CHARMM, got {version} after {self.version}")
-                self.version = version
-                continue
-            solvent = implicit_solvent(child.text or "") if child.tag == "Script" else None
-            if solvent:
-                if self.implicit_solvent not in ("", solvent):
-                    raise FileFormatError(f"there must be one implicit solvent, got {solvent} after "
-                                          f"{self.implicit_solvent}")
-                self.implicit_solvent = solvent
-                continue
             if child.tag in _REFUSED:
-                raise FileFormatError(f"element <{child.tag}> cannot be read: {_REFUSED[child.tag]}")
-            if child.tag not in _IGNORED and child.tag not in TERMS:
+                self._read_script(child, root)
+            elif child.tag not in _IGNORED and child.tag not in TERMS:
                 hint = (" (AMOEBA and HIPPO are not supported: use a force field of fixed charges or Drude particles)"
                         if child.tag.startswith(("Amoeba", "Hippo")) else "")
                 raise FileFormatError(f"elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a "
@@ -164,6 +160,34 @@ class ForceField:
             self.classes.add(new.cls)
             if self.types.setdefault(new.name, new) != new:
                 raise FileFormatError(f"atom type {new.name!r} must be defined once, got another in a file read before")
+
+    def _read_script(self, e, root):
+        text = e.text or ""
+        if e.tag == "InitializationScript" and (version := charmm_version(text)):
+            if self.version not in ("", version):
+                raise FileFormatError(f"files must be of one version of CHARMM, got {version} after {self.version}")
+            self.version = version
+            return
+        if e.tag == "Script" and (solvent := implicit_solvent(text)):
+            if self.implicit_solvent not in ("", solvent):
+                raise FileFormatError(f"there must be one implicit solvent, got {solvent} after "
+                                      f"{self.implicit_solvent}")
+            self.implicit_solvent = solvent
+            return
+        script = read_script(e.tag, text) or Script("", {})
+        match script.kind:
+            case "names of GLYCAM":
+                self.named_first |= {r.attrib["name"] for r in root.iterfind("Residues/Residue")}
+            case "unscaled pairs":
+                self.scaled_pairs.append(ScaledPairs.unscaled(script.tables["unscaled_types"]))
+            case "scaled pairs":
+                self.scaled_pairs.append(ScaledPairs(script.tables["scee_table"], script.tables["scnb_table"]))
+            case "named impropers":
+                self.named_impropers.append(NamedImpropers(script.tables))
+            case "named anisotropies":
+                self.named_anisotropies.append(NamedAnisotropies(script.tables))
+            case _:
+                raise FileFormatError(f"element <{e.tag}> cannot be read: {_REFUSED[e.tag]}")
 
     def _read_residues(self, root):
         for section in root.iterfind("Patches"):
@@ -266,6 +290,7 @@ class ForceField:
             elif kind is not None:
                 if kind not in self.types:
                     return None
+                self.typed.add(kind)
                 out.append(("type", kind))
             else:
                 if cls not in self.classes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,7 @@ def _entry(section: NonbondedTypes, kind):
 
 
 def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, np.ndarray], pairs: np.ndarray,
-                    **options: Any):
+                    divisors: Mapping[tuple[int, int], Sequence[float]], **options: Any):
     """The Nonbonded potential, and the 1-4 pairs as a potential (None if there are none that act).
 
     Parameters
@@ -101,6 +101,8 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
         From `atom_parameters`.
     pairs : (m, 2) int
         Atoms three bonds apart.
+    divisors : mapping
+        Pairs with scales of their own, from `pair_divisors`.
     options
         Options of `Nonbonded`.
     """
@@ -124,7 +126,11 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
                 sigma14[row], epsilon14[row] = special[a, b]
     else:
         nonbonded = Nonbonded(q, sigma, epsilon, **options)
-    product, epsilon14 = coulomb14 * q[i] * q[j], sections[0].lj14 * epsilon14
+    product, unscaled, epsilon14 = coulomb14 * q[i] * q[j], epsilon14, sections[0].lj14 * epsilon14
+    for row, pair in enumerate(np.sort(pairs, axis=1).tolist() if divisors else ()):
+        if tuple(pair) in divisors and (product[row] or epsilon14[row]):
+            coulomb, lj = divisors[tuple(pair)]
+            product[row], epsilon14[row] = q[i[row]] * q[j[row]] / coulomb, unscaled[row] / lj
     acts = (product != 0) | (epsilon14 != 0)
     if not np.any(acts):
         return nonbonded, None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -17,7 +16,13 @@ __all__ = ["Patches"]
 
 _MOST = 3  # patches of one residue
 _BONDS = ("AddBond", "RemoveBond", "AddExternalBond", "RemoveExternalBond")
+_ALTERING = ("AddAtom", "ChangeAtom", "RemoveAtom")
 _TAGS = ("AddAtom", "ChangeAtom", "RemoveAtom", *_BONDS, "VirtualSite", "ApplyToResidue")
+
+
+def _formula(elements: Iterable[int]) -> int:
+    """The number of atoms of each element, 0 left out, packed into one number: sums and differences stay meaningful."""
+    return sum(1 << 16 * element for element in elements if element)
 
 
 class Patches:
@@ -68,14 +73,34 @@ class Patches:
 
     def templates(self, field: Any, graph: Graph) -> Iterator[Template]:
         """Patched templates that may fit a residue, by its elements: those of fewer patches first."""
-        elements = Counter(graph.elements[graph.elements > 0].tolist())
+        wanted = _formula(graph.elements.tolist())
+        order = {name: k for k, name in enumerate(self.steps)}
         for count in range(1, _MOST + 1):
             for template in field.templates.values():
-                known = [p for p in self.allowed.get(template.name, ()) if p in self.steps]
+                known = sorted((p for p in self.allowed.get(template.name, ()) if p in order),
+                               key=lambda p: (":" in p, order[p]))
+                if not known:
+                    continue
+                missing = wanted - _formula(template.elements.tolist())
+                changes = {p: self._change(field.types, template, p) for p in known}
                 for chosen in combinations(known, count):
-                    made = self._apply(field.types, template, chosen)
-                    if made is not None and Counter(made.elements[made.elements > 0].tolist()) == elements:
-                        yield made
+                    if sum(changes[p] for p in chosen) == missing and self._apart(chosen):
+                        made = self._apply(field.types, template, chosen)
+                        if made is not None:
+                            yield made
+
+    def _change(self, types: Mapping[str, Any], template: Template, patch: str) -> int:
+        """What a patch adds to the `_formula` of a template."""
+        own = dict(zip(template.names, template.elements.tolist()))
+        added = [values["type"] for tag, _, values in self.steps[patch] if tag == "AddAtom"]
+        removed = [names[0] for tag, names, _ in self.steps[patch] if tag == "RemoveAtom"]
+        return (_formula(types[name].element for name in added if name in types)
+                - _formula(own[name] for name in removed if name in own))
+
+    def _apart(self, chosen: tuple[str, ...]) -> bool:
+        """Return True if patches of one residue alter different atoms and at most one is of several residues."""
+        single = [{names[0] for tag, names, _ in self.steps[p] if tag in _ALTERING} for p in chosen if ":" not in p]
+        return len(chosen) - len(single) <= 1 and sum(map(len, single)) == len(set().union(*single))
 
     def _apply(self, types: Mapping[str, Any], template: Template, chosen: tuple[str, ...]) -> Template | None:
         """The template with patches applied one after the other; None if one does not fit it."""
@@ -87,7 +112,7 @@ class Patches:
         for tag, names, values in (step for patch in chosen for step in self.steps[patch]):
             attributes = {k: v for k, v in values.items() if k != "type"}
             bond = frozenset(names)
-            if tag != "AddAtom" and tag != "RemoveBond" and any(name not in atoms for name in names):
+            if tag not in ("AddAtom", "RemoveAtom", "RemoveBond") and any(name not in atoms for name in names):
                 return None
             match tag:
                 case "AddAtom" if names[0] not in atoms:
@@ -98,7 +123,8 @@ class Patches:
                 case "ChangeAtom":
                     atoms[names[0]] = (values["type"], attributes, atoms[names[0]][2])
                 case "RemoveAtom":
-                    del atoms[names[0]]
+                    if atoms.pop(names[0], ("", {}, 0))[2]:
+                        return None  # it has a bond that leads out
                     bonds = {b for b in bonds if names[0] not in b}
                 case "AddBond" if bond not in bonds:
                     bonds.add(bond)
@@ -106,10 +132,7 @@ class Patches:
                     bonds.discard(bond)
                 case "AddExternalBond" | "RemoveExternalBond":
                     kind, own, external = atoms[names[0]]
-                    external += 1 if tag[0] == "A" else -1
-                    if external < 0:
-                        return None
-                    atoms[names[0]] = (kind, own, external)
+                    atoms[names[0]] = (kind, own, external + 1 if tag[0] == "A" else 0)
                 case _:
                     return None
         if any(kind not in types for kind, _, _ in atoms.values()):
@@ -124,4 +147,4 @@ class Patches:
                                                  place[shares])
                                     for name, (kind, parents, weights, shares) in sites.items()
                                     if all(atom in place for atom in (name, *parents, shares))),
-                        override=template.override)
+                        override=template.override, patches=chosen)

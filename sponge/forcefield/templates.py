@@ -82,6 +82,7 @@ class Template(Graph):
     sites: tuple[SiteTemplate, ...] = ()
     constraints: tuple[tuple[int, int, float], ...] = ()  # pairs of atoms, distance in nm
     override: int = 0
+    patches: tuple[str, ...] = ()  # those that made it; "name:part" for one of several residues
 
 
 def match(template: Template, graph: Graph) -> np.ndarray | None:

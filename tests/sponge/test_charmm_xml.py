@@ -89,16 +89,13 @@ def test_patched_residues_and_custom_terms(tmp_path):
 def test_scripts_are_refused_unless_they_say_a_version(tmp_path):
     script = FIELD.replace("</ForceField>", "<InitializationScript>import os</InitializationScript></ForceField>")
     (tmp_path / "field.xml").write_text(script)
-    with pytest.raises(FileFormatError, match="InitializationScript.*runs Python code"):
+    with pytest.raises(FileFormatError, match="InitializationScript.*Python code is not run here"):
         sponge.ForceField(tmp_path / "field.xml")
 
 
-@pytest.mark.slow
 def test_files_that_are_refused():
-    with pytest.raises(FileFormatError, match="Script.*runs Python code"):
-        sponge.ForceField(DATA / "charmm36_2024.xml")
-    with pytest.raises(FileFormatError, match="Script.*runs Python code"):
-        sponge.ForceField(DATA / "charmm_polar_2023.xml")
+    with pytest.raises(FileFormatError, match="<Script> cannot be read.*none of the scripts that are known"):
+        sponge.ForceField(DATA / "charmm_polar_2013.xml")
 
 
 @pytest.mark.slow

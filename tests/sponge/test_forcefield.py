@@ -564,7 +564,7 @@ def test_implicit_solvents_of_files(bpti, files, tmp_path):
         create_system(bpti, field, implicit_solvent="obc1")
     script = (data / "implicit/obc1.xml").read_text()
     (tmp_path / "changed.xml").write_text(script.replace("p[1]]", "2*p[1]]"))
-    with pytest.raises(FileFormatError, match="element <Script> cannot be read: it runs Python"):
+    with pytest.raises(FileFormatError, match="element <Script> cannot be read: its Python code is not run"):
         ForceField(data / files[0], tmp_path / "changed.xml")
     if "obc" not in files[1]:
         with pytest.raises(FileFormatError, match="must be one implicit solvent"):

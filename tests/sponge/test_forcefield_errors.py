@@ -149,7 +149,7 @@ def test_missing_nonbonded_type(write):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("<Script>import os</Script>", "<Script> cannot be read: it runs Python code"),
+        ("<Script>import os</Script>", "<Script> cannot be read: its Python code is not run here"),
         ("<AmoebaBondForce/>", "got <AmoebaBondForce>, a term that is not supported"),
         ("<Patches><Drude/></Patches>", "<Patches> must hold <Patch>, got <Drude>"),
         (

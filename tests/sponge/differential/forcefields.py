@@ -32,11 +32,9 @@ _FIELDS = [
                                              "p3"), (("amber10.xml", "opc.xml"), "p4"),
 ]
 _REFUSED = {  # files that hold what we refuse, and the word that names it
-    "charmm36_2024.xml": "Script",
+    "charmm_polar_2013.xml": "Script",
     "amoeba2013_gk.xml": "Amoeba",
     "amoeba2018.xml": "Amoeba",
-    "amber14/GLYCAM_06j-1.xml": "Script",
-    "amber19/lipid21.xml": "Script",
     "iamoeba.xml": "Amoeba",
 }
 _AMINO = (

@@ -51,7 +51,7 @@ class AlchemicalPlan(Plan):
         params, marked = potential.params, np.ascontiguousarray(potential.atoms, np.int64)
         environment, _ = potential.environment(params, 1.0)
         self._base: Any = environment.plan(engine)
-        self.form = environment.form(engine.box if engine.periodic else None)
+        self.form = environment.form(engine.first_box if engine.periodic else None)
         self._lambdas: dict[str, float] = {}
         n, m = engine.n, len(marked)
         form = self._numbers()

@@ -98,6 +98,7 @@ class Engine:
                 self.velocities[:] = system.velocities
             if system.box is not None:
                 self.box[:] = system.box
+        self.first_box = self.box.copy() if share is None else share.first_box  # by which meshes are chosen, for good
         self.forces = np.zeros((self.n, 3))
         self.seed = 0  # of all random numbers; set before integrators and barostats make their plans
         self.store: dict[str, np.ndarray] = {}  # arrays of integrators and barostats that outlive a new plan

@@ -212,6 +212,23 @@ def test_lists_that_grow_leave_no_other_list_empty():
     np.testing.assert_allclose(engine.forces, expected, atol=1e-9)
 
 
+def test_lists_that_grow_in_another_box_leave_the_mesh_as_it_is():
+    water = sponge.build.water_box("tip3p", n=216)
+    system = sponge.create_system(water, forcefield="amber14/tip3p", cutoff=0.6)
+    engine = sponge.Engine(system, "double")
+    chosen = system.nonbonded.form(system.box).grid
+    smaller = 0.85 * system.box
+    assert system.nonbonded.form(smaller).grid != chosen
+    energies = []
+    for grown in (False, True):
+        if grown:
+            engine.replan()
+        engine.compute(0.85 * system.positions, smaller)
+        assert engine.plans["nonbonded"].coulomb.grid == chosen
+        energies.append(sum(engine.energies().values()))
+    assert energies[1] == pytest.approx(energies[0], rel=1e-12)
+
+
 def test_groups_split_the_list_into_three():
     rng = np.random.default_rng(6)
     positions, box = rng.random((500, 3)) * 3.0, as_box(3.0)

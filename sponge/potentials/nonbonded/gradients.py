@@ -33,7 +33,7 @@ def gradients(potential: Nonbonded, engine: Engine) -> dict[str, np.ndarray]:
     LJ-PME, and where the reciprocal sum has no kernels.
     """
     plan: NonbondedPlan = engine.plans[potential.name]
-    form = potential.form(engine.box if engine.periodic else None)
+    form = potential.form(engine.first_box if engine.periodic else None)
     charged = bool(np.any(potential.params["charges"]))
     if form.cutoff is None or form.mixing == "table" or form.lj_alpha or (form.alpha and charged
                                                                           and plan.coulomb is None):

@@ -103,8 +103,7 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
     if potential.method == "none":
         return _all_pairs(potential, engine)
     params = potential.params
-    box = engine.box if engine.periodic else None
-    form = potential.form(box)
+    form = potential.form(engine.first_box if engine.periodic else None)
     charged = bool(np.any(params["charges"]))
     coulomb = {"reaction_field": "reaction_field", "cutoff": "cutoff"}.get(form.method, "ewald") if charged else "none"
     table = None

@@ -5,10 +5,31 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from ..load.structure import Structure
 from ..system import System
 
-__all__ = ["check_forcefield", "check_structure"]
+__all__ = ["check_bool", "check_forcefield", "check_structure"]
+
+
+def check_bool(given: Any, where: str) -> None:
+    """Raise TypeError unless `given` is True or False.
+
+    Parameters
+    ----------
+    given : object
+    where : str
+        Begins the message.
+
+    Examples
+    --------
+    >>> check_bool("no", "solvate: neutralize")
+    Traceback (most recent call last):
+    TypeError: solvate: neutralize must be True or False, got 'no'
+    """
+    if not isinstance(given, (bool, np.bool_)):
+        raise TypeError(f"{where} must be True or False, got {given!r:.60}")
 
 
 def check_structure(given: Any, where: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from triskele.core.extend import check, optional
 
 from ..load.structure import Structure
-from .arguments import check_forcefield, check_structure
+from .arguments import check_bool, check_forcefield, check_structure
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 
 __all__ = ["add_hydrogens"]
@@ -60,6 +60,7 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
     if not isinstance(ph, (int, float, np.number)) and forcefield is None:
         raise TypeError(f"{where}: ph must be a number, got {ph!r:.60} (a force field is named by forcefield=...)")
     check.number(ph, f"{where}: ph")
+    check_bool(missing_atoms, f"{where}: missing_atoms")
     if forcefield is not None:
         check_forcefield(forcefield, f"{where}: forcefield")
     app = openmm_app(where)

@@ -13,7 +13,7 @@ from ..forcefield.assign import assign_templates
 from ..forcefield.create import as_forcefield
 from ..load.structure import Structure
 from ..quantities import number_in
-from .arguments import check_forcefield, check_structure
+from .arguments import check_bool, check_forcefield, check_structure
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 from .virtual_sites import add_virtual_sites
 from .water_box import water_molecule
@@ -83,6 +83,7 @@ def solvate(
     """
     check_structure(structure, "solvate: structure")
     check_forcefield(forcefield, "solvate: forcefield")
+    check_bool(neutralize, "solvate: neutralize")
     check.integer(seed, "solvate: seed", 0)
     for name, ion, kinds in (("positive", positive, _POSITIVE), ("negative", negative, _NEGATIVE)):
         if ion not in kinds:

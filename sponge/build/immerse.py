@@ -13,7 +13,7 @@ from ..box import displacement
 from ..constraints.choose import Constraints
 from ..forcefield.create import create_system
 from ..load.structure import Structure
-from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.nonbonded.nonbonded import OPTIONS, Nonbonded
 from ..system import System
 from ..topology import Topology
 from .water_box import water_box
@@ -41,7 +41,7 @@ def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed:
     seed : int
         Seed of the random orientations.
     **nonbonded
-        Options of the `Nonbonded` of all atoms, such as ``cutoff=1.0``. By default PME.
+        Options of the `Nonbonded` of all atoms, such as ``cutoff=1.0``, except `mixing`. By default PME.
 
     Returns
     -------
@@ -49,6 +49,8 @@ def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed:
 
     Raises
     ------
+    TypeError
+        If an option is not known.
     ValueError
         If the solute has no positions, has virtual sites, a table of Lennard-Jones pairs, or a potential without terms
         between given atoms.
@@ -68,6 +70,10 @@ def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed:
                         "create_system)")
     check.positive(padding, f"{where}: padding", "nm")
     check.integer(seed, f"{where}: seed", 0)
+    for name in nonbonded:
+        if name not in OPTIONS:
+            known = ("model", "padding", "seed", *OPTIONS)
+            raise TypeError(f"{where}: no option {name!r}{check.near(name, known, listing=True)}")
     if model not in _MODELS:
         raise ValueError(f"{where}: model must be one of {', '.join(_MODELS)}, got {model!r}")
     if system.positions is None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from triskele.core.extend import check
 
 from ..constraints.choose import Constraints, constrain, water_atoms
 from ..errors import MissingParameterError
@@ -125,6 +128,7 @@ def create_system(
         options = pair_options(method, options, "create_system")
     assignment = assign_templates(topology, field)
     gb = {name: options.pop(name) for name in _GB_OPTIONS if implicit_solvent and name in options}
+    _check_options(options)
     masses = np.array([t.mass for t in assignment.types])[assignment.atom_type]
     oscillators = Oscillators(field, assignment, topology)
     oscillators.take_mass(masses, drude_mass)
@@ -175,6 +179,16 @@ def create_system(
         add_atom_sections(system, field, assignment, graph, None if chosen == "none" else cutoff)
     system.check()
     return system
+
+
+def _check_options(options):
+    from ..potentials.nonbonded.nonbonded import OPTIONS
+
+    for name in options:
+        if name not in ("mixing", *OPTIONS):
+            known = (*(n for n, p in signature(create_system).parameters.items() if p.kind is p.KEYWORD_ONLY), *OPTIONS)
+            hint = " (it needs an implicit solvent)" if name in _GB_OPTIONS else check.near(name, known)
+            raise TypeError(f"create_system: no option {name!r}{hint}")
 
 
 def as_forcefield(given: Any) -> ForceField:

@@ -231,7 +231,7 @@ ARGON = Structure(Topology.of_particles(1, "AR", 18), np.zeros((1, 3)))
         (lambda s: build.add_hydrogens(s, [PROTEIN]), TypeError,
          r"ph must be a number, got \['amber14/protein.ff14SB'\] \(a force field is named by forcefield=...\)"),
         (lambda s: build.add_hydrogens(s, np.nan), ValueError, "ph must be a finite number, got nan"),
-        (lambda s: build.add_hydrogens(s, missing_atoms="no"), TypeError, "missing_atoms must be True or False, got 'no'"),
+        (lambda s: build.add_hydrogens(s, missing_atoms="no"), TypeError, "missing_atoms must be True or False, got"),
         (lambda s: build.solvate(s, PROTEIN, padding=1, neutralize=0), TypeError, "neutralize must be True or False"),
         (lambda s: build.add_hydrogens("a.pdb"), TypeError, "must be a Structure, got str .read it with"),
         (lambda s: build.add_hydrogens(s, forcefield=3), TypeError, "forcefield must be names or paths, got int"),

@@ -70,6 +70,14 @@ def test_missing_bond(bpti):
     assert_fails(broken, "residue 3 ASP", "nearest is ASP", "lacks bond CA-CB")
 
 
+@pytest.mark.parametrize(("option", "hint"), [("cutof", r"\(did you mean 'cutoff'\?\)"),
+                                              ("constraint", "did you mean 'constraints'"),
+                                              ("kappa", "it needs an implicit solvent")])
+def test_options_that_are_not_known(bpti, option, hint):
+    with pytest.raises(TypeError, match=f"create_system: no option '{option}' .?{hint}"):
+        create_system(bpti, PROTEIN, **{option: 1.0})
+
+
 def test_gap_in_the_chain(bpti):
     t = bpti.topology
     gap = without(bpti, np.isin(t.residue_ids[t.residue_index], ["3", "4"]))

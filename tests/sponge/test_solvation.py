@@ -48,6 +48,8 @@ def test_water_around_a_molecule_keeps_it_as_it_is():
 def test_a_molecule_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="model must be one of tip3p"):
         immerse(dipole(), "tip4pew")
+    with pytest.raises(TypeError, match=r"immerse: no option 'cutof' \(did you mean 'cutoff'\?"):
+        immerse(dipole(), cutof=0.6)
     framed = dipole()
     framed.add(sponge.PositionRestraint([0], k=1.0, reference=[[0, 0, 0]]))
     with pytest.raises(ValueError, match="'position_restraint' has no terms between given atoms"):

@@ -25,11 +25,11 @@ from .mixing import RULES, LJTable
 if TYPE_CHECKING:
     from ...engine.engine import Engine
 
-__all__ = ["METHODS", "Nonbonded"]
+__all__ = ["METHODS", "OPTIONS", "Nonbonded"]
 
 METHODS = ("pme", "ewald", "ljpme", "reaction_field", "cutoff", "none")
 _PERIODIC_ONLY = ("pme", "ewald", "ljpme")
-_OPTIONS = ("method", "cutoff", "switch", "tolerance", "dispersion_correction", "dielectric", "alpha", "grid", "order",
+OPTIONS = ("method", "cutoff", "switch", "tolerance", "dispersion_correction", "dielectric", "alpha", "grid", "order",
             "lj_alpha", "lj_grid", "wave_vectors")
 
 
@@ -130,12 +130,12 @@ class Nonbonded(Potential):
             If an option is not known, or values do not fit each other.
         """
         for name in options:
-            if name not in _OPTIONS:
-                raise TypeError(f"nonbonded: no option {name!r}; there are {', '.join(_OPTIONS)}")
+            if name not in OPTIONS:
+                raise TypeError(f"nonbonded: no option {name!r}; there are {', '.join(OPTIONS)}")
         if not hasattr(self, "method"):
             new = options
         else:
-            new = {name: getattr(self, name) for name in _OPTIONS} | options
+            new = {name: getattr(self, name) for name in OPTIONS} | options
         for name in ("cutoff", "switch"):
             new[name] = number_in("nm", new[name], f"nonbonded: {name}")
         method, cutoff, switch = new["method"], new["cutoff"], new["switch"]

@@ -71,13 +71,32 @@ class Evaluation:
         outputs = [self.values, self.gradients]
         outputs += [self._by_box] if engine.periodic else []
         outputs += [self.bias, self.slopes] if energy else []
-        inputs = [engine.positions, *([engine.box] if engine.periodic else []), *leaves]
+        self._native, found = self._native_tasks()
+        inputs = [engine.positions, *([engine.box] if engine.periodic else []), *found, *leaves]
         self.first = JitTask(_function(self.cvs, engine.periodic, energy, where), engine, inputs, outputs)
         code = status_code(f"{where}: undefined")
         engine.on_status(code, self._explain)
         self.last = Task(finish, engine.flags, code, engine.positions, engine.box, self.values, self.gradients,
                          self._by_box,
                          self._owners, self._atoms, self.slopes, self.bias, self.rows)
+
+    def _native_tasks(self) -> tuple[list[Task], list[np.ndarray]]:
+        """The tasks of variables that have a compiled form, and the values and gradients that these fill, if any."""
+        own = [v for v in self.cvs if v.native is not None]
+        if not own:
+            return [], []
+        values, gradients = np.zeros(len(own)), np.zeros((sum(len(v.atoms) for v in own), 3))
+        groups: list[tuple[Any, dict[str, tuple[int, int]]]] = []
+        first = 0
+        for at, variable in enumerate(own):
+            form, part = variable.native  # type: ignore[misc]
+            wanted = next((w for f, w in groups if f is form and part not in w), None)
+            if wanted is None:
+                wanted = {}
+                groups.append((form, wanted))
+            wanted[part] = at, first
+            first += len(variable.atoms)
+        return [form.task(w, self.engine.positions, values, gradients) for form, w in groups], [values, gradients]
 
     def plan(self, *between: Task) -> Plan:
         """The plan of the bias; `between` are tasks that set `bias` and `slopes`."""
@@ -87,6 +106,8 @@ class Evaluation:
         reduce = Task(spread, first, order, self._owners, self._atoms, self.gradients, self.slopes, engine.forces,
                       chunks=engine.atom_chunks)
         stages: list[list[Any]] = [[self.first], *([t] for t in between), [self.last]]
+        if self._native:
+            stages.insert(0, list(self._native))
         return Plan(stages=stages, reduce=[reduce], rows=self.rows)
 
     def at_step(self) -> str:
@@ -113,12 +134,23 @@ class Evaluation:
 
 
 def _function(cvs: list[CollectiveVariable], periodic: bool, energy: Callable | None, name: str) -> Callable:
-    """The function that the core compiles: positions, box (if any) and leaves -> the arrays of an `Evaluation`."""
+    """The function that the core compiles: positions, box (if any), what native tasks have found (if there are any) and
+    leaves -> the arrays of an `Evaluation`.
+    """
+    native = any(v.native is not None for v in cvs)
 
     def evaluate(positions: Any, *rest: Any) -> list[Any]:
         box, leaves = (rest[0], rest[1:]) if periodic else (None, rest)
+        (known, slopes_known), leaves = (leaves[:2], leaves[2:]) if native else ((None, None), leaves)
         values, by_position, by_box = [], [], []
+        at = first = 0
         for variable in cvs:
+            if variable.native is not None:
+                values.append(known[at])
+                by_position.append(slopes_known[first : first + len(variable.atoms)])
+                by_box.append(np.zeros((3, 3)))  # positions alone
+                at, first = at + 1, first + len(variable.atoms)
+                continue
             x = positions[variable.atoms]
             if periodic:
                 value, (dx, db) = core.value_and_grad(variable.local, (0, 1))(x, box)

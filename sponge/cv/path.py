@@ -10,6 +10,7 @@ from triskele import core
 from triskele.core.extend import check
 
 from .functions import ON_A_LINE, centered, superposition_matrix, superposition_weights
+from .path_kernels import StructurePath
 from .variable import CollectiveVariable, as_atoms, as_variables
 
 __all__ = ["path", "variable_path"]
@@ -107,7 +108,8 @@ def path(atoms: Any, references: Any, *, lambda_: float | None = None, weights: 
     structures = np.stack([centered(f"{where}: structure {i + 1}", atoms, r, w) for i, r in enumerate(references)])
     apart = [_square_deviations(b, a[None], w)[0] for a, b in zip(structures, structures[1:])]
     options = {"references": structures, "weights": w, "lambda_": _lambda(where, lambda_, apart, "nm^-2")}
-    return _pair(name, atoms, _of_structures, options, "where a best superposition is not unique")
+    native = StructurePath(atoms, structures, w, options["lambda_"], ON_A_LINE)
+    return _pair(name, atoms, _of_structures, options, "where a best superposition is not unique", native)
 
 
 def variable_path(cvs: Any, nodes: Any, *, lambda_: float | None = None, weights: Any = None,
@@ -180,6 +182,7 @@ def _lambda(where, given, apart, unit):
     return float(_LAMBDA / np.mean(apart))
 
 
-def _pair(name, atoms, function, options, undefined):
-    return tuple(CollectiveVariable(f"{name}.{what}", atoms, function, None, {**options, "f": f}, undefined)
+def _pair(name, atoms, function, options, undefined, native=None):
+    return tuple(CollectiveVariable(f"{name}.{what}", atoms, function, None, {**options, "f": f}, undefined,
+                                    None if native is None else (native, what))
                  for what, f in (("s", _progress), ("z", _away)))

@@ -42,6 +42,9 @@ class CollectiveVariable:
         Constants of the function.
     undefined : str
         Where the gradient does not exist, in words, for errors.
+    native : (object, str), optional
+        A compiled form with a method `task`, as that of `path_kernels.StructurePath`, and the name under which the
+        variable is wanted from it. Variables that share the object share the work.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class CollectiveVariable:
     period: tuple[float, float] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     undefined: str = ""
+    native: tuple[Any, str] | None = None
 
     def local(self, x: Any, box: Any = None) -> Any:
         """The value from the positions [k, 3] of `atoms` alone."""

@@ -93,6 +93,8 @@ from .sampling.gamd import GaMD as GaMD
 from .sampling.metadynamics import Metadynamics as Metadynamics
 from .sampling.multiple_walkers import MultipleWalkers as MultipleWalkers
 from .sampling.opes import OPES as OPES
+from .sampling.plumed import Plumed as Plumed
+from .sampling.plumed import PlumedError as PlumedError
 from .sampling.replica_exchange import ReplicaExchange as ReplicaExchange
 from .sampling.replicas import Replicas as Replicas
 from .sampling.rest2 import rest2 as rest2

@@ -59,6 +59,8 @@ class Engine:
     plans : dict of str to Plan
     split : EnergySplit or None
         Energies and forces that a sampling method needs separately.
+    aside : bool
+        The evaluation that runs is no part of a step: `compute`, `measure`.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class Engine:
         self.store: dict[str, np.ndarray] = {}  # arrays of integrators and barostats that outlive a new plan
         self.periodic = system.box is not None
         self.version = 0  # number of times the plans were rebuilt
+        self.aside = False  # whether forces are computed outside of a step
         self.handlers: dict[int, Callable[[Engine], bool]] = {}
         self.jit_tasks: list[JitTask] = []
         self.neighbor_lists: dict[Any, Any] = {}
@@ -236,11 +239,14 @@ class Engine:
                 self.flags[REBUILD] = 1
 
     def _evaluate(self):
+        self.aside = True
         try:
             self._runner.run(1)
         except BaseException:  # of a phase in Python: the next evaluation begins at other positions, perhaps
             self._runner.program.restart()
             raise
+        finally:
+            self.aside = False
 
     def energies(self) -> dict[str, float]:
         """Energy of every term (kJ/mol), as last computed with the flag ENERGY."""

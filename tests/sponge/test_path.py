@@ -119,12 +119,15 @@ def test_methods_bias_a_path(make):
         assert float(S(sim.positions)) == pytest.approx(3.8, abs=0.4)
 
 
-def test_an_umbrella_on_a_path_of_structures():
-    """Its compiled forces and virial are those of the pure function, and it pulls along the path."""
+@pytest.mark.parametrize("order", ["sz", "zts", "ss"])
+def test_an_umbrella_on_a_path_of_structures(order):
+    """Its compiled forces and virial are those of the pure function, with a torsion between them, too."""
     from tests.sponge.test_energy_split import derivatives
     from triskele.sponge.testing import example_system
 
-    bias = sponge.umbrella(cv.path(range(8), chain(3)[None] + 0.1 * STRUCTURES[:4]), center=[3.0, 0.0], k=[50.0, 1e4])
+    known = dict(zip("sz", cv.path(range(8), chain(3)[None] + 0.1 * STRUCTURES[:4]))) | {"t": cv.torsion(2, 3, 5, 9)}
+    center, k = {"s": 3.0, "z": 0.0, "t": 1.0}, {"s": 50.0, "z": 1e4, "t": 30.0}
+    bias = sponge.umbrella(*([d[part] for part in order] for d in (known, center, k)))
     system = example_system(bias, box=np.eye(3) * 3.0)
     engine = sponge.Engine(system, "double")
     engine.compute()

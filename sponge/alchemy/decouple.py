@@ -11,6 +11,7 @@ import numpy as np
 from ..engine.energy_split import solute_mask
 from ..engine.engine import Engine
 from ..potential import Potential
+from ..potentials.compound import ExpressionCompound
 from ..potentials.drude import thole_screening
 from ..potentials.gromacs import lennard_jones_pair
 from ..potentials.nonbonded.nonbonded import Nonbonded
@@ -67,7 +68,8 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
     ValueError
         If marked atoms have a net charge, unless `charged`; if one is bonded, excluded from, constrained or tied as a
         virtual site to one that is not marked; if a potential of pairs other than `Nonbonded`, or one of many bodies,
-        such as GB, EAM or a network, acts on them and others; if `thole_screening` or `lennard_jones_pair` acts
+        such as GB, EAM or a network, acts on them and others; if a term of an `ExpressionCompound` does that
+        `restraints` does not name; if `thole_screening` or `lennard_jones_pair` acts
         between atoms whose interaction of that kind is annihilated; if Nonbonded uses "ljpme", "ewald" or a table.
 
     Warns
@@ -80,7 +82,9 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
     At lambdas of 1 the energy is that of the plain system up to rounding: Lennard-Jones of marked atoms is summed in
     float64, in another order. In mixed precision that is a change of some 1e-6 kJ/mol per pair.
 
-    Biases, external fields and `FunctionPotential` act in full at all lambdas unless `restraints` names them.
+    Biases, external fields and `FunctionPotential` act in full at all lambdas unless `restraints` names them. An
+    `ExpressionCompound` between marked atoms and others must be named there: it could as well be an interaction, such
+    as OpenMM's CustomHbondForce.
 
     References
     ----------
@@ -127,6 +131,10 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
         elif p.together is not None and _ties(p.together, marked):
             raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on marked atoms and others together, and "
                              "has no lambdas")
+        elif isinstance(p, ExpressionCompound) and p.name not in restraints and np.any(cut := _cut_terms(p, marked)):
+            raise ValueError(f"{where}: {type(p).__name__} {p.name!r} acts on marked atoms and others together in "
+                             f"{np.count_nonzero(cut)} of {len(cut)} terms, and could be a restraint or an interaction "
+                             f"(as a restraint, name it in restraints=[{p.name!r}]; it is complete at the lambda 1)")
         elif (kind := _PAIRS_OF_TERMS.get(type(p))) in annihilate and np.any(marked[p.atoms]):
             raise ValueError(f"{where}: {type(p).__name__} {p.name!r} would stay between marked atoms, where "
                              f"annihilate removes {kind} (leave {kind!r} out of `annihilate`)")
@@ -142,6 +150,13 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
 def _ties(together, marked):
     """Return True if atoms whose energy is one are marked and not, or just all atoms."""
     return isinstance(together, slice) or len(np.unique(marked[together])) == 2
+
+
+def _cut_terms(compound: ExpressionCompound, marked: np.ndarray) -> np.ndarray:
+    """Which terms (m,) bool have points of marked atoms and of others."""
+    own = [np.array([k]) for k in range(len(marked))] if compound.groups is None else [g for g, _ in compound.groups]
+    some, every = (np.array([test(marked[atoms]) for atoms in own])[compound.atoms] for test in (np.any, np.all))
+    return some.any(axis=1) & ~every.all(axis=1)
 
 
 def _parts(potential: Potential, marked, bonded, restraints, pairs) -> list[Potential]:

@@ -11,6 +11,7 @@ from scipy import integrate
 from tests.data.sponge.alchemy import systems
 from triskele import core, sponge
 from triskele.sponge import alchemy
+from triskele.sponge.potentials.compound import ExpressionCompound
 from triskele.sponge.potentials.gromacs import lennard_jones_pair
 from triskele.sponge.testing import check_potential, example_system, examples
 from triskele.sponge.virtual_sites.sites import TwoParticleAverage
@@ -228,6 +229,21 @@ def test_potentials_whose_pairs_would_stay_are_refused():
             assert re.search("acts on (all pairs of atoms|marked atoms and others together)", str(error)), name
         else:
             assert type(example[key]).__name__ in IN_FULL or np.ndim(getattr(example[key], "atoms", None)) > 0, name
+
+
+@pytest.mark.parametrize("groups", [None, [([0, 1], [1, 1]), ([6, 7], [1, 1]), ([2, 3], [1, 1])]])
+def test_compound_terms_between_marked_atoms_and_others_must_be_restraints(groups):
+    system = fluid()
+    own, others = ([[0, 2]], [[0, 2], [0, 1]]) if groups else ([[0, 1], [6, 7]], [[0, 1], [1, 7]])
+    system.add(ExpressionCompound("5*distance(p1,p2)", own, {}, groups=groups))
+    alchemy.decouple(system, range(5))
+    system.add(ExpressionCompound("5*distance(p1,p2)", others, {}, groups=groups, name="hydrogen bonds"))
+    with pytest.raises(ValueError, match="'hydrogen bonds' acts on marked atoms and others together in 1 of 2 terms"):
+        alchemy.decouple(system, range(5))
+    soft = alchemy.decouple(system, range(5), restraints=["hydrogen bonds"])
+    assert soft.energy() == pytest.approx(system.energy(), rel=1e-9)
+    alchemy.set_lambdas(soft, restraints=0.0)
+    assert soft.energy_terms()["hydrogen bonds"] == 0.0 != system.energy_terms()["hydrogen bonds"]
 
 
 def test_terms_that_would_stay_between_marked_atoms_are_refused():

@@ -100,7 +100,8 @@ class Engine:
                 self.velocities[:] = system.velocities
             if system.box is not None:
                 self.box[:] = system.box
-        self.first_box = self.box.copy() if share is None else share.first_box  # by which meshes are chosen, for good
+        # meshes are chosen by this box for good
+        self.first_box: np.ndarray = self.box.copy() if share is None else share.first_box
         self.forces = np.zeros((self.n, 3))
         self.seed = 0  # of all random numbers; set before integrators and barostats make their plans
         self.store: dict[str, np.ndarray] = {}  # arrays of integrators and barostats that outlive a new plan

@@ -35,7 +35,7 @@ class NamedResidues:
 
     def __init__(self, assignment: Assignment, topology: Topology):
         self._groups = assignment.groups
-        self._names = [_names(template, topology) for template, _ in assignment.groups]
+        self._names = [_names(template) for template, _ in assignment.groups]
         self.count = len(topology.residue_names)
         self._group, self._row = np.full(self.count, -1), np.zeros(self.count, np.int64)
         for k, (_, atoms) in enumerate(assignment.groups):
@@ -56,7 +56,7 @@ class NamedResidues:
         return NamedResidue(dict(zip(atoms, self._groups[group][1][self._row[residue]].tolist())), names)
 
 
-def _names(template: Template, topology: Topology) -> tuple[list[str], frozenset[str]]:
+def _names(template: Template) -> tuple[list[str], frozenset[str]]:
     """Names of the atoms of a template, and those of its residue and patches.
 
     Where a patch of several residues takes part, names come from atom types such as "ALA-CA"; there are none if a type

@@ -152,6 +152,7 @@ class Simulation(Fixed):
         elif system.velocities is None and self._temperature_wanted is not None:
             self.thermalize()
             self._drawn = True
+        self._touched()  # no forces have been computed yet
         given = {"positions": positions, "velocities": velocities}
         self._made_from = MadeFrom(self, [name for name, value in given.items() if value is not None])
 

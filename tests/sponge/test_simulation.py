@@ -350,3 +350,18 @@ def test_plan_lists_the_phases_of_a_step_in_order():
     assert "every 100 steps" in lines[-1]
     sim.run(3)
     assert str(sim.plan()) == str(plan)
+
+
+@pytest.mark.parametrize("given", [None, [[0.2, 0.0, 0.0]]], ids=["at rest", "moving"])
+def test_the_first_step_has_the_forces_of_the_start(given):
+    """Of velocity Verlet, whose steps begin with them: positions and velocities of the system, nothing set before."""
+    system = sponge.System(sponge.Topology.of_particles(1), [10.0], positions=[[0.3, 0.0, 0.0]],
+                           remove_com_motion=False)
+    system.velocities = None if given is None else np.array(given)
+    system.add(sponge.FunctionPotential(lambda x: 50.0 * np.sum(x**2)))
+    sim = sponge.Simulation(system, sponge.VelocityVerlet(0.001))
+    sim.run(1)
+    v = 0.0 if given is None else 0.2
+    x = 0.3 + 0.001 * v - 0.5e-6 * 10.0 * 0.3
+    assert sim.positions[0, 0] == pytest.approx(x, rel=1e-12)
+    assert sim.velocities[0, 0] == pytest.approx(v - 0.5e-3 * 10.0 * (0.3 + x), rel=1e-12)

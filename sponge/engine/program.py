@@ -114,6 +114,7 @@ class Program:
             chunks = (phase.tasks[0].chunks if phase.tasks else 0) if sequence else starts[-1]
             record[:] = [sequence, table.ctypes.data, len(table), chunks, phase.every,
                          -1 if phase.flag is None else phase.flag, phase.call is not None, 0]
+        self._addresses = self._records.ctypes.data, self.flags.ctypes.data  # which take a microsecond each to find
         self._next = 0  # the phase to resume with, after an interruption
 
     def run(self, steps: int) -> int:
@@ -127,8 +128,9 @@ class Program:
             call to Python has made the phases outdated: continue with a new program.
         """
         last = int(self.flags[STEP]) + steps
+        loop, (records, flags), count = _loop(), self._addresses, len(self.phases)
         while True:
-            at = _loop()(self._records.ctypes.data, len(self.phases), self.flags.ctypes.data, self._next, last)
+            at = loop(records, count, flags, self._next, last)
             if at < 0:
                 self._next = 0
                 return -1

@@ -108,6 +108,7 @@ class Plumed(Sampling):
         self._engine: Any = None  # of that evaluation
         self._rewound = False  # to a state before what PLUMED has learned
         self._stop, self._bias = np.zeros(1, np.intc), np.zeros(1)
+        self._number = np.zeros(1, np.int_)
 
     # -- in a simulation -----------------------------------------------------------------------------------------------
 
@@ -127,58 +128,59 @@ class Plumed(Sampling):
         self._charges = np.array(charges[0], np.float64) if len(charges) == 1 else None
 
     def plan(self, engine: Engine) -> Plan:
-        forces, rows = np.zeros((engine.n, 3)), np.zeros((1, ROW))
+        forces, rows, virial = np.zeros((engine.n, 3)), np.zeros((1, ROW)), np.zeros((3, 3))
+        given = [("setPositions", engine.positions), ("setMasses", engine.masses), ("setBox", engine.box),
+                 ("setForces", forces), ("setVirial", virial)]
+        if self._charges is not None:
+            given.append(("setCharges", self._charges))
         reduce = Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)
-        return Plan(call=lambda: self._evaluate(engine, forces, rows), reduce=[reduce], rows=rows)
+        return Plan(call=lambda: self._evaluate(engine, given, forces, virial, rows[0]), reduce=[reduce], rows=rows)
 
-    def _evaluate(self, engine, forces, rows):
-        """Set forces and rows; PLUMED learns and prints when it sees a state for the first time in a step."""
+    def _evaluate(self, engine, given, forces, virial, row):
+        """Set forces and row; PLUMED learns and prints when it sees a state for the first time in a step."""
         if self._api is None:
             self._start()
         number = int(engine.flags[STEP])
         if not engine.aside and self._ahead and not engine.flags[FORCES_STALE]:
             number += 1
-        now = (engine.positions, engine.box)
-        seen = self._last is not None and all(map(np.array_equal, self._last, now))
         update = not engine.aside and number > self._updated
-        if seen and not update and number == self._state and engine is self._engine:
-            return  # a step that is made again after its cause of failure was mended
-        if self._careless and not seen and (self._state > self._updated or number <= self._updated):
-            raise PlumedError(f"Plumed {self.name!r}: {action_of(self._careless[0])} learns whenever it is evaluated, "
-                              f"and cannot be evaluated at trial positions, as of state {number} (no "
-                              "MonteCarloBarostat, minimize in another simulation)")
+        if self._careless or not update:
+            seen = self._last is not None and all(map(np.array_equal, self._last, (engine.positions, engine.box)))
+            if seen and not update and number == self._state and engine is self._engine:
+                return  # a step that is made again after its cause of failure was mended
+            if self._careless and not seen and (self._state > self._updated or number <= self._updated):
+                raise PlumedError(f"Plumed {self.name!r}: {action_of(self._careless[0])} learns whenever it is "
+                                  f"evaluated, and cannot be evaluated at trial positions, as of state {number} (no "
+                                  "MonteCarloBarostat, minimize in another simulation)")
         if update and self._rewound:
             raise PlumedError(f"Plumed {self.name!r}: cannot go back with the simulation, as "
                               f"{action_of(self._memory[0])} remembers states up to {self._updated} (make a new "
                               "simulation with restart=True)")
-        self._compute(engine, number, forces, rows, update)
-        self._state, self._engine = number, engine
-        self._last = tuple(array.copy() for array in now)
-        if update:
-            self._updated = number
-
-    def _compute(self, engine, number, forces, rows, update):
-        forces[:] = 0.0
-        virial = np.zeros((3, 3))
-        self._stop[0] = 0
+        forces.fill(0.0)
+        virial.fill(0.0)
         try:
-            cmd = self._api.cmd
-            cmd("setStepLong", np.array([number]))
-            for key, values in (("Positions", engine.positions), ("Masses", engine.masses), ("Box", engine.box),
-                                ("Forces", forces), ("Virial", virial)):
-                cmd(f"set{key}", values)
-            if self._charges is not None:
-                cmd("setCharges", self._charges)
-            cmd("prepareCalc")
-            self._stop[0] = 0
-            cmd("performCalc" if update else "performCalcNoUpdate")
-            cmd("getBias", self._bias)
+            self._compute(number, given, update)
         except Exception as error:
             raise PlumedError(f"Plumed {self.name!r}: {message_of(error)} (state {number})") from error
         if self._stop[0]:
             raise PlumedError(f"Plumed {self.name!r}: an action of the input, such as COMMITTOR, ends the run at state "
                               f"{number}")
-        rows[0, 0], rows[0, 1:] = self._bias[0], -virial.reshape(-1)  # PLUMED's has the other sign
+        row[0], row[1:] = self._bias[0], -virial.reshape(-1)  # PLUMED's virial has the other sign
+        self._state, self._engine = number, engine
+        self._last = engine.positions.copy(), engine.box.copy()
+        if update:
+            self._updated = number
+
+    def _compute(self, number, given, update):
+        cmd = self._api.cmd
+        self._number[0] = number
+        cmd("setStepLong", self._number)
+        for key, array in given:
+            cmd(key, array)
+        cmd("prepareCalc")
+        self._stop[0] = 0
+        cmd("performCalc" if update else "performCalcNoUpdate")
+        cmd("getBias", self._bias)
 
     # -- PLUMED --------------------------------------------------------------------------------------------------------
 

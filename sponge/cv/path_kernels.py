@@ -98,7 +98,7 @@ def _superpose(d, weighted, size, least, f, v, rotation):
 
 
 @kernel(nogil=True)
-def follow(chunk, positions, atoms, weights, weighted, sizes, lambda_, on_a_line, wanted, d, square, rotations, f, v,
+def follow(_chunk, positions, atoms, weights, weighted, sizes, lambda_, on_a_line, wanted, d, square, rotations, f, v,
            values, gradients):
     """Progress s and distance z of a path, and their gradients.
 

@@ -1,4 +1,4 @@
-"""What PLUMED costs in a run, next to PLUMED alone and to our own variables: `python -m tests.benchmarks.sponge.plumed`.
+"""What PLUMED costs in a run, next to PLUMED alone and our own variables: `python -m tests.benchmarks.sponge.plumed`.
 
 Alanine dipeptide in vacuum on one thread; PLUMED_KERNEL holds the path of PLUMED's library. Cases take turns, and each
 counts by its fastest turn, in processor time.

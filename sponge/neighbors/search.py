@@ -186,7 +186,7 @@ def _images_in_reach(begin, end, shifts, n_images, low, high, geometry, reach, f
 @device
 def _reached(low_z, high_z, begin, end, bottom, ceiling):
     """The clusters of a column, sorted by z, of which none is wholly below the bottom or above the ceiling."""
-    real, first, last = low_z.dtype.type, begin, end
+    real = low_z.dtype.type
     bottom = simd.splat(real(bottom - _ROUNDING * abs(bottom)), 16)
     ceiling = simd.splat(real(ceiling + _ROUNDING * abs(ceiling)), 16)
     below, up_to = 0, 0

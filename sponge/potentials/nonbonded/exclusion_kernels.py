@@ -84,7 +84,9 @@ def _dispersion_far(y):  # D and D'
 @kernel(nogil=True)
 def excluded_pairs(chunk, atoms, starts, partners, positions, charges, roots, box, alpha, lj_alpha, coefficients,
                    forces, rows, flags):
-    """`charges` in sqrt(kJ/mol nm); `roots` [n]: the c_i, only read with `lj_alpha`; `forces` [n, 3] are those of these pairs alone."""
+    """`charges` in sqrt(kJ/mol nm); `roots` [n]: the c_i, only read with `lj_alpha`; `forces` [n, 3] are those of
+    these pairs alone.
+    """
     wanted = flags[ENERGY] != 0
     energy = wxx = wxy = wxz = wyx = wyy = wyz = wzx = wzy = wzz = 0.0
     first, last = atoms[chunk], atoms[chunk + 1]

@@ -10,7 +10,7 @@ from triskele import core, sponge
 from triskele.sponge.box import as_box, largest_cutoff
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.errors import BoxError
-from triskele.sponge.neighbors import buffer, shared_list
+from triskele.sponge.neighbors import buffer, neighbor_list, shared_list
 from triskele.sponge.neighbors.state import AGE, BUILDS, EARLY, INNER, OUTER
 from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
@@ -227,6 +227,16 @@ def test_lists_that_grow_in_another_box_leave_the_mesh_as_it_is():
         assert engine.plans["nonbonded"].coulomb.grid == chosen
         energies.append(sum(engine.energies().values()))
     assert energies[1] == pytest.approx(energies[0], rel=1e-12)
+
+
+def test_windows_of_more_clusters_than_16_bits_can_number(monkeypatch):
+    monkeypatch.setattr(neighbor_list, "_SHORT", 10)
+    rng = np.random.default_rng(9)
+    positions, box = rng.random((400, 3)) * 2.5, as_box(2.5)
+    exclusions = np.stack([np.arange(0, 400, 2), np.arange(1, 400, 2)], 1)
+    run = Run(make_engine(positions, box, exclusions), 0.8)
+    assert_complete(run.step(), box, 0.8, exclusions)
+    assert run.list.lists[0].pairs.dtype == np.int32
 
 
 def test_groups_split_the_list_into_three():

@@ -320,7 +320,8 @@ class RadialFunctions:
         listed.after_sorting(Task(by_element, n, network.cutoff + _NEAR, species, elements, own, listed.atoms,
                                   listed.sizes, listed.counts, listed.rows, listed.xs, numbers, kinds, entries,
                                   partners, spans))
-        xs, rounded = listed.xs, []
+        xs = listed.xs
+        rounded: list[Phase] = []
         if real == np.float32:
             xs = aligned_zeros(len(listed.xs), np.float32)
             rounded = [Phase([Task(round_off, listed.chunks, listed.sizes, listed.xs, xs, chunks=listed.chunks)],

@@ -9,7 +9,10 @@ Lennard-Jones and bonded terms with charges that a network gives from the positi
     python examples/sponge/ionic_liquid.py --pairs 256 --time 2000 --models fixed network    # hours
 
 The defaults show how to set up such runs, and structure: densities need about a nanosecond, and diffusion tens of
-nanoseconds, as ions still rattle in cages of their neighbors after 30 ps.
+nanoseconds, as ions still rattle in cages of their neighbors after 30 ps. In such a run, the liquid is 5 % denser with
+charges of the network than with those of CL&P, whose Lennard-Jones parameters were fitted to its own charges, and 7 %
+with oscillators. The network warns that chlorides have more hydrogens around them than in the clusters of its data, and
+charges of single ions, which only their sum keeps, vary by 0.05 e.
 """
 
 import argparse

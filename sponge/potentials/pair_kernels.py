@@ -192,7 +192,7 @@ def _sum_over_pairs(potential, engine, kernel, numbers):
         results.append(result)
     Program([Phase(first, name="parameters"), Phase(second, name="sum")], np.zeros(N_FLAGS, np.int64)).run(1)
     slots = shared_list(engine, potential.cutoff).slots.astype(np.int64)
-    at = 16 * (slots // 4) + slots % 4
+    at = 12 * (slots // 4) + slots % 4
     return [sum(r[at + 4 * k] for r in results) for k in range(3)]
 
 

@@ -68,7 +68,7 @@ def _pairs(plan, engine, charged):
         results.append(result)
     Program([Phase(first, name="parameters"), Phase(second, name="sum")], np.zeros(N_FLAGS, np.int64)).run(1)
     slots = shared_list(engine, plan.form.cutoff).slots.astype(np.int64)
-    at = 16 * (slots // 4) + slots % 4
+    at = 12 * (slots // 4) + slots % 4
     rows = [sum(r[at + 4 * k] for r in results) for k in range(3)]
     return rows if charged else [np.zeros(engine.n), *rows[:2]]
 

@@ -91,6 +91,16 @@ def _lennard_jones(r2, a, b, switch, cutoff):
     return _switched(u, first, second, r2, switch, cutoff)
 
 
+@device
+def _add(out, i, j, x, y, z):
+    out[i, 0] += x
+    out[i, 1] += y
+    out[i, 2] += z
+    out[j, 0] -= x
+    out[j, 1] -= y
+    out[j, 2] -= z
+
+
 @kernel(nogil=True)
 def pair_product(chunk, pairs, x, v, box, periodic, charges, size, depth, roots, mixing, types, a, b, numbers, outs):
     """Add the product of the Hessian of the chunk's part of all pairs (m, 2) with `v` to outs[chunk] (n, 3).
@@ -128,13 +138,7 @@ def pair_product(chunk, pairs, x, v, box, periodic, charges, size, depth, roots,
             first, second = first + c6 * c1, second + c6 * c2
         wx, wy, wz = v[i, 0] - v[j, 0], v[i, 1] - v[j, 1], v[i, 2] - v[j, 2]
         along = second * (dx * wx + dy * wy + dz * wz)
-        gx, gy, gz = first * wx + along * dx, first * wy + along * dy, first * wz + along * dz
-        out[i, 0] += gx
-        out[i, 1] += gy
-        out[i, 2] += gz
-        out[j, 0] -= gx
-        out[j, 1] -= gy
-        out[j, 2] -= gz
+        _add(out, i, j, first * wx + along * dx, first * wy + along * dy, first * wz + along * dz)
 
 
 @device
@@ -244,10 +248,4 @@ def parameter_product(chunk, pairs, x, v, box, periodic, params, moves, mixing, 
             slopes[i, ROOT, 1] += hi
             slopes[j, ROOT, 0] += gj
             slopes[j, ROOT, 1] += hj
-        gx, gy, gz = first * wx + along * dx, first * wy + along * dy, first * wz + along * dz
-        out[i, 0] += gx
-        out[i, 1] += gy
-        out[i, 2] += gz
-        out[j, 0] -= gx
-        out[j, 1] -= gy
-        out[j, 2] -= gz
+        _add(out, i, j, first * wx + along * dx, first * wy + along * dy, first * wz + along * dz)

@@ -131,7 +131,7 @@ class Nonbonded(Potential):
         """
         for name in options:
             if name not in OPTIONS:
-                raise TypeError(f"nonbonded: no option {name!r}; there are {', '.join(OPTIONS)}")
+                raise TypeError(f"nonbonded: no option {name!r}{check.near(name, OPTIONS, listing=True)}")
         if not hasattr(self, "method"):
             new = options
         else:

@@ -1,4 +1,4 @@
-"""What PLUMED costs in a run, next to PLUMED alone and our own variables: `python -m tests.benchmarks.sponge.plumed`.
+"""Cost of PLUMED in a run, next to PLUMED alone and our own variables: `python -m tests.benchmarks.sponge.plumed`.
 
 Alanine dipeptide in vacuum on one thread; PLUMED_KERNEL holds the path of PLUMED's library. Cases take turns, and each
 counts by its fastest turn, in processor time.
@@ -39,16 +39,8 @@ def alone(lines, system):
     return run
 
 
-def pdb(structures):
-    rows = []
-    for x in structures:
-        rows += [f"ATOM  {k + 1:5d}  C   ALA A   1    {10 * a:8.3f}{10 * b:8.3f}{10 * c:8.3f}  1.00  1.00"
-                 for k, (a, b, c) in enumerate(x)]
-        rows.append("END")
-    return "\n".join(rows) + "\n"
-
-
 def main():
+    from tests.data.sponge.plumed.make_reference import pdb
     from triskele import core, sponge
     from triskele.sponge import cv
 

@@ -60,7 +60,7 @@ class Engine:
     split : EnergySplit or None
         Energies and forces that a sampling method needs separately.
     aside : bool
-        The evaluation that runs is no part of a step: `compute`, `measure`.
+        True while `compute` or `measure` evaluates forces outside of a step.
 
     Examples
     --------

@@ -90,7 +90,7 @@ class Patches:
                             yield made
 
     def _change(self, types: Mapping[str, Any], template: Template, patch: str) -> int:
-        """What a patch adds to the `_formula` of a template."""
+        """Return the change that a patch makes to the `_formula` of a template."""
         own = dict(zip(template.names, template.elements.tolist()))
         added = [values["type"] for tag, _, values in self.steps[patch] if tag == "AddAtom"]
         removed = [names[0] for tag, names, _ in self.steps[patch] if tag == "RemoveAtom"]

@@ -40,7 +40,7 @@ def reciprocal_product(influence: Callable[..., np.ndarray], charges: np.ndarray
     order : int
         Order of the splines.
     changes : (n,) array, optional
-        The vector's part of the charges. When left out it is 0, and there are no derivatives by charges.
+        Part of the vector that belongs to the charges. Defaults to zero, without derivatives by charges.
 
     Returns
     -------

@@ -21,7 +21,7 @@ _WITHOUT_MEMORY = set("""
 """.split())
 _REFUSED = {"ENERGY": "the energy of the system is not known before the bias",
             "EXTRACV": "the system has no variables of its own"}
-_REMEMBERING = re.compile(r"(NLIST|NL_|NEIGH_)")  # options of neighbor lists, which a resumed run builds anew
+_REMEMBERING = re.compile(r"(NLIST|NL_|NEIGH_)")  # a resumed run rebuilds neighbor lists, and rounds differently
 
 
 def logical_lines(where: str, given: Any) -> Iterator[str]:

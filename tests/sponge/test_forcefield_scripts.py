@@ -118,7 +118,7 @@ def test_scripts_are_known_by_their_code_and_others_refused(tmp_path):
 
 @pytest.mark.parametrize("file", ["charmm36_2024.xml", "charmm_polar_2023.xml"])
 def test_impropers_by_name(tmp_path, file):
-    """Of residues and patches, to the residues beside, by classes with wildcards, periodic and harmonic."""
+    """Residues and patches define them, across residues too; parameters have wildcards, and both kinds occur."""
     first = ((0, "C1"), (0, "O1"), (0, "H1"), (1, "C1"))
     text = with_tables(
         scripts_of(file)[0][1], residue_order={"ONE": 0}, patch_order={"END": 0},

@@ -78,7 +78,7 @@ def records(p, text, names, steps):
 
 
 def of_values(values, text, names):
-    """What a method says of states whose variables are given."""
+    """Return the results of a method for states whose variables are given."""
     fields = list(HEAD)
     lines = ["#! FIELDS time " + " ".join(fields)]
     lines += [f"#! SET {end}_{v} {sign}pi" for v in fields if HEAD[v] for end, sign in (("min", "-"), ("max", ""))]
@@ -91,7 +91,7 @@ def of_values(values, text, names):
 
 
 def of_positions(positions, text, names):
-    """What a method says of positions [m, n, 3]."""
+    """Return the results of a method for positions [m, n, 3]."""
     n = positions.shape[1]
     masses, box, virial = np.ones(n), np.zeros((3, 3)), np.zeros((3, 3))
     forces = np.zeros((n, 3))

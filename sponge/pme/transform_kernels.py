@@ -19,6 +19,8 @@ _TILES: Final = 4
 _SPECTRUM: Final = 5
 _ROW: Final = 6
 
+_NEGLIGIBLE: Final = 46.0  # exp(-46) = 1e-20
+
 _LOW_HALVES = (0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29)
 _HIGH_HALVES = (2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31)
 _FIRST = (0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
@@ -293,6 +295,8 @@ def influence(chunk, chunks, dispersion, alpha, scale, layout, inverse, moduli_x
             else:
                 f = simd.select(origin, zero, decay / safe)
                 slope = f * (-2.0 - 2.0 * b2) / safe
+            # what does not count in float64 is zero: in float32 it would be subnormal, and all that it meets slow
+            f, slope = simd.select(b2 > _NEGLIGIBLE, zero, f), simd.select(b2 > _NEGLIGIBLE, zero, slope)
             factor = by * moduli_x[x]
             at = (k * nx + x) * fft.LANES
             simd.store(green, at, simd.convert(f * factor, green.dtype))

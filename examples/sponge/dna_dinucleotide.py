@@ -1,14 +1,16 @@
-"""The DNA dinucleotide Na[CpG] in water: stacking and glycosidic torsions at 300 K by selective integrated tempering.
+"""The DNA dinucleotide Na[CpG] in water: stacking and glycosidic torsions at 300 K, by tempering and by replica exchange.
 
 Cytidine and guanosine, joined by a phosphate (Amber OL15, TIP3P, one sodium ion), stack and unstack, and both bases
-turn about their bonds to the sugars between anti and syn. The molecule is tempered from 300 to 500 K, and with it half
-of its interaction with water and ion, which stay at 300 K. The bases count as stacked when their centers are within 0.5
-nm and their planes within 45 degrees. `--plain` runs the same without tempering, for comparison.
+turn about their bonds to the sugars between anti and syn. Selective integrated tempering (SITS) takes the molecule from
+300 to 500 K, and with it half of its interaction with water and ion, which stay at 300 K. Replica exchange with solute
+tempering (REST2) over the same temperatures must find the same populations; `--method plain` runs without either. The
+bases count as stacked when their centers are within 0.5 nm and their planes within 45 degrees.
 
-A short run shows how it is done; populations of stacking need some tens of nanoseconds. A run writes a checkpoint every
-few seconds: the same command resumes it, and a longer `--ns` makes it longer.
+A short run shows how it is done; populations of stacking need some tens of nanoseconds. `--ns` counts force
+evaluations: those of all replicas together. A run writes checkpoints: the same command resumes it, and, but for replica
+exchange, a longer `--ns` makes it longer.
 
-    python examples/sponge/dna_dinucleotide.py [--ns 0.1] [--plain] [--folder dna_dinucleotide]
+    python examples/sponge/dna_dinucleotide.py [--ns 0.1] [--method SITS] [--folder dna_dinucleotide]
 """
 
 import argparse
@@ -19,7 +21,9 @@ import numpy as np
 from triskele import sponge
 from triskele.sponge import analysis, cv, units
 
-T0, HIGHEST, EVERY = 300.0, 500.0, 50
+T0, HIGHEST, REPLICAS = 300.0, 500.0, 5
+TIMESTEP, EVERY = 0.004, 50  # hydrogens of 3 dalton
+METHODS = "SITS", "exchange", "plain"
 PDB = Path(__file__).parent / "data" / "dcpg.pdb"
 FIELD = ["amber14/DNA.OL15", "amber14/tip3p"]
 RINGS = ["N1", "C2", "N3", "C4", "C5", "C6"]
@@ -33,14 +37,14 @@ def are_stacked(distance, alignment):
 
 
 def thermostat():
-    return sponge.LangevinMiddle(temperature=T0, friction=1.0, timestep=0.002)
+    return sponge.LangevinMiddle(temperature=T0, friction=1.0, timestep=TIMESTEP)
 
 
 def solvated(path, ps):
     """The system at 300 K and the density it has at 1 bar; equilibrated once for all runs in a folder."""
     structure = sponge.build.add_hydrogens(sponge.read_pdb(PDB))
     structure = sponge.build.solvate(structure, FIELD, padding=1.2, shape="dodecahedron", seed=1)
-    system = sponge.create_system(structure, FIELD, constraints="h-bonds", cutoff=0.9)
+    system = sponge.create_system(structure, FIELD, constraints="h-bonds", hydrogen_mass=3.0, cutoff=0.9)
     if not path.exists():
         sim = sponge.Simulation(system, thermostat(), seed=1,
                                 barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
@@ -50,6 +54,10 @@ def solvated(path, ps):
     saved = np.load(path)
     system.positions, system.velocities, system.box = saved["positions"], saved["velocities"], saved["box"]
     return system
+
+
+def is_solute(system):
+    return system.topology.residue_index < 2
 
 
 def between_bases(x):
@@ -73,16 +81,13 @@ def variables(system):
             "alignment": cv.function(lambda x: between_bases(x)[1], rings, name="alignment")}
 
 
-def simulate(ns, learn, plain, equilibrate, folder):
-    """A run, or what is missing of it: the method, the recorded states and their variables."""
-    system = solvated(folder / "equilibrated.npz", equilibrate)
-    print(system)
-    solute = system.topology.residue_index < 2
-    sits = sponge.SITS(solute, units.ladder(T0, HIGHEST, 40), cross=0.5)
+def simulated(system, ns, learn, plain, folder):
+    """States from a run, or from what is missing of it, with their variables and weights at 300 K."""
+    sits = sponge.SITS(is_solute(system), units.ladder(T0, HIGHEST, 40), cross=0.5)
     sim = sponge.Simulation(system, thermostat(), sampling=[] if plain else [sits], seed=2)
-    name = "plain" if plain else "tempered"
+    name = "plain" if plain else "SITS"
     checkpoint, table = folder / f"{name}.chk", folder / f"{name}.csv"
-    first, last = round(learn * 500_000), round((learn + ns) * 500_000)
+    first, last = round(1000 * learn / TIMESTEP), round(1000 * (learn + ns) / TIMESTEP)
     if checkpoint.exists():
         sim.load(checkpoint)
         print(f"resumes at {sim.time / 1000:.3f} ns")
@@ -92,26 +97,50 @@ def simulate(ns, learn, plain, equilibrate, folder):
         sits.produce()
     sim.run(max(0, last - sim.step), report=report)
     sim.save(checkpoint)
-    rows = np.loadtxt(table, delimiter=",", skiprows=1)
-    rows = rows[rows[:, 0] > first]
-    return sits, rows[:, 0].astype(int), rows[:, 2:]
-
-
-def main(ns, learn, plain, equilibrate, folder, output):
-    folder = Path(folder)
-    folder.mkdir(exist_ok=True)
-    sits, states, found = simulate(ns, learn, plain, equilibrate, folder)
-    chi_c, chi_g, distance, alignment = found.T
-    weights = None if plain else sits.weights(states)
+    states, found = read(table, first)
     if not plain:
         print(sits.report())
-    print(f"{len(states)} states, reweighted to {T0:.0f} K")
+    return states, found, None if plain else sits.weights(states)
+
+
+def exchanged(system, ns, learn, folder):
+    """States at 300 K of replicas whose solutes are as if at up to 500 K."""
+    solute = is_solute(system)
+    systems = [sponge.rest2(system, solute, t, T0) for t in units.ladder(T0, HIGHEST, REPLICAS)]
+    rex = sponge.ReplicaExchange(systems, thermostat(), every=500, seed=2)
+    first, last = (round(1000 * time / TIMESTEP / REPLICAS) for time in (learn, learn + ns))
+    table = folder / "exchange.csv"
+    rex.run(last, checkpoint=folder / "exchange.chk",
+            replica_report=lambda k: [sponge.Variables(variables(system), EVERY, table)] if k == 0 else [])
+    print(f"accepted exchanges: {np.round(rex.acceptance, 2)}, round trips: {rex.round_trips}")
+    return *read(table, first), None
+
+
+def read(table, first):
+    rows = np.loadtxt(table, delimiter=",", skiprows=1)
+    rows = rows[rows[:, 0] > first]
+    return rows[:, 0].astype(int), rows[:, 2:]
+
+
+def main(ns, learn, method, equilibrate, folder, output):
+    folder = Path(folder)
+    folder.mkdir(exist_ok=True)
+    system = solvated(folder / "equilibrated.npz", equilibrate)
+    print(system)
+    if method == "exchange":
+        states, found, weights = exchanged(system, ns, learn, folder)
+    else:
+        states, found, weights = simulated(system, ns, learn, method == "plain", folder)
+    chi_c, chi_g, distance, alignment = found.T
+    print(f"{len(states)} states at, or reweighted to, {T0:.0f} K")
     print(f"bases: {analysis.populations(distance, alignment, {'stacked': are_stacked}, weights)}")
     print(f"glycosidic torsions of C and G: {analysis.populations(chi_c, chi_g, REGIONS, weights)}")
-    for name, values in (("chi C", chi_c), ("chi G", chi_g)):
-        effective = analysis.effective_samples(values, weights, period=2 * np.pi)
-        print(f"effective samples of {name} per million force evaluations: {effective / np.ptp(states) * 1e6:.1f}")
-    picture(found, weights, output or folder / ("plain.png" if plain else "tempered.png"))
+    evaluations = np.ptp(states) * (REPLICAS if method == "exchange" else 1)
+    for name, values, period in (("chi C", chi_c, 2 * np.pi), ("chi G", chi_g, 2 * np.pi),
+                                 ("stacking", are_stacked(distance, alignment) * 1.0, None)):
+        effective = analysis.effective_samples(values, weights, period=period) if np.ptp(values) else 0.0
+        print(f"effective samples of {name} per million force evaluations: {effective / evaluations * 1e6:.1f}")
+    picture(found, weights, output or folder / f"{method}.png")
 
 
 def picture(found, weights, output):
@@ -138,9 +167,9 @@ def picture(found, weights, output):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--ns", type=float, default=0.1, help="nanoseconds of production")
+    parser.add_argument("--ns", type=float, default=0.1, help="nanoseconds of production, of all replicas together")
     parser.add_argument("--learn", type=float, default=0.04, help="nanoseconds in which weights are learned before")
-    parser.add_argument("--plain", action="store_true", help="without tempering")
+    parser.add_argument("--method", choices=METHODS, default="SITS")
     parser.add_argument("--equilibrate", type=float, default=20.0, help="ps at 1 bar, before the first run in a folder")
     parser.add_argument("--folder", default="dna_dinucleotide", help="for checkpoints, tables and pictures")
     parser.add_argument("--output", help="where the picture goes; into the folder when left out")

@@ -14,7 +14,7 @@ SHORTER = {  # arguments of examples that take as long as they are asked to
     "alanine_water.py": "--ns 0.002 --learn 0.0102 --folder run",
     "alphazero_connect_four.py": "--games 100",
     "circuit_search.py": "--simulations 20",
-    "dna_dinucleotide.py": "--ns 0.004 --learn 0.0102 --equilibrate 1 --folder run",
+    "dna_dinucleotide.py": "--ns 0.008 --learn 0.0204 --equilibrate 1 --folder run",
     "fit_lennard_jones.py": "--rounds 1 --steps 3000",
     "fit_water_charge.py": "--rounds 1",
     "gumbel_muzero.py": "--steps 5000",

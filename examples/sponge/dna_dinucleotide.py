@@ -1,4 +1,4 @@
-"""The DNA dinucleotide Na[CpG] in water: stacking and glycosidic torsions at 300 K, by tempering and by replica exchange.
+"""The DNA dinucleotide Na[CpG] in water: stacking and glycosidic torsions at 300 K, by tempering and replica exchange.
 
 Cytidine and guanosine, joined by a phosphate (Amber OL15, TIP3P, one sodium ion), stack and unstack, and both bases
 turn about their bonds to the sugars between anti and syn. Selective integrated tempering (SITS) takes the molecule from

@@ -13,7 +13,10 @@ from ..analysis.superposition import superpose
 from ..barostats.molecules import molecules
 from ..constraints.choose import Constraints
 from ..potential import Potential
+from ..potentials.cmap import CMAP
+from ..potentials.expression import ExpressionExternal
 from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.restraints import PositionRestraint
 from ..potentials.terms import TermPotential
 from ..system import System
 from .finite_size import check_charges
@@ -61,7 +64,8 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
     ------
     ValueError
         If `check_mapping` refuses the mapping, shared atoms are excluded otherwise in the new molecule, other atoms
-        differ, the net charge changes, unless `charged`, or a potential is not made of terms.
+        differ, the net charge changes, unless `charged`, or a potential is not made of bonded terms. Maps (CMAP),
+        position restraints and external fields may act on other atoms, such as those of a protein.
 
     Warns
     -----
@@ -135,16 +139,24 @@ class _Parts:
             if not np.array_equal(a.params[key][rest[0]], b.params[key][rest[1]]):
                 raise ValueError(f"hybrid: atoms outside of the molecules must have the same {key} in both systems")
         self.pair_potentials = a, b
+        self._check_surroundings()
 
     @staticmethod
     def _pair_potential(system, name):
         found = [p for p in system.potentials if isinstance(p, Nonbonded)]
-        others = [p for p in system.potentials if not isinstance(p, (Nonbonded, TermPotential))]
         if len(found) != 1 or "sigmas" not in found[0].params:
             raise ValueError(f"hybrid: the {name} system must have one Nonbonded, without a table")
-        if others:
-            raise ValueError(f"hybrid: {others[0].name!r} of the {name} system is not a sum of bonded terms")
         return found[0]
+
+    def _check_surroundings(self):
+        """Refuse potentials that are no bonded terms, unless they act on the other atoms only, in both systems alike.
+        """
+        kept = [_surroundings(system, name, inside)
+                for system, name, inside in zip((self.old, self.new), ("old", "new"), self.inside)]
+        for name in () if self.alone else dict.fromkeys((*kept[0], *kept[1])):
+            a, b = (of.get(name) for of in kept)
+            if a is None or b is None or type(a) is not type(b) or not _same(a, b, self.place):
+                raise ValueError(f"hybrid: {name!r} must be the same in both systems, as are the atoms that it acts on")
 
     def joined(self, name):
         """An array of the old system's atoms, followed by that of the added ones."""
@@ -213,7 +225,7 @@ class _Parts:
         """Terms of both systems: those that stay, and those of shared atoms that come and go."""
         names = dict.fromkeys(p.name for system in (self.old, self.new) for p in system.potentials
                               if isinstance(p, TermPotential))
-        found: list[Potential] = []
+        found: list[Potential] = [copy.deepcopy(p) for p in _surroundings(self.old, "old", self.inside[0]).values()]
         for name in names:
             a, b = (copy.deepcopy(system[name]) if name in system else None for system in (self.old, self.new))
             if b is not None:
@@ -244,6 +256,26 @@ class _Parts:
         part = potential.subset(which)
         part.name = name
         return [part]
+
+
+def _surroundings(system, name, inside):
+    """Potentials other than pairs and bonded terms, by name: maps or restraints that act on no atom `inside`."""
+    found = {}
+    for p in system.potentials:
+        if isinstance(p, (Nonbonded, TermPotential)):
+            continue
+        if not isinstance(p, (CMAP, PositionRestraint, ExpressionExternal)) or inside[p.atoms].any():
+            raise ValueError(f"hybrid: {p.name!r} of the {name} system is not a sum of bonded terms")
+        found[p.name] = p
+    return found
+
+
+def _same(old, new, place):
+    """Return True if a potential of the new system, with its atoms numbered by `place`, is that of the old one."""
+    return (np.array_equal(old.atoms, place[new.atoms]) and old.params.keys() == new.params.keys()
+            and all(np.array_equal(old.params[key], new.params[key]) for key in old.params)
+            and all(np.array_equal(getattr(old, key, None), getattr(new, key, None))
+                    for key in ("types", "expression")))
 
 
 def _rows(potential):

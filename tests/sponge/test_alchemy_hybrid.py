@@ -125,6 +125,7 @@ def _lennard_jones(soft, atoms, which):
 
 def test_a_new_molecule_alone_takes_the_place_of_the_old_one():
     old, new = systems.system("methanol"), systems.system("ethanol", water=False)
+    old.add(sponge.PositionRestraint([6], 500.0, [[0.3, 0.4, 0.5]]))
     soft = alchemy.hybrid(old, new, {0: 0, 1: 1})
     alchemy.set_lambdas(soft, electrostatics=0, insertion=0, deletion=0, mixing=0)
     water = np.arange(6, old.n)
@@ -140,6 +141,7 @@ def test_a_new_molecule_alone_takes_the_place_of_the_old_one():
         *whole["exclusions"], *(old.exclusions[old.exclusions.min(axis=1) > 5] + 3)])
     plain.add(sponge.Nonbonded(params["new_charges"][order], params["new_sigmas"][order], params["new_epsilons"][order],
                                cutoff=0.75, switch=0.65, alpha=4.0, grid=(24, 24, 24), dispersion_correction=False))
+    plain.add(sponge.PositionRestraint([9], 500.0, [[0.3, 0.4, 0.5]]))
     expected = plain.forces()
     np.testing.assert_allclose(soft.forces()[order][9:], expected[9:], atol=1e-9 * np.abs(expected).max())
 
@@ -184,6 +186,30 @@ def test_a_hybrid_runs_and_resumes(both, tmp_path):
     rex = alchemy.LambdaExchange(both, STAGES, sponge.LangevinMiddle(300, 5.0, 0.0001), every=4, record=2, seed=1)
     rex.run(8)
     assert [x.shape for x in rex.samples] == [(4, 7)] * 7 and np.isfinite(rex.cross_energies[:, 1:-1]).all()
+
+
+def surrounded(kind, first=0, k=900.0):
+    """A molecule among atoms with a map and a restraint, numbered from the `first` of them."""
+    system = molecule(kind)
+    first += {"old": 6, "new": 7}[kind]
+    maps = np.random.default_rng(5).normal(size=(1, 8, 8))
+    system.add(sponge.CMAP(maps, [np.arange(4) + first], [np.arange(1, 5) + first], [0]))
+    system.add(sponge.PositionRestraint([first + 9], k, [[0.3, 0.4, 0.5]]))
+    return system
+
+
+def test_maps_and_restraints_of_other_atoms_stay(both):
+    soft, old = alchemy.hybrid(surrounded("old"), surrounded("new"), {k: k for k in range(4)}), surrounded("old")
+    expected = sum(p.energy(p.params, old.positions, old.box) for p in (old["cmap"], old["position_restraint"]))
+    assert soft.energy() - both.energy() == pytest.approx(float(expected), rel=1e-9)
+    for before, after, message in [
+        (surrounded("old", -1), surrounded("new"), "'cmap' of the old system is not a sum of bonded terms"),
+        (surrounded("old"), surrounded("new", 1), "'cmap' must be the same in both systems"),
+        (surrounded("old"), surrounded("new", k=1.0), "'position_restraint' must be the same in both systems"),
+        (surrounded("old"), molecule("new"), "'cmap' must be the same in both systems"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            alchemy.hybrid(before, after, {k: k for k in range(4)})
 
 
 def test_mappings_that_cannot_be_are_refused(both):

@@ -120,6 +120,7 @@ def create_system(
         topology = structure.topology
         positions = structure.positions if positions is None else positions
         box = structure.box if box is None else box
+    _check_options(options)
     field = as_forcefield(forcefield)
     topology = _each_bond_once(topology)
     implicit_solvent = _solvent(field, implicit_solvent)
@@ -128,7 +129,9 @@ def create_system(
         options = pair_options(method, options, "create_system")
     assignment = assign_templates(topology, field)
     gb = {name: options.pop(name) for name in _GB_OPTIONS if implicit_solvent and name in options}
-    _check_options(options)
+    for name in _GB_OPTIONS:
+        if name in options:
+            raise TypeError(f"create_system: no option {name!r} (it needs an implicit solvent)")
     masses = np.array([t.mass for t in assignment.types])[assignment.atom_type]
     oscillators = Oscillators(field, assignment, topology)
     oscillators.take_mass(masses, drude_mass)
@@ -185,10 +188,9 @@ def _check_options(options):
     from ..potentials.nonbonded.nonbonded import OPTIONS
 
     for name in options:
-        if name not in ("mixing", *OPTIONS):
-            known = (*(n for n, p in signature(create_system).parameters.items() if p.kind is p.KEYWORD_ONLY), *OPTIONS)
-            hint = " (it needs an implicit solvent)" if name in _GB_OPTIONS else check.near(name, known)
-            raise TypeError(f"create_system: no option {name!r}{hint}")
+        if name not in ("mixing", *OPTIONS, *_GB_OPTIONS):
+            known = (*list(signature(create_system).parameters)[:-1], *OPTIONS, *_GB_OPTIONS)
+            raise TypeError(f"create_system: no option {name!r}{check.near(name, known)}")
 
 
 def as_forcefield(given: Any) -> ForceField:

@@ -6,9 +6,12 @@ The package can be called: `load` is what it does, and its modules hold the form
 from __future__ import annotations
 
 import sys
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from triskele.core.extend import check
 
 from ..errors import FileFormatError
 from .door import documented
@@ -187,8 +190,9 @@ def _structure(path: Path, kind: str, forcefield: Any, *, model: int | None = No
 
 
 def _amber(by_kind, **options):
-    from .amber import load_amber
+    from .amber import GB_OPTIONS, load_amber
 
+    _check_options(load_amber, options, GB_OPTIONS)
     return _with_coordinates(load_amber, by_kind, "AMBER topology", **options)
 
 
@@ -215,13 +219,25 @@ def _openmm(by_kind, **options):
 def _gromacs(by_kind, **options):
     from .gromacs import load_gromacs
 
+    _check_options(load_gromacs, options)
     return _with_coordinates(load_gromacs, by_kind, "GROMACS topology", **options)
 
 
 def _charmm(by_kind, **options):
     from .charmm import load_charmm
 
+    _check_options(load_charmm, options)
     return _with_coordinates(load_charmm, by_kind, "CHARMM topology", by_kind.get("CHARMM parameters", []), **options)
+
+
+def _check_options(reader, options, more=()):
+    from ..potentials.nonbonded.nonbonded import OPTIONS
+
+    own = (name for name, p in signature(reader).parameters.items() if p.kind is p.KEYWORD_ONLY)
+    known = (*own, *more, "mixing", *OPTIONS)
+    for name in options:
+        if name not in known:
+            raise TypeError(f"load: no option {name!r}{check.near(name, known, listing=True)}")
 
 
 def _with_coordinates(reader, by_kind, kind, *files, **options):

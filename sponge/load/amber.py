@@ -55,7 +55,7 @@ _READ = re.compile(
     r"CHARMM_IMPROPER(S|_FORCE_CONSTANT|_PHASE)|(CHARMM_)?CMAP_(COUNT|RESOLUTION|INDEX|PARAMETER_\d+)"
 )
 
-_GB_OPTIONS = ("salt", "temperature", "kappa", "solvent_dielectric", "solute_dielectric", "surface_tension")
+GB_OPTIONS = ("salt", "temperature", "kappa", "solvent_dielectric", "solute_dielectric", "surface_tension")
 
 
 def _check_supported(top: Prmtop) -> None:
@@ -356,7 +356,7 @@ def load_amber(
         box = None
     elif box is None:
         box = _box(top)
-    gb = {name: options.pop(name) for name in _GB_OPTIONS if name in options}
+    gb = {name: options.pop(name) for name in GB_OPTIONS if name in options}
     if implicit_solvent is None and gb:
         raise TypeError(f"load: {', '.join(gb)} belong to an implicit solvent, got none (pass implicit_solvent='obc2')")
 

@@ -78,6 +78,11 @@ def test_options_that_are_not_known(bpti, option, hint):
         create_system(bpti, PROTEIN, **{option: 1.0})
 
 
+def test_a_misspelt_force_field(bpti):
+    with pytest.raises(TypeError, match=r"create_system: no option 'forcefields' \(did you mean 'forcefield'\?\)"):
+        create_system(bpti, forcefields=PROTEIN)
+
+
 def test_gap_in_the_chain(bpti):
     t = bpti.topology
     gap = without(bpti, np.isin(t.residue_ids[t.residue_index], ["3", "4"]))

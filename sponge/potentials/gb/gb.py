@@ -158,17 +158,31 @@ class GB(Potential):
         integral = descreening(r, rho[:, None], s[None, :])
         if self.constants.neck:
             integral = integral + self.constants.neck * neck_integral(r, radii)
-        psi = rho * np.sum(np.where(counted, integral, 0.0), axis=1)
-        if self.constants.rescaling is None:
-            return rho / (1 - psi)
-        alpha, beta, gamma = params["alpha"], params["beta"], params["gamma"]
-        return 1 / (1 / rho - np.tanh(psi * (alpha - psi * (beta - psi * gamma))) / radii)
+        return rescaled(self.constants, params, np.sum(np.where(counted, integral, 0.0), axis=1))
 
     def plan(self, engine: Engine) -> Plan:
         """Kernels in stages: integrals and Born radii, pair energies, chain rule per atom, forces through the radii."""
         from .plan import plan
 
         return plan(self, engine)
+
+    def param_gradients(self, engine: Engine) -> dict[str, np.ndarray]:
+        """Derivatives of the energy by all parameters at what `engine` has last computed, from kernels."""
+        from .derivatives import gradients
+
+        return gradients(self, engine)
+
+    def hessian_product(self, params: dict[str, Any], positions: np.ndarray, box: Any, v: np.ndarray) -> np.ndarray:
+        """The Hessian of `energy` by positions times `v` (n, 3), from kernels."""
+        still = {name: np.zeros_like(values) for name, values in params.items()}
+        return self.parameter_product(params, positions, box, still, v)[1]
+
+    def parameter_product(self, params: dict[str, Any], positions: np.ndarray, box: Any, moves: dict[str, Any],
+                          v: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """The Hessian of `energy` by parameters and positions times `moves` and `v`, from kernels."""
+        from .derivatives import parameter_product
+
+        return parameter_product(self, params, positions, box, moves, v)
 
 
 def add_solvent(system: System, **parameters: Any) -> None:
@@ -190,6 +204,16 @@ def pair_options(method: str, options: dict[str, Any], where: str) -> dict[str, 
         raise ValueError(f"{where}: implicit_solvent goes with method='none' or 'reaction_field', got {method!r} (it "
                          "has no box)")
     return {"dielectric": 1.0} | options if method == "reaction_field" else options
+
+
+def rescaled(model: Model, params: dict[str, Any], integrals: Any) -> Any:
+    """Effective Born radii (nm) from the sums of integrals over all other atoms [n]."""
+    rho = params["radii"] - model.offset
+    psi = rho * integrals
+    if model.rescaling is None:
+        return rho / (1 - psi)
+    alpha, beta, gamma = params["alpha"], params["beta"], params["gamma"]
+    return 1 / (1 / rho - np.tanh(psi * (alpha - psi * (beta - psi * gamma))) / params["radii"])
 
 
 def descreening(r: Any, rho: Any, s: Any) -> Any:
@@ -219,9 +243,14 @@ def neck_integral(r: Any, radii: Any) -> Any:
 
 def neck_pair_tables(radii: Any) -> tuple[Any, Any]:
     """Positions and heights of the necks between spheres of all `radii` [n, n]: the tables, linear in both radii."""
-    hats = np.maximum(0.0, 1.0 - np.abs(((radii - 0.1) / 0.005)[:, None] - np.arange(21.0)))
+    weights = neck_weights(radii)
     d0, m0 = neck_tables()
-    return hats @ d0 @ np.transpose(hats), hats @ m0 @ np.transpose(hats)
+    return weights @ d0 @ np.transpose(weights), weights @ m0 @ np.transpose(weights)
+
+
+def neck_weights(radii: Any) -> Any:
+    """Weights [n, 21] of the tables' rows in linear interpolations at `radii`."""
+    return np.maximum(0.0, 1.0 - np.abs(((radii - 0.1) / 0.005)[:, None] - np.arange(21.0)))
 
 
 def debye_kappa(concentration: float, temperature: float = 300.0, dielectric: float = 78.5) -> float:

@@ -18,8 +18,8 @@ from ...engine.flags import ENERGY
 from ..dense_kernels import CHARGE, X, Y, Z, add_one, clear_sums, eight, one, subtract_eight
 
 # Rows of the table of atoms [ATOM_ROWS, padded] after X, Y, Z, CHARGE: parameters, results
-RHO, SCREEN, RADIUS, ALPHA, BETA, GAMMA, BORN, BORN_BY_INTEGRAL, BY_BORN, BY_INTEGRAL = range(4, 14)
-ATOM_ROWS = 14
+RHO, SCREEN, RADIUS, ALPHA, BETA, GAMMA, INTEGRAL, BORN, BORN_BY_INTEGRAL, BY_BORN, BY_INTEGRAL = range(4, 15)
+ATOM_ROWS = 15
 # Constants: 1/dielectric inside and outside, ..., whether radii are rescaled, ..., 1/cut-off
 SOLUTE, SOLVENT, KAPPA, TENSION, PROBE, NECK, NECK_CUTOFF, RESCALED, COULOMB, SHIFT = range(10)
 N_CONSTANTS = 10
@@ -99,7 +99,7 @@ def set_radius(atoms, i, integral, constants):
     else:
         born = rho / (1 - psi)
         by = born * born
-    atoms[BORN, i], atoms[BORN_BY_INTEGRAL, i] = born, by
+    atoms[INTEGRAL, i], atoms[BORN, i], atoms[BORN_BY_INTEGRAL, i] = integral, born, by
     if kappa != 0.0:
         outside *= math.exp(-kappa * born)
     own = -0.5 * constants[COULOMB] * atoms[CHARGE, i] ** 2 / born

@@ -3,8 +3,9 @@ an atom at a time.
 
 Formulas of pairs give their value, its derivatives, and the derivatives of all of these along a move of everything that
 they depend on; names that end in ``_t`` (tangent) are such derivatives. Compilers leave out what a kernel does not use.
-Rows hold both directions of each pair, so that a chunk writes to its own atoms alone. They are those of `NeighborRows`,
-or hold atoms in place of entries, with nearest images (`fill_rows`), or are one for all atoms, without cut-off.
+Rows hold both directions of each pair, so that a chunk writes to its own atoms alone. They come from `NeighborRows`; or
+they hold atoms in place of entries, of which the nearest images count (`search`); or, without cut-off, one row with all
+atoms serves each of them.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from .kernels import (
 # Numbers of an entry of the tables of necks [t, t, 8]: position d0 and height m0, each with its derivatives by the
 # first radius, by the second, and by both
 D, D_1, D_2, D_12, M, M_1, M_2, M_12 = range(8)
-# Rows of results [N_RESULTS, n]: derivatives of the gradient along the move; derivatives by atoms' quantities, each
-# before its own along the move
-BY_CHARGE, BY_RADIUS_PAIR, BY_RHO, BY_SCREEN, BY_RADIUS = 3, 5, 7, 9, 11
+# Rows of results [N_RESULTS, n]: the gradient's derivative along the move, in rows X, Y, Z; derivatives by charges, by
+# Born radii, by rho, by screening radii and by radii through the tables of necks, each before its own along the move
+CHARGE_SLOPE, BORN_SLOPE, RHO_SLOPE, SCREEN_SLOPE, RADIUS_SLOPE = range(3, 13, 2)
 N_RESULTS = 13
 
 
 # ---------------------------------------------------------------------------------------------------- formulas of pairs
 @device(forceinline=True)
 def _sphere(r, rinv, rho, s, r_t, rho_t, s_t):
-    """`gb.descreening`; derivatives by r, rho and s; the derivatives of these three along the move.
+    """`gb.descreening`; derivatives by r, rho and s; those of all three along the move.
 
     The derivatives by the bounds r + s and |r - s| cancel.
     """
@@ -74,8 +75,8 @@ def _sphere(r, rinv, rho, s, r_t, rho_t, s_t):
 
 @device(forceinline=True)
 def _neck(tables, at, r, r_t, first_t, second_t):
-    """`gb.neck_integral` for entries `at` of the tables; derivatives by r and both radii; the derivatives of these three
-    along the move.
+    """`gb.neck_integral` for entries `at` of the tables; derivatives by r and both radii; those of all three along the
+    move.
     """
     d_1, d_2, d_12 = simd.gather(tables, at + D_1), simd.gather(tables, at + D_2), simd.gather(tables, at + D_12)
     m_1, m_2, m_12 = simd.gather(tables, at + M_1), simd.gather(tables, at + M_2), simd.gather(tables, at + M_12)
@@ -94,8 +95,7 @@ def _neck(tables, at, r, r_t, first_t, second_t):
 
 @device(forceinline=True)
 def _polarization(r2, product, r2_t, product_t, solute, solvent, kappa, shift):
-    """Energies of unit charges; derivatives by r^2 and the product of the Born radii; those of all three along the move.
-    """
+    """Energies of unit charges, their derivatives by r^2 and the product of Born radii; those of all along the move."""
     inverse = simd.rcp_fast(product, 2)
     x = 0.25 * r2 * inverse
     spread = simd.exp(-x)
@@ -118,16 +118,6 @@ def _polarization(r2, product, r2_t, product_t, solute, solvent, kappa, shift):
 
 
 # --------------------------------------------------------------------------------------------------------------- loops
-@kernel(nogil=True)
-def fill_rows(pairs, counts, rows):
-    """Both directions of pairs [m, 2] in rows [n, width]; `counts` [n] are 0 before."""
-    for k in range(len(pairs)):
-        for a in range(2):
-            i = pairs[k, a]
-            rows[i, counts[i]] = pairs[k, 1 - a]
-            counts[i] += 1
-
-
 @template
 def _row(rows, i):
     return rows[i if len(rows) > 1 else 0]
@@ -156,16 +146,30 @@ def _partners(xs, entries, count, row, k, i, limit, box, periodic):
 
 
 @template
-def _add(results, k, i, value, value_t):
-    results[k, i] += simd.sum(value)
-    results[k + 1, i] += simd.sum(value_t)
+def _set(results, k, i, value, value_t):
+    results[k, i], results[k + 1, i] = simd.sum(value), simd.sum(value_t)
+
+
+@kernel(nogil=True)
+def search(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, found, near_rows):
+    """Count the partners of each atom (`found`), and list them in `near_rows` [n, width] as far as there is room."""
+    for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
+        row, total = _row(rows, i), 0
+        for k in range(0, counts[i], 8):
+            _, _, _, _, near, _ = _partners(xs, entries, counts[i], row, k, i, limit, box, periodic)
+            bits = np.int64(simd.bits(near))
+            if total + 8 > near_rows.shape[1]:
+                total += simd.popcount(np.uint64(bits))
+            elif bits != 0:
+                for m in range(8):
+                    near_rows[i, total] = k + m
+                    total += bits >> m & 1
+        found[i] = total
 
 
 @kernel(nogil=True)
 def slopes(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, atoms, kinds, tables, constants, results):
-    """Set rows of results: derivatives by charges, by Born radii in pairs, by rho, by screening radii, and by radii
-    through the tables of necks.
-    """
+    """Set the results that are not along a move."""
     solute, solvent, kappa, shift = constants[SOLUTE], constants[SOLVENT], constants[KAPPA], constants[SHIFT]
     t, neck, coulomb, none = tables.shape[0], constants[NECK], constants[COULOMB], simd.splat(0.0, 8)
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
@@ -179,7 +183,8 @@ def slopes(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, at
             if simd.any(near):
                 rinv = simd.rsqrt_fast(r2, 2)
                 r, born_j, charge_j = r2 * rinv, _of(atoms, BORN, others), _of(atoms, CHARGE, others)
-                energy, _, by_product, _, _, _ = _polarization(r2, born * born_j, none, none, solute, solvent, kappa, shift)
+                energy, _, by_product, _, _, _ = _polarization(r2, born * born_j, none, none, solute, solvent, kappa,
+                                                               shift)
                 by_charge = by_charge + simd.select(near, coulomb * charge_j * energy, 0.0)
                 by_born = by_born + simd.select(near, charge * charge_j * by_product * born_j, 0.0)
                 by_j = _of(atoms, BY_INTEGRAL, others)
@@ -193,8 +198,9 @@ def slopes(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, at
                     _, _, own, _, _, _, _ = _neck(tables, (kind + kinds[atom] * t) * 8, r, none, none, none)
                     _, _, _, other, _, _, _ = _neck(tables, (kind * t + kinds[atom]) * 8, r, none, none, none)
                     by_radius = by_radius + simd.select(near, neck * (by * own + by_j * other), 0.0)
-        results[0, atom], results[1, atom] = simd.sum(by_charge), simd.sum(by_born)
-        results[2, atom], results[3, atom], results[4, atom] = simd.sum(by_rho), simd.sum(by_screen), simd.sum(by_radius)
+        results[CHARGE_SLOPE, atom], results[BORN_SLOPE, atom] = simd.sum(by_charge), simd.sum(by_born)
+        results[RHO_SLOPE, atom], results[SCREEN_SLOPE, atom] = simd.sum(by_rho), simd.sum(by_screen)
+        results[RADIUS_SLOPE, atom] = simd.sum(by_radius)
 
 
 @kernel(nogil=True)
@@ -260,10 +266,9 @@ def pair_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, perio
                 slope, slope_t = -2.0 * qq * by_r2, -2.0 * (qq_t * by_r2 + qq * by_r2_t)
                 fx, fy = fx + slope_t * dx + slope * wx, fy + slope_t * dy + slope * wy
                 fz = fz + slope_t * dz + slope * wz
-        results[:, atom] = 0.0
         results[X, atom], results[Y, atom], results[Z, atom] = simd.sum(fx), simd.sum(fy), simd.sum(fz)
-        _add(results, BY_CHARGE, atom, by_charge, by_charge_t)
-        _add(results, BY_RADIUS_PAIR, atom, by_born, by_born_t)
+        _set(results, CHARGE_SLOPE, atom, by_charge, by_charge_t)
+        _set(results, BORN_SLOPE, atom, by_born, by_born_t)
 
 
 @kernel(nogil=True)
@@ -274,8 +279,8 @@ def integral_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, p
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
         row, atom, count = _row(rows, i), entries[i], counts[i]
         vx, vy, vz = one(moves, X, atom), one(moves, Y, atom), one(moves, Z, atom)
-        rho, rho_t, s, s_t = one(atoms, RHO, atom), one(moves, RHO, atom), one(atoms, SCREEN, atom), one(moves, SCREEN,
-                                                                                                        atom)
+        rho, rho_t = one(atoms, RHO, atom), one(moves, RHO, atom)
+        s, s_t = one(atoms, SCREEN, atom), one(moves, SCREEN, atom)
         by, by_t = one(atoms, BY_INTEGRAL, atom), one(moves, BY_INTEGRAL, atom)
         radius, radius_t = one(atoms, RADIUS, atom), one(moves, RADIUS, atom)
         fx, fy, fz, by_rho, by_rho_t, by_screen, by_screen_t = none, none, none, none, none, none, none
@@ -318,6 +323,6 @@ def integral_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, p
         results[X, atom] += simd.sum(fx)
         results[Y, atom] += simd.sum(fy)
         results[Z, atom] += simd.sum(fz)
-        _add(results, BY_RHO, atom, by_rho, by_rho_t)
-        _add(results, BY_SCREEN, atom, by_screen, by_screen_t)
-        _add(results, BY_RADIUS, atom, by_radius, by_radius_t)
+        _set(results, RHO_SLOPE, atom, by_rho, by_rho_t)
+        _set(results, SCREEN_SLOPE, atom, by_screen, by_screen_t)
+        _set(results, RADIUS_SLOPE, atom, by_radius, by_radius_t)

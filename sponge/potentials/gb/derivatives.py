@@ -1,7 +1,7 @@
-"""Derivatives of `GB` by its parameters, and Hessian-vector products by positions and parameters, from compiled kernels.
+"""Derivatives of `GB` by its parameters, and Hessian-vector products by positions and parameters, from kernels.
 
-The energy is a function of atoms alone at given Born radii, plus sums over pairs. What is a sum over pairs comes from
-kernels; what each atom does with its own sums, from compiled derivatives of the pure form.
+Kernels do the sums over pairs: integrals, energies at given Born radii, and their derivatives. What follows for an atom
+from its own sums comes from compiled derivatives of the pure form.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from triskele.core.extend import Task
 from ...box import check_cutoff
 from ...engine.flags import N_FLAGS
 from ...engine.program import Phase, Program
-from ...neighbors.pairs import find_pairs
 from ...neighbors.rows import shared_rows
 from ...units import COULOMB
-from . import derivative_kernels, kernels
+from . import derivative_kernels as derived
+from . import kernels
 from .gb import PROBE, neck_weights, rescaled
 from .plan import GBPlan, atom_table, constants_of
 from .tables import Model, neck_tables
@@ -33,6 +33,7 @@ __all__ = ["gradients", "parameter_product"]
 
 _CHUNK_PAIRS = 8000  # some 200 us
 _MOST_CHUNKS = 32
+_USUAL_DENSITY = 130  # atoms in a nm^3, a guess that grows where it is not enough
 
 
 class _Rows(NamedTuple):
@@ -61,20 +62,19 @@ def gradients(potential: GB, engine: Engine) -> dict[str, np.ndarray]:
     dict of arrays
         Like ``potential.params``.
     """
-    plan, params, n = engine.plans[potential.name], potential.params, engine.n
-    assert isinstance(plan, GBPlan)
+    plan: GBPlan = engine.plans[potential.name]
+    params, n = potential.params, engine.n
     if potential.cutoff is None:
         rows = _every_pair(engine.positions)
     else:
         listed = shared_rows(engine, potential.cutoff)
         rows = _Rows(potential.cutoff**2, listed.xs, listed.atoms, listed.counts, listed.rows, np.eye(3), False)
-    constants, results = constants_of(potential), np.zeros((5, n))
-    _run(derivative_kernels.slopes, rows, plan.atoms, *_necks(potential.constants, params["radii"]), constants, results)
-    by_charge, by_born, *slopes = results
+    model, constants, results = potential.constants, constants_of(potential), np.zeros((derived.N_RESULTS, n))
+    _run(derived.slopes, rows, plan.atoms, *_necks(model, params["radii"]), constants, results)
     still, nothing = {name: np.zeros_like(values) for name, values in params.items()}, np.zeros(n)
-    integrals = plan.atoms[kernels.INTEGRAL, :n].copy()
-    (found, _), _ = _alone(potential.constants)(params, integrals, by_born, constants, still, nothing, nothing)
-    return _by_params(params, potential.constants, found, by_charge, *slopes)
+    integrals, by_born = plan.atoms[kernels.INTEGRAL, :n], results[derived.BORN_SLOPE]
+    (alone, _), _ = _alone(model)(params, integrals, by_born, constants, still, nothing, nothing)
+    return _by_params(params, model, alone, results)
 
 
 def parameter_product(potential: GB, params: dict[str, np.ndarray], positions: np.ndarray, box: Any,
@@ -110,27 +110,28 @@ def parameter_product(potential: GB, params: dict[str, np.ndarray], positions: n
         moves["charges"], rho_t, moves["scales"] * rho + params["scales"] * rho_t, rho_t]
     necks = _necks(model, params["radii"])
     integrals = np.zeros((2, n))
-    _run(derivative_kernels.integral_moves, rows, atoms, tangents, *necks, constants, integrals)
+    _run(derived.integral_moves, rows, atoms, tangents, *necks, constants, integrals)
     atoms[kernels.BORN, :n], tangents[kernels.BORN, :n] = _born(model)(params, integrals[0], moves, integrals[1])
-    results = np.zeros((derivative_kernels.N_RESULTS, n))
-    _run(derivative_kernels.pair_products, rows, atoms, tangents, constants, results)
-    by_born, by_born_t = results[5:7].copy()
+    results = np.zeros((derived.N_RESULTS, n))
+    _run(derived.pair_products, rows, atoms, tangents, constants, results)
+    by_born, by_born_t = results[derived.BORN_SLOPE : derived.BORN_SLOPE + 2]
     first, second = _alone(model)(params, integrals[0], by_born, constants, moves, integrals[1], by_born_t)
     atoms[kernels.BY_INTEGRAL, :n], tangents[kernels.BY_INTEGRAL, :n] = first[1], second[1]
-    _run(derivative_kernels.integral_products, rows, atoms, tangents, *necks, constants, results)
-    by_charge_t, by_rho_t, by_screen, by_screen_t, by_radius_t = results[[4, 8, 9, 10, 12]]
-    found = _by_params(params, model, second[0], by_charge_t, by_rho_t, by_screen_t, by_radius_t)
+    _run(derived.integral_products, rows, atoms, tangents, *necks, constants, results)
+    by_screen = results[derived.SCREEN_SLOPE]
+    found = _by_params(params, model, second[0], results[1:])  # each row's derivative along the move follows it
     found["radii"] += moves["scales"] * by_screen
     found["scales"] += rho_t * by_screen
     return found, results[:3].T.copy()
 
 
-def _by_params(params, model, alone, by_charge, by_rho, by_screen, by_radius):
-    """Derivatives by parameters from those of atoms alone and by the kernels' quantities."""
+def _by_params(params, model, alone, results):
+    """Derivatives by parameters from those of atoms alone and rows of results."""
     found = {name: np.array(values) for name, values in alone.items()}
-    found["charges"] += by_charge
-    found["radii"] += by_rho + params["scales"] * by_screen + by_radius
-    found["scales"] += (params["radii"] - model.offset) * by_screen
+    found["charges"] += results[derived.CHARGE_SLOPE]
+    found["radii"] += (results[derived.RHO_SLOPE] + params["scales"] * results[derived.SCREEN_SLOPE]
+                       + results[derived.RADIUS_SLOPE])
+    found["scales"] += (params["radii"] - model.offset) * results[derived.SCREEN_SLOPE]
     return found
 
 
@@ -168,24 +169,27 @@ def _alone(model: Model):
 
 # --------------------------------------------------------------------------------------------------------------- pairs
 def _run(kernel, rows, *arguments):
-    n = arguments[-1].shape[1]
-    chunks = int(np.clip(int(rows.counts[:n].sum()) // _CHUNK_PAIRS, 1, _MOST_CHUNKS))
+    n = len(rows.counts)
+    chunks = int(np.clip(int(rows.counts.sum()) // _CHUNK_PAIRS, 1, _MOST_CHUNKS))
     task = Task(kernel, chunks, n, *rows, *arguments, chunks=chunks)
     Program([Phase([task], name="derivatives of GB")], np.zeros(N_FLAGS, np.int64)).run(1)
 
 
 def _rows(cutoff, positions, box):
+    every = _every_pair(positions)
     if cutoff is None:
-        return _every_pair(positions)
+        return every
     if box is not None:
         check_cutoff("GB", cutoff, box)
-    pairs = find_pairs(positions, box, cutoff, np.zeros((0, 2), np.int64))
-    n = len(positions)
-    width = int(np.bincount(pairs.reshape(-1), minlength=1).max())
-    counts, rows = np.zeros(n, np.int64), np.zeros((n, width // 8 * 8 + 8), np.int32)
-    derivative_kernels.fill_rows(pairs, counts, rows)
-    return _Rows(cutoff**2, _blocks(positions), np.arange(n, dtype=np.int32), counts, rows,
-                 np.eye(3) if box is None else box, box is not None)
+        every = every._replace(box=box, periodic=True)
+    n, needed = len(positions), int(_USUAL_DENSITY * 4.19 * cutoff**3)
+    every, counts, width = every._replace(limit=cutoff**2), np.zeros(n, np.int64), 0
+    while needed + 8 > width:
+        width = min(needed, n) // 8 * 8 + 16
+        near = np.zeros((n, width), np.int32)
+        _run(derived.search, every, counts, near)
+        needed = int(counts.max(initial=0))
+    return every._replace(counts=counts, rows=near)
 
 
 def _every_pair(positions):
@@ -193,12 +197,9 @@ def _every_pair(positions):
     n = len(positions)
     row = np.zeros((1, -(-n // 8) * 8), np.int32)
     row[0, :n] = entries = np.arange(n, dtype=np.int32)
-    return _Rows(np.inf, _blocks(positions), entries, np.full(n, n), row, np.eye(3), False)
-
-
-def _blocks(positions):
-    """Coordinates in blocks x y z 0."""
-    return np.pad(positions, ((0, 0), (0, 1))).reshape(-1)
+    xs = np.zeros((row.shape[1], 4))  # of padding too, whose numbers `search` may leave behind the end of a row
+    xs[:n, :3] = positions
+    return _Rows(np.inf, xs.reshape(-1), entries, np.full(n, n), row, np.eye(3), False)
 
 
 def _necks(model, radii):

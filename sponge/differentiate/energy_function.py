@@ -1,9 +1,9 @@
 """`energy_function`: the potential energy of a system as a pure function of parameters, positions and box.
 
 Values and first derivatives come from the compiled kernels in double precision, all of them in one pass. Second
-derivatives by parameters and positions, as Hessian-vector products, come from kernels of `Nonbonded` and from compiled
-pure energies of other potentials; what else is derived (forces by the box, third derivatives) comes from the pure
-energies.
+derivatives by parameters and positions, as Hessian-vector products, come from kernels of `Nonbonded` and `GB` and from
+compiled pure energies of other potentials; what else is derived (forces by the box, third derivatives) comes from the
+pure energies.
 """
 
 from __future__ import annotations

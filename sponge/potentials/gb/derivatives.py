@@ -160,9 +160,11 @@ def _alone(model: Model):
         surface = constants[kernels.TENSION] * (radii + PROBE) ** 2 * (radii / born) ** 6
         return np.sum(by_born * born - 0.5 * COULOMB * q * q * screened / born + surface)
 
-    def both(params, integrals, by_born, constants, moves, *tangents):
-        return core.jvp(lambda *x: core.grad(energy, (0, 1))(*x, constants), (params, integrals, by_born),
-                        (moves, *tangents))
+    def both(params, integrals, by_born, constants, moves, integrals_t, by_born_t):
+        def slopes(params, integrals, by_born):
+            return core.grad(energy, (0, 1))(params, integrals, by_born, constants)
+
+        return core.jvp(slopes, (params, integrals, by_born), (moves, integrals_t, by_born_t))
 
     return core.jit(both)
 

@@ -33,7 +33,7 @@ def moves_of(gb, x, seed=0):
 
 
 def check_against_the_pure_form(gb, x, box=None, rel=1e-11):
-    """Gradients by parameters, and products of the Hessian with a vector over parameters and positions."""
+    """Gradients by parameters and box, and products of the Hessian with a vector over parameters and positions."""
 
     def near(found, expected, what):
         assert np.asarray(found) == pytest.approx(np.asarray(expected), abs=rel * np.abs(expected).max() + 1e-13), what
@@ -43,6 +43,9 @@ def check_against_the_pure_form(gb, x, box=None, rel=1e-11):
     expected = core.grad(lambda params: gb.energy(params, x, box))(gb.params)
     for key in gb.params:
         near(found[key], expected[key], key)
+    if box is not None:
+        near(core.grad(lambda box: compiled({}, x, box))(box), core.grad(lambda box: gb.energy(gb.params, x, box))(box),
+             "box")
     moves, v = moves_of(gb, x)
     by_param, by_position = core.hvp(lambda p, x: compiled({"gb": p}, x), (gb.params, x), (moves, v))
     wanted, wanted_by_position = core.hvp(lambda p, x: gb.energy(p, x, box), (gb.params, x), (moves, v))
@@ -55,13 +58,16 @@ def check_against_the_pure_form(gb, x, box=None, rel=1e-11):
 @pytest.mark.parametrize("cutoff, box, kappa", [(None, None, 0.7), (0.6, None, 0.0), (0.6, LEAN, 0.7)])
 @pytest.mark.parametrize("model", MODELS)
 def test_derivatives_are_those_of_the_pure_form(model, cutoff, box, kappa):
-    check_against_the_pure_form(solvent(29, model, 1, kappa=kappa, cutoff=cutoff), cluster(29, 1), box)
+    spacing = 0.16 if box is None else 0.4  # fills the box
+    check_against_the_pure_form(solvent(29, model, 1, kappa=kappa, cutoff=cutoff), cluster(29, 1, spacing), box)
 
 
 @pytest.mark.parametrize("cutoff, box, options", [
-    (None, None, {"implicit_solvent": "gbn2"}), (1.0, np.diag([4.0, 4.0, 4.0]), {"implicit_solvent": "obc2"})])
+    (None, None, {"implicit_solvent": "gbn2"}), (1.0, np.diag([2.0, 2.0, 2.0]), {"implicit_solvent": "obc2"})])
 def test_derivatives_of_a_peptide(cutoff, box, options):
-    """Its radii, those of the rules, stand at knots of the tables of necks, or next to them by a rounding error."""
+    """Radii from rules stand at knots of the tables of necks, or next to them by a rounding error; the box is about as
+    small as the peptide.
+    """
     system = chignolin(**options)
     gb = system["gb"]
     assert len(np.unique(gb.params["radii"])) < 10

@@ -315,7 +315,7 @@ def integral_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, p
                                                                     radius_j_t, radius_t)
                     slope, slope_t = slope + own * by_r, slope_t + own_t * by_r + own * by_r_t
                     by_radius, by_radius_t = by_radius + own * second, by_radius_t + own_t * second + own * second_t
-                # the force is -slope d/r on the other atom
+                # the derivative by this atom's position is -slope d/r
                 slope = simd.select(near, -slope * rinv, 0.0)
                 slope_t = simd.select(near, -slope_t * rinv, 0.0) - slope * r_t * rinv
                 fx, fy = fx + slope_t * dx + slope * wx, fy + slope_t * dy + slope * wy

@@ -6,6 +6,7 @@ from its own sums comes from compiled derivatives of the pure form.
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -211,5 +212,8 @@ def _necks(model, radii):
         return padded, np.zeros((1, 1, 8))
     kinds, padded[: len(radii)] = np.unique(radii, return_inverse=True)
     weights, slopes = core.jvp(neck_weights, (kinds,), (np.ones_like(kinds),))
-    return padded, np.stack([a @ table @ b.T for table in neck_tables() for a, b in (
-        (weights, weights), (slopes, weights), (weights, slopes), (slopes, slopes))], axis=-1)
+    sides = (weights, weights), (slopes, weights), (weights, slopes), (slopes, slopes)
+    tables = np.empty((len(kinds), len(kinds), 8))
+    for k, (table, (a, b)) in enumerate(itertools.product(neck_tables(), sides)):
+        tables[:, :, k] = a @ table @ b.T
+    return padded, tables

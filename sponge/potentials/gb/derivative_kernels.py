@@ -31,9 +31,9 @@ from .kernels import (
     SOLVENT,
 )
 
-# Numbers of an entry of the tables of necks [t, t, 8]: position d0 and height m0, each with its derivatives by the
-# first radius, by the second, and by both
-D, D_1, D_2, D_12, M, M_1, M_2, M_12 = range(8)
+# Tables of necks at the radius of each atom [n, 8, N_KNOTS], by the other radius, with a 0 at both ends: d0, its
+# derivative by the atom's radius, m0 and its derivative, for the atom's own integral; then the same for the other's
+N_KNOTS = 23
 # Rows of results [N_RESULTS, n]: the gradient's derivative along the move, in rows X, Y, Z; derivatives by charges, by
 # Born radii, by rho, by screening radii and by radii through the tables of necks, each before its own along the move
 CHARGE_SLOPE, BORN_SLOPE, RHO_SLOPE, SCREEN_SLOPE, RADIUS_SLOPE = range(3, 13, 2)
@@ -73,24 +73,31 @@ def _sphere(r, rinv, rho, s, r_t, rho_t, s_t):
             simd.select(reached, by_s_t, 0.0))
 
 
+@template
+def _at_knots(lines, at, knots):
+    """A table at eight radii, from three entries each from `at` on, and its derivative by the radius."""
+    u0, u1, u2, v0, v1, v2 = knots
+    a, b, c = simd.gather(lines, at), simd.gather(lines, at + 1), simd.gather(lines, at + 2)
+    return u0 * a + u1 * b + u2 * c, v0 * a + v1 * b + v2 * c
+
+
 @device(forceinline=True)
-def _neck(tables, at, r, r_t, first_t, second_t):
-    """`gb.neck_integral` for entries `at` of the tables; derivatives by r and both radii; those of all three along the
-    move.
+def _neck(lines, at, knots, r, r_t, own_t, other_t):
+    """`gb.neck_integral` from the tables from `at` on; derivatives by r, the atom's own radius and the other; those of
+    the first two along the move.
     """
-    d_1, d_2, d_12 = simd.gather(tables, at + D_1), simd.gather(tables, at + D_2), simd.gather(tables, at + D_12)
-    m_1, m_2, m_12 = simd.gather(tables, at + M_1), simd.gather(tables, at + M_2), simd.gather(tables, at + M_12)
-    m = simd.gather(tables, at + M)
-    x, x_t = (r - simd.gather(tables, at + D)) * 10.0, (r_t - d_1 * first_t - d_2 * second_t) * 10.0
+    d, d_other = _at_knots(lines, at, knots)
+    d_own, d_both = _at_knots(lines, at + N_KNOTS, knots)
+    m, m_other = _at_knots(lines, at + 2 * N_KNOTS, knots)
+    m_own, m_both = _at_knots(lines, at + 3 * N_KNOTS, knots)
+    x, x_t = (r - d) * 10.0, (r_t - d_own * own_t - d_other * other_t) * 10.0
     x2 = x * x
     y, slope = simd.rcp_fast(1.0 + x2 * (1.0 + 0.3 * x2 * x2), 2), x * (2.0 + 1.8 * x2 * x2)
     y_x = -y * y * slope
     y_xx = -y * (2.0 * y_x * slope + y * (2.0 + 9.0 * x2 * x2))
-    by_r, by_r_t = 10.0 * m * y_x, 10.0 * ((m_1 * first_t + m_2 * second_t) * y_x + m * y_xx * x_t)
-    y_t = y_x * x_t
-    return (m * y, by_r, m_1 * y - d_1 * by_r, m_2 * y - d_2 * by_r, by_r_t,
-            m_12 * second_t * y + m_1 * y_t - d_12 * second_t * by_r - d_1 * by_r_t,
-            m_12 * first_t * y + m_2 * y_t - d_12 * first_t * by_r - d_2 * by_r_t)
+    by_r, by_r_t = 10.0 * m * y_x, 10.0 * ((m_own * own_t + m_other * other_t) * y_x + m * y_xx * x_t)
+    by_own_t = m_both * other_t * y + m_own * y_x * x_t - d_both * other_t * by_r - d_own * by_r_t
+    return m * y, by_r, m_own * y - d_own * by_r, m_other * y - d_other * by_r, by_r_t, by_own_t
 
 
 @device(forceinline=True)
@@ -127,6 +134,13 @@ def _row(rows, i):
 def _of(atoms, k, others):
     """Row `k` of a table of atoms, of eight atoms."""
     return simd.gather(atoms, others + np.int32(k * atoms.shape[1]))
+
+
+@template
+def _knots_of(starts, weights, others):
+    """Of eight atoms the entries of tables of necks from which their radii count, and the weights of three entries."""
+    return simd.gather(starts, others), (_of(weights, 0, others), _of(weights, 1, others), _of(weights, 2, others),
+                                         _of(weights, 3, others), _of(weights, 4, others), _of(weights, 5, others))
 
 
 @template
@@ -168,10 +182,11 @@ def search(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, fo
 
 
 @kernel(nogil=True)
-def slopes(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, atoms, kinds, tables, constants, results):
+def slopes(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, atoms, lines, starts,
+           weights, constants, results):
     """Set the results that are not along a move."""
     solute, solvent, kappa, shift = constants[SOLUTE], constants[SOLVENT], constants[KAPPA], constants[SHIFT]
-    t, neck, coulomb, none = tables.shape[0], constants[NECK], constants[COULOMB], simd.splat(0.0, 8)
+    neck, coulomb, none = constants[NECK], constants[COULOMB], simd.splat(0.0, 8)
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
         row, atom, count = _row(rows, i), entries[i], counts[i]
         rho, screen, radius = one(atoms, RHO, atom), one(atoms, SCREEN, atom), one(atoms, RADIUS, atom)
@@ -194,9 +209,10 @@ def slopes(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, at
                 by_screen = by_screen + simd.select(near, by_j * other, 0.0)
                 near = near & (r < radius + _of(atoms, RADIUS, others) + constants[NECK_CUTOFF])
                 if neck != 0.0 and simd.any(near):
-                    kind = simd.gather(kinds, others)
-                    _, _, own, _, _, _, _ = _neck(tables, (kind + kinds[atom] * t) * 8, r, none, none, none)
-                    _, _, _, other, _, _, _ = _neck(tables, (kind * t + kinds[atom]) * 8, r, none, none, none)
+                    start, knots = _knots_of(starts, weights, others)
+                    at = start + np.int64(atom) * 8 * N_KNOTS
+                    _, _, own, _, _, _ = _neck(lines, at, knots, r, none, none, none)
+                    _, _, other, _, _, _ = _neck(lines, at + 4 * N_KNOTS, knots, r, none, none, none)
                     by_radius = by_radius + simd.select(near, neck * (by * own + by_j * other), 0.0)
         results[CHARGE_SLOPE, atom], results[BORN_SLOPE, atom] = simd.sum(by_charge), simd.sum(by_born)
         results[RHO_SLOPE, atom], results[SCREEN_SLOPE, atom] = simd.sum(by_rho), simd.sum(by_screen)
@@ -204,13 +220,13 @@ def slopes(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, at
 
 
 @kernel(nogil=True)
-def integral_moves(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, atoms, moves, kinds, tables,
-                   constants, results):
+def integral_moves(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, atoms, moves, lines, starts,
+                   weights, constants, results):
     """Set the sums of integrals of each atom, and their derivatives along the move, in two rows of results.
 
     moves: like `atoms`, with tangents; those of positions in the first rows.
     """
-    t, neck = tables.shape[0], constants[NECK]
+    neck = constants[NECK]
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
         row, atom, count = _row(rows, i), entries[i], counts[i]
         vx, vy, vz = one(moves, X, atom), one(moves, Y, atom), one(moves, Z, atom)
@@ -229,11 +245,11 @@ def integral_moves(chunk, chunks, n, limit, xs, entries, counts, rows, box, peri
                 total_t = total_t + simd.select(near, by_r * r_t + by_rho * rho_t + by_s * s_t, 0.0)
                 near = near & (r < radius + _of(atoms, RADIUS, others) + constants[NECK_CUTOFF])
                 if neck != 0.0 and simd.any(near):
-                    at, second_t = (simd.gather(kinds, others) + kinds[atom] * t) * 8, _of(moves, RADIUS, others)
-                    value, by_r, first, second, _, _, _ = _neck(tables, at, r, r_t, radius_t, second_t)
+                    start, knots = _knots_of(starts, weights, others)
+                    at, other_t = start + np.int64(atom) * 8 * N_KNOTS, _of(moves, RADIUS, others)
+                    value, by_r, own, other, _, _ = _neck(lines, at, knots, r, r_t, radius_t, other_t)
                     total = total + simd.select(near, neck * value, 0.0)
-                    total_t = total_t + simd.select(near, neck * (by_r * r_t + first * radius_t + second * second_t),
-                                                    0.0)
+                    total_t = total_t + simd.select(near, neck * (by_r * r_t + own * radius_t + other * other_t), 0.0)
         results[0, atom], results[1, atom] = simd.sum(total), simd.sum(total_t)
 
 
@@ -272,10 +288,10 @@ def pair_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, perio
 
 
 @kernel(nogil=True)
-def integral_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, atoms, moves, kinds, tables,
-                      constants, results):
+def integral_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, periodic, atoms, moves, lines, starts,
+                      weights, constants, results):
     """Add what comes through the integrals: to the gradient's, by rho, screening radii, and radii of necks."""
-    t, neck, none = tables.shape[0], constants[NECK], simd.splat(0.0, 8)
+    neck, none = constants[NECK], simd.splat(0.0, 8)
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
         row, atom, count = _row(rows, i), entries[i], counts[i]
         vx, vy, vz = one(moves, X, atom), one(moves, Y, atom), one(moves, Z, atom)
@@ -304,17 +320,17 @@ def integral_products(chunk, chunks, n, limit, xs, entries, counts, rows, box, p
                 by_screen_t = by_screen_t + simd.select(near, by_j_t * second + by_j * second_t, 0.0)
                 close = near & (r < radius + _of(atoms, RADIUS, others) + constants[NECK_CUTOFF])
                 if neck != 0.0 and simd.any(close):
-                    kind, radius_j_t = simd.gather(kinds, others), _of(moves, RADIUS, others)
+                    start, knots = _knots_of(starts, weights, others)
+                    at, other_t = start + np.int64(atom) * 8 * N_KNOTS, _of(moves, RADIUS, others)
                     own, own_t = simd.select(close, neck * by, 0.0), simd.select(close, neck * by_t, 0.0)
-                    _, by_r, first, _, by_r_t, first_t, _ = _neck(tables, (kind + kinds[atom] * t) * 8, r, r_t,
-                                                                  radius_t, radius_j_t)
+                    _, by_r, first, _, by_r_t, first_t = _neck(lines, at, knots, r, r_t, radius_t, other_t)
                     slope, slope_t = slope + own * by_r, slope_t + own_t * by_r + own * by_r_t
                     by_radius, by_radius_t = by_radius + own * first, by_radius_t + own_t * first + own * first_t
                     own, own_t = simd.select(close, neck * by_j, 0.0), simd.select(close, neck * by_j_t, 0.0)
-                    _, by_r, _, second, by_r_t, _, second_t = _neck(tables, (kind * t + kinds[atom]) * 8, r, r_t,
-                                                                    radius_j_t, radius_t)
+                    _, by_r, first, _, by_r_t, first_t = _neck(lines, at + 4 * N_KNOTS, knots, r, r_t, radius_t,
+                                                               other_t)
                     slope, slope_t = slope + own * by_r, slope_t + own_t * by_r + own * by_r_t
-                    by_radius, by_radius_t = by_radius + own * second, by_radius_t + own_t * second + own * second_t
+                    by_radius, by_radius_t = by_radius + own * first, by_radius_t + own_t * first + own * first_t
                 # the derivative by this atom's position is -slope d/r
                 slope = simd.select(near, -slope * rinv, 0.0)
                 slope_t = simd.select(near, -slope_t * rinv, 0.0) - slope * r_t * rinv

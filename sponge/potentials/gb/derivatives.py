@@ -206,14 +206,17 @@ def _every_pair(positions):
 
 
 def _necks(model, radii):
-    """The kind of each atom, and the tables of necks between kinds [t, t, 8] as `derivative_kernels` numbers them."""
-    padded = np.zeros(-(-len(radii) // 8) * 8, np.int64)
-    if not model.neck:
-        return padded, np.zeros((1, 1, 8))
-    kinds, padded[: len(radii)] = np.unique(radii, return_inverse=True)
-    weights, slopes = core.jvp(neck_weights, (kinds,), (np.ones_like(kinds),))
-    sides = (weights, weights), (slopes, weights), (weights, slopes), (slopes, slopes)
-    tables = np.empty((len(kinds), len(kinds), 8))
-    for k, (table, (a, b)) in enumerate(itertools.product(neck_tables(), sides)):
-        tables[:, :, k] = a @ table @ b.T
-    return padded, tables
+    """The kernels' tables of necks at the radius of each atom, and the entries and weights that others take of them."""
+    n = len(radii) if model.neck else 1
+    lines, starts, knots = np.zeros((n, 8, derived.N_KNOTS)), np.zeros(n, np.int64), np.zeros((6, n))
+    if model.neck:
+        weights, slopes = core.jvp(neck_weights, (radii,), (np.ones_like(radii),))  # at knots too as the pure form's
+        d0, m0 = neck_tables()
+        for k, (table, side) in enumerate(itertools.product((d0, m0), (weights, slopes))):
+            lines[:, k, 1:-1], lines[:, 4 + k, 1:-1] = side @ table, side @ table.T
+        # the knot below, that of the radius, or the two around it, and the next; one more to both sides of the tables
+        starts[:] = np.minimum(np.searchsorted(np.arange(21.0), (radii - 0.1) / 0.005), 20)
+        at = starts[:, None] + np.arange(3)
+        both = np.pad([weights, slopes], ((0, 0), (0, 0), (1, 1)))
+        knots[:] = np.take_along_axis(both, at[None], 2).swapaxes(1, 2).reshape(6, n)
+    return lines, starts, knots

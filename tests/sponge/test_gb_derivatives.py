@@ -75,10 +75,10 @@ def test_derivatives_of_a_peptide(cutoff, box, options):
     check_against_the_pure_form(gb, system.positions, box)
 
 
-def test_necks_of_radii_at_knots():
-    gb = solvent(9, "gbn2", 4)
-    gb.params["radii"] = np.array([0.1, 0.105, 0.12, 0.13, 0.15, 0.17, 0.2, 0.1234, 0.15])
-    check_against_the_pure_form(gb, cluster(9, 4))
+def test_necks_of_radii_at_knots_and_beyond_the_tables():
+    gb = solvent(12, "gbn2", 4)
+    gb.params["radii"] = np.array([0.1, 0.105, 0.12, 0.13, 0.15, 0.17, 0.2, 0.1234, 0.15, 0.094, 0.098, 0.203])
+    check_against_the_pure_form(gb, cluster(12, 4))
 
 
 def test_an_atom_inside_another():

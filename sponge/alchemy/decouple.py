@@ -20,7 +20,7 @@ from ..system import System
 from ..topology import as_vectors
 from .finite_size import check_charges
 from .kernels import STATES
-from .nonbonded import AlchemicalNonbonded
+from .nonbonded import AlchemicalNonbonded, with_sizes
 from .scaled import Scaled
 from .schedule import NAMES, Schedule, check_names, check_type
 from .soft_core import Beutler, SoftCore
@@ -70,7 +70,8 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
         virtual site to one that is not marked; if a potential of pairs other than `Nonbonded`, or one of many bodies,
         such as GB, EAM or a network, acts on them and others; if a term of an `ExpressionCompound` does that
         `restraints` does not name; if `thole_screening` or `lennard_jones_pair` acts
-        between atoms whose interaction of that kind is annihilated; if Nonbonded uses "ljpme", "ewald" or a table.
+        between atoms whose interaction of that kind is annihilated; if Nonbonded uses "ljpme" or "ewald", or has a
+        table in which marked atoms do not mix by the rules of Lorentz and Berthelot.
 
     Warns
     -----
@@ -181,15 +182,14 @@ def _parts(potential: Potential, marked, bonded, restraints, pairs) -> list[Pote
 
 
 def _nonbonded(plain, system, marked, soft_core, annihilate, pairs):
-    new = copy.deepcopy(plain)
+    new = with_sizes(plain, marked, system.topology, "decouple")
     if system.box is not None:
         new.fix_mesh(system.box)  # all states have the same
-    if "sigmas" in new.params:
-        sigmas, depths = new.params["sigmas"], new.params["epsilons"]
-        if np.any(bad := (sigmas <= 0) & (depths != 0)):
-            raise ValueError(f"decouple: sigmas must be positive, got {sigmas[bad][0]:g} for "
-                             f"{system.topology.describe(int(np.argmax(bad)))}")
-        sigmas[sigmas <= 0] = 0.1  # of atoms without Lennard-Jones; a length is needed to soften their charges
+    sigmas, depths = new.params["sigmas"], new.params["epsilons"]
+    if np.any(bad := (sigmas <= 0) & (depths != 0)):
+        raise ValueError(f"decouple: sigmas must be positive, got {sigmas[bad][0]:g} for "
+                         f"{system.topology.describe(int(np.argmax(bad)))}")
+    sigmas[sigmas <= 0] = 0.1  # of atoms without Lennard-Jones; a length is needed to soften their charges
 
     def join(values, shape):
         return np.concatenate([np.zeros(shape), *values])

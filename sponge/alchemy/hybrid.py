@@ -19,9 +19,11 @@ from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..potentials.restraints import PositionRestraint
 from ..potentials.terms import TermPotential
 from ..system import System
+from .decouple import set_lambdas
 from .finite_size import check_charges
 from .hybrid_nonbonded import HybridNonbonded
 from .mapping import check_mapping
+from .nonbonded import with_sizes
 from .scaled import Scaled
 from .soft_core import Beutler, SoftCore
 
@@ -33,11 +35,11 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
     """Return a system in which the molecule of `old` turns into that of `new`.
 
     The molecules are those that mapped atoms belong to; all other atoms must be the same, in the same order. Atoms of
-    the result are those of `old`, followed by those that only the new molecule has. With all lambdas 0 the molecule is
-    the old one, with all 1 the new one. Atoms that only the other one has are then dummies, which keep their bonded
-    terms, 1-4 pairs and interactions with each other. `HybridNonbonded` says what the lambdas "electrostatics",
-    "insertion", "deletion" and "mixing" do to pairs. Terms of shared atoms that differ go from old to new with
-    "mixing".
+    the result are those of `old`, followed by those that only the new molecule has. With all lambdas 0, as they are at
+    first, the molecule is the old one, with all 1 the new one. Atoms that only the other one has are then dummies,
+    which keep their bonded terms, 1-4 pairs and interactions with each other. `HybridNonbonded` says what the lambdas
+    "electrostatics", "insertion", "deletion" and "mixing" do to pairs. Terms of shared atoms that differ go from old to
+    new with "mixing".
 
     A path that never leaves a charge without Lennard-Jones takes "insertion" to 1 first, then "electrostatics", and
     then "deletion".
@@ -65,7 +67,8 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
     ValueError
         If `check_mapping` refuses the mapping, shared atoms are excluded otherwise in the new molecule, other atoms
         differ, the net charge changes, unless `charged`, or a potential is not made of bonded terms. Maps (CMAP),
-        position restraints and external fields may act on other atoms, such as those of a protein.
+        position restraints and external fields may act on other atoms, such as those of a protein; so may exceptions
+        from mixing rules (NBFIX).
 
     Warns
     -----
@@ -98,6 +101,7 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
                     remove_com_motion=old.remove_com_motion)
     result.potentials = [parts.nonbonded(soft_core or Beutler()), *parts.terms()]
     result.check()
+    set_lambdas(result, **dict.fromkeys(HybridNonbonded.names, 0.0))
     before, after = (float(p.params["charges"][inside].sum())
                      for p, inside in zip(parts.pair_potentials, parts.inside))
     check_charges("hybrid", before, after, old.box is not None, charged)
@@ -134,7 +138,10 @@ class _Parts:
         self.new_atoms = np.arange(old.n, self.n)
         self.old_atoms = np.setdiff1d(np.flatnonzero(inside[0]), self.pairs[:, 0])
         self.molecule = np.concatenate([np.flatnonzero(inside[0]), self.new_atoms])
-        a, b = (self._pair_potential(system, name) for system, name in ((old, "old"), (new, "new")))
+        a, b = (self._pair_potential(system, name, mask)
+                for system, name, mask in zip((old, new), ("old", "new"), inside))
+        if not (self.alone or _same_table(a, b, rest)):
+            raise ValueError("hybrid: both systems must have the same table of Lennard-Jones pairs, or none")
         for key in ("charges", "sigmas", "epsilons"):
             if not np.array_equal(a.params[key][rest[0]], b.params[key][rest[1]]):
                 raise ValueError(f"hybrid: atoms outside of the molecules must have the same {key} in both systems")
@@ -142,11 +149,11 @@ class _Parts:
         self._check_surroundings()
 
     @staticmethod
-    def _pair_potential(system, name):
+    def _pair_potential(system, name, inside):
         found = [p for p in system.potentials if isinstance(p, Nonbonded)]
-        if len(found) != 1 or "sigmas" not in found[0].params:
-            raise ValueError(f"hybrid: the {name} system must have one Nonbonded, without a table")
-        return found[0]
+        if len(found) != 1:
+            raise ValueError(f"hybrid: the {name} system must have one Nonbonded")
+        return with_sizes(found[0], inside, system.topology, "hybrid")
 
     def _check_surroundings(self):
         """Refuse potentials that are no bonded terms, unless they act on the other atoms only, in both systems alike.
@@ -210,7 +217,8 @@ class _Parts:
         whole = copy.deepcopy(old)
         if self.old.box is not None:
             whole.fix_mesh(self.old.box)
-        before = {key: np.concatenate([old.params[key], new.params[key][self.added]]) for key in old.params}
+        before = {key: np.concatenate([old.params[key], new.params[key][self.added]])
+                  for key in ("charges", "sigmas", "epsilons")}
         after = {key: values.copy() for key, values in before.items()}
         for key in ("charges", "epsilons"):
             before[key][self.new_atoms] = after[key][self.old_atoms] = 0.0
@@ -219,6 +227,9 @@ class _Parts:
         for values in (before["sigmas"], after["sigmas"]):
             values[values <= 0] = 0.1  # of atoms without Lennard-Jones
         whole.params = before
+        if old.mixing == "table":
+            whole.params |= {key: old.params[key] for key in ("a", "b")}
+            whole.types = np.pad(old.types, (0, len(self.added)))  # any type: these are marked
         return HybridNonbonded(whole, after, self.molecule, self.old_atoms, self.new_atoms, soft_core)
 
     def terms(self) -> list[Potential]:
@@ -276,6 +287,15 @@ def _same(old, new, place):
             and all(np.array_equal(old.params[key], new.params[key]) for key in old.params)
             and all(np.array_equal(getattr(old, key, None), getattr(new, key, None))
                     for key in ("types", "expression")))
+
+
+def _same_table(old, new, rest):
+    """Return True if pairs of the other atoms `rest`, of each system, have the same table or none."""
+    if old.mixing != new.mixing or old.mixing != "table":
+        return old.mixing == new.mixing
+    kinds = np.unique(np.stack([p.types[atoms] for p, atoms in zip((old, new), rest)]), axis=1)
+    tables = [[p.params[key][np.ix_(of, of)] for key in ("a", "b")] for p, of in zip((old, new), kinds)]
+    return np.array_equal(*tables)
 
 
 def _rows(potential):

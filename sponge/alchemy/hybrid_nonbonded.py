@@ -54,7 +54,7 @@ class HybridNonbonded(AlchemicalNonbonded):
                  new_atoms: np.ndarray, soft_core: SoftCore):
         nothing = np.zeros(0)
         super().__init__(nonbonded, atoms, soft_core, ("electrostatics",), np.zeros((0, 2)), nothing, nothing, nothing)
-        own = {key: values for key, values in self.params.items() if key in ("charges", "sigmas", "epsilons")}
+        own = {key: values for key, values in self.params.items() if key in nonbonded.params}
         self.params = {**own, **{f"new_{key}": np.array(values) for key, values in new.items()},
                        **{name: np.zeros(()) for name in self.names}}
         self.old, self.new = old, new_atoms
@@ -209,7 +209,7 @@ def _around_function(core, form, course):
         d = boxes.displacement(positions[i] - positions[j], box[0])
         r2 = np.sum(d * d, axis=-1)
         own_s, own_e = (new_sigmas, new_epsilons) if course in _NEW else (sigmas, epsilons)
-        arithmetic = form.mixing == "lorentz_berthelot"
+        arithmetic = form.mixing != "geometric"
         sigma = 0.5 * (own_s[i] + sigmas[j]) if arithmetic else np.sqrt(own_s[i] * sigmas[j])
         lam, factor = _course(course, {"insertion": insertion, "deletion": deletion, "mixing": mixing})
         u = core.lennard_jones(r2, sigma, root(own_e)[i] * root(epsilons)[j], lam)

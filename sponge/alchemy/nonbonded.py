@@ -13,7 +13,7 @@ from ..engine.plan import Plan
 from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..potentials.at_values import Part, at_values
-from ..potentials.nonbonded.mixing import root
+from ..potentials.nonbonded.mixing import root, sigma_epsilon
 from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..protocols import SystemLike
 from ..units import COULOMB
@@ -24,9 +24,32 @@ from .tail import tail
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
-__all__ = ["AlchemicalNonbonded"]
+__all__ = ["AlchemicalNonbonded", "with_sizes"]
 
 _METHODS = ("pme", "reaction_field", "cutoff", "none")
+
+
+def with_sizes(nonbonded: Nonbonded, marked: np.ndarray, topology: Any, where: str) -> Nonbonded:
+    """A copy whose parameters include sigmas and epsilons of all atoms where a table has those of pairs.
+
+    Raises
+    ------
+    ValueError
+        If a marked atom and another do not mix by the rules of Lorentz and Berthelot.
+    """
+    new = copy.deepcopy(nonbonded)
+    if new.mixing == "table":
+        a, b, types = new.params["a"], new.params["b"], new.types
+        sigma, epsilon = sigma_epsilon(np.diag(a), np.diag(b))
+        six, depth = (0.5 * (sigma[:, None] + sigma)) ** 6, 4 * np.sqrt(epsilon[:, None] * epsilon)
+        ruled = np.isclose(a, depth * six**2, rtol=1e-6, atol=0) & np.isclose(b, depth * six, rtol=1e-6, atol=0)
+        if np.any(bad := ~ruled[np.ix_(types[marked], types)]):
+            row, j = np.argwhere(bad)[0]
+            i, j = topology.describe(int(np.flatnonzero(marked)[row])), topology.describe(int(j))
+            raise ValueError(f"{where}: marked atoms must mix with others by the rules of Lorentz and Berthelot, but "
+                             f"{i} and {j} have a pair of their own in the table (NBFIX)")
+        new.params |= {"sigmas": sigma[types], "epsilons": epsilon[types]}
+    return new
 
 
 class AlchemicalNonbonded(Potential):
@@ -50,7 +73,7 @@ class AlchemicalNonbonded(Potential):
     Parameters
     ----------
     nonbonded : Nonbonded
-        Charges, sigmas, epsilons and options of all atoms.
+        Charges, sigmas, epsilons and options of all atoms; if there is a table too, it holds between unmarked atoms.
     atoms : (m,) int
         Marked atoms.
     soft_core : Beutler or Gapsys
@@ -114,10 +137,9 @@ class AlchemicalNonbonded(Potential):
 
     def check(self, system: SystemLike) -> None:
         """Take over the system's exclusions; raise if something does not fit."""
-        if self.nonbonded.method not in _METHODS or self.nonbonded.mixing == "table":
-            found = "a table as mixing" if self.nonbonded.mixing == "table" else f"method {self.nonbonded.method!r}"
-            raise ValueError(f"{self.name}: marked atoms need one of the methods {', '.join(map(repr, _METHODS))} and "
-                             f"a mixing rule, got {found}")
+        if self.nonbonded.method not in _METHODS:
+            raise ValueError(f"{self.name}: marked atoms need one of the methods {', '.join(map(repr, _METHODS))}, got "
+                             f"method {self.nonbonded.method!r}")
         if self.ewald and self.soft_core.softens_charges:
             raise ValueError(f"{self.name}: with 'pme' charges are scaled linearly; the soft core must have beta = 0 "
                              f"and d = 1, got {self.soft_core}")
@@ -133,7 +155,8 @@ class AlchemicalNonbonded(Potential):
         """A `Nonbonded` of other parameters."""
         new = copy.copy(self.nonbonded)
         new._reshaped()
-        new.params = {key: params[key] for key in ("charges", "sigmas", "epsilons")}
+        own = ("a", "b") if new.mixing == "table" else ("sigmas", "epsilons")
+        new.params = {key: params[key] for key in ("charges", *own)}
         return new
 
     # -- parts ---------------------------------------------------------------------------------------------------------
@@ -156,9 +179,18 @@ class AlchemicalNonbonded(Potential):
 
     def environment(self, params: dict[str, Any], electrostatics: Any) -> tuple[Nonbonded, dict[str, Any]]:
         """The pairs of unmarked atoms, and with Ewald sums all charges, as a `Nonbonded` and its parameters."""
-        new = {"charges": self.charges(params, electrostatics), "sigmas": params["sigmas"],
-               "epsilons": np.where(self.marked, 0.0, params["epsilons"])}
-        return self._with(new), new
+        own = {"charges": self.charges(params, electrostatics)}
+        if self.nonbonded.mixing != "table":
+            own |= {"sigmas": params["sigmas"], "epsilons": np.where(self.marked, 0.0, params["epsilons"])}
+            return self._with(own), own
+        # marked atoms are of a type of their own, without interactions
+        t = len(self.nonbonded.params["a"])
+        inside = (np.arange(t + 1) < t)[:, None] & (np.arange(t + 1) < t)
+        at = np.minimum(np.arange(t + 1), t - 1)
+        own |= {key: np.where(inside, params[key][at][:, at], 0.0) for key in ("a", "b")}
+        new = self._with(own)
+        new.types = np.where(self.marked, t, self.nonbonded.types).astype(self.nonbonded.types.dtype)
+        return new, own
 
     def coefficients(self, lambdas: dict[str, Any]) -> np.ndarray:
         """Return `soft_core.coefficients` at the given lambdas."""
@@ -215,7 +247,7 @@ class AlchemicalNonbonded(Potential):
 
     def size(self, a: Any, b: Any) -> Any:
         """Sigma of pairs from those of the atoms."""
-        return 0.5 * (a + b) if self.nonbonded.mixing == "lorentz_berthelot" else np.sqrt(a * b)
+        return np.sqrt(a * b) if self.nonbonded.mixing == "geometric" else 0.5 * (a + b)
 
     # -- energy --------------------------------------------------------------------------------------------------------
 
@@ -322,7 +354,7 @@ def _around_function(core, form, ewald, periodic):
         i, j = data
         d = boxes.displacement(positions[i] - positions[j], None if form.cutoff is None or not periodic else box[0])
         r2 = np.sum(d * d, axis=-1)
-        arithmetic, e = form.mixing == "lorentz_berthelot", root(epsilons)
+        arithmetic, e = form.mixing != "geometric", root(epsilons)
         sigma = 0.5 * (sigmas[i] + sigmas[j]) if arithmetic else np.sqrt(sigmas[i] * sigmas[j])
         u = switched(form, np.sqrt(r2), core.lennard_jones(r2, sigma, e[i] * e[j], steric))
         if not ewald:

@@ -217,7 +217,7 @@ class AlchemicalPlan(Plan):
 
 
 def _sizes(potential, sigmas):
-    return 0.5 * sigmas if potential.nonbonded.mixing == "lorentz_berthelot" else np.sqrt(sigmas)
+    return np.sqrt(sigmas) if potential.nonbonded.mixing == "geometric" else 0.5 * sigmas
 
 
 def _filled(entries):

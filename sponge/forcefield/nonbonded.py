@@ -118,8 +118,9 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
     i, j = pairs.T
     sigma14 = 0.5 * (atoms["sigma14"][i] + atoms["sigma14"][j])
     epsilon14 = np.sqrt(atoms["epsilon14"][i] * atoms["epsilon14"][j])
-    if field.nbfix:
-        table, special = _table(field, assignment, sigma, epsilon)
+    special = _exceptions(field, assignment)
+    if special:
+        table = _table(special, assignment, sigma, epsilon)
         nonbonded = Nonbonded(q, mixing=table, **options)
         for row, (a, b) in enumerate(zip(assignment.atom_type[i], assignment.atom_type[j])):
             if (a, b) in special:
@@ -137,13 +138,8 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
     return nonbonded, pair14(pairs[acts], charge_product=product[acts], sigma=sigma14[acts], epsilon=epsilon14[acts])
 
 
-def _table(field, assignment, sigma, epsilon):
-    """Table of pairs of types with the force field's exceptions from mixing, and these by pair of types."""
-    from ..potentials.nonbonded.mixing import LJTable
-
-    _, first = np.unique(assignment.atom_type, return_index=True)  # types in use are numbered without gaps
-    s = 0.5 * (sigma[first][:, None] + sigma[first])
-    e = np.sqrt(epsilon[first][:, None] * epsilon[first])
+def _exceptions(field, assignment):
+    """Sigma and epsilon by pair of types in use that have an NBFIX entry."""
     special: dict = {}
     for one, two, own_sigma, own_epsilon in field.nbfix:
         for a in _of_key(one, assignment):
@@ -154,9 +150,19 @@ def _table(field, assignment, sigma, epsilon):
                         f"{assignment.types[a].name} and {assignment.types[b].name}"
                     )
                 special[b, a] = special[a, b]
+    return special
+
+
+def _table(special, assignment, sigma, epsilon):
+    """Table of pairs of types with the exceptions from mixing."""
+    from ..potentials.nonbonded.mixing import LJTable
+
+    _, first = np.unique(assignment.atom_type, return_index=True)  # types in use are numbered without gaps
+    s = 0.5 * (sigma[first][:, None] + sigma[first])
+    e = np.sqrt(epsilon[first][:, None] * epsilon[first])
     for (a, b), (own_sigma, own_epsilon) in special.items():
         s[a, b], e[a, b] = own_sigma, own_epsilon
-    return LJTable.from_sigma_epsilon(assignment.atom_type, s, e), special
+    return LJTable.from_sigma_epsilon(assignment.atom_type, s, e)
 
 
 def _of_key(key, assignment):

@@ -152,6 +152,39 @@ def test_without_interactions_the_molecule_keeps_only_itself(plain, options):
     assert alone.energy(moved) == pytest.approx(alone.energy(), rel=1e-12)
 
 
+def with_table(system, *exceptions):
+    """The same with a table of pairs, in which `exceptions` (i, j) have a well twice as deep as the rules say."""
+    new, p = system.copy(), system.nonbonded
+    sigma, epsilon = p.params["sigmas"], p.params["epsilons"]
+    sizes, wells = 0.5 * (sigma[:, None] + sigma), np.sqrt(epsilon[:, None] * epsilon)
+    for i, j in exceptions:
+        wells[i, j] = wells[j, i] = 2 * wells[i, j]
+    table = sponge.LJTable.from_sigma_epsilon(np.arange(system.n), sizes, wells)
+    made = sponge.Nonbonded(p.params["charges"], mixing=table, method=p.method, cutoff=p.cutoff, switch=p.switch,
+                            tolerance=p.tolerance, alpha=p.alpha, grid=p.grid)
+    new.potentials[new.potentials.index(new.nonbonded)] = made
+    return new
+
+
+@pytest.mark.parametrize("options", [{}, {"annihilate": BOTH, "soft_core": alchemy.Gapsys()}])
+def test_exceptions_from_mixing_rules_hold_between_other_atoms(options):
+    plain = fluid(switch=0.6)
+    ruled, excepted = alchemy.decouple(plain, range(5), **options), with_table(plain, (20, 21), (40, 20))
+    soft = alchemy.decouple(excepted, range(5), **options)
+    states = alchemy.Schedule(electrostatics=[1, 0.5, 0, 0], sterics=[1, 1, 0.6, 0])
+    energies, difference = alchemy.energies(soft, states), excepted.energy() - plain.energy()
+    assert abs(difference) > 1e-3
+    np.testing.assert_allclose(energies, alchemy.energies(ruled, states) + difference, rtol=1e-10)
+    np.testing.assert_allclose(soft.forces(), excepted.forces(), atol=1e-10 * np.abs(excepted.forces()).max())
+    for name in BOTH:
+        np.testing.assert_allclose(alchemy.derivatives(soft, states)[name], alchemy.derivatives(ruled, states)[name],
+                                   rtol=1e-8, atol=1e-8)
+    alchemy.set_lambdas(soft, electrostatics=0.6, sterics=0.35)
+    check_potential(soft.potentials[0], soft, order=1)
+    with pytest.raises(ValueError, match="but atom 4 .* and atom 30 .* have a pair of their own in the table"):
+        alchemy.decouple(with_table(plain, (30, 4)), range(5))
+
+
 def _tail(form, u, n):
     """Energy of a pair beyond the cut-off times the volume, by quadrature."""
     def lost(r):

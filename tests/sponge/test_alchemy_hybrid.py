@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.data.sponge.alchemy import systems
+from tests.sponge.test_alchemy import with_table
 from triskele import core, sponge
 from triskele.sponge import alchemy
 from triskele.sponge.testing import check_potential
@@ -210,6 +211,19 @@ def test_maps_and_restraints_of_other_atoms_stay(both):
     ]:
         with pytest.raises(ValueError, match=message):
             alchemy.hybrid(before, after, {k: k for k in range(4)})
+
+
+def test_exceptions_from_mixing_rules_hold_between_other_atoms(both):
+    shared = {k: k for k in range(4)}
+    soft = alchemy.hybrid(with_table(molecule("old"), (30, 40)), with_table(molecule("new"), (31, 41)), shared)
+    difference = with_table(molecule("old"), (30, 40)).energy() - molecule("old").energy()
+    expected = alchemy.energies(both, STAGES) + difference
+    np.testing.assert_allclose(alchemy.energies(soft, STAGES), expected, rtol=1e-10)
+    assert soft.energy() == pytest.approx(expected[0], rel=1e-10)
+    with pytest.raises(ValueError, match="must have the same table"):
+        alchemy.hybrid(with_table(molecule("old"), (30, 40)), with_table(molecule("new"), (31, 40)), shared)
+    with pytest.raises(ValueError, match="must have the same table"):
+        alchemy.hybrid(molecule("old"), with_table(molecule("new"), (31, 41)), shared)
 
 
 def test_mappings_that_cannot_be_are_refused(both):

@@ -63,6 +63,14 @@ class Solvation(Legs[FreeEnergyDifference]):
     ValueError
         If the charges of the molecule do not sum to an integer, or to another one than 0 and there is no `ion_radius`.
 
+    Notes
+    -----
+    The molecule turns about its bonds as slowly in all states as in vacuum, as its own interactions stay. Where a
+    barrier of some 30 kJ/mol lies between conformers, each run finds the value of the conformer that it starts from.
+    Acetic acid in GAFF has -42 kJ/mol with its hydrogen away from the other oxygen, and -18 kJ/mol with it there, the
+    conformer in vacuum. Start from all conformers, and add their free energies in vacuum, which `OPES` along the
+    torsion finds in minutes.
+
     References
     ----------
     Mobley, Guthrie, "FreeSolv: a database of experimental and calculated hydration free energies, with input files",

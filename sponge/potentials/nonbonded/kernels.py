@@ -38,11 +38,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import Task, device, give_slot, kernel, simd, take_slot, template
+from triskele.core.extend import Task, give_slot, kernel, simd, take_slot, template
 
 from ...engine.flags import ENERGY
 from ...engine.plan import ROW, Plan
-from ...neighbors.lanes import first, second
+from ...neighbors.lanes import add_quarters, first, first_not_below, second
 from ...neighbors.state import CLUSTERS, END, LJ_END, MASK, PLAIN_END, SHIFT, START, I, aligned_zeros, sparse_zeros
 
 if TYPE_CHECKING:
@@ -75,19 +75,11 @@ def _close(chunk, touched, n_touched, force, block):
 
 
 @template
-def _add_quarters(force, at, v):
-    """Add the sum of each quarter of `v`, which belongs to an atom of the first cluster, to that atom's lane."""
-    h = simd.shuffle(v, (0, 2, 4, 6, 8, 10, 12, 14)) + simd.shuffle(v, (1, 3, 5, 7, 9, 11, 13, 15))
-    q = simd.shuffle(h, (0, 2, 4, 6)) + simd.shuffle(h, (1, 3, 5, 7))
-    simd.store(force, at, simd.load(force, at, 4) + q)
-
-
-@template
 def _three(force, at, x, y, z):
     """Add the sums of the quarters of three vectors to the rows of a first cluster."""
-    _add_quarters(force, at, x)
-    _add_quarters(force, at + 16, y)
-    _add_quarters(force, at + 32, z)
+    add_quarters(force, at, x)
+    add_quarters(force, at + 16, y)
+    add_quarters(force, at + 32, z)
 
 
 @template
@@ -319,7 +311,7 @@ def slope_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, 
             phi = simd.select(inside, potential(r2, p, q, c), zero)
             found = simd.fma(phi, q[0], found)
             simd.store(total, at, simd.fma(phi, p[0], simd.load(total, at, 16)))
-        _add_quarters(total, _place(i, origin, clusters), found)
+        add_quarters(total, _place(i, origin, clusters), found)
     _close(chunk, touched, n_touched[chunk], total, blocks[chunk])
     give_slot(sums, row)
 
@@ -338,18 +330,6 @@ def two_over_r_exact(r2, three):
     return y * simd.fma(-(r2 * y), y, three)
 
 
-@device
-def _first_not_below(values, n, least):
-    low, high = 0, n
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < least:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 @kernel(nogil=True)
 def sum_chunks(chunk, chunks, state, touched, n_touched, window, blocks, sorted_forces):
     """Add up the chunks' blocks of each cluster, in the order of the chunks, in float64."""
@@ -363,7 +343,7 @@ def sum_chunks(chunk, chunks, state, touched, n_touched, window, blocks, sorted_
         for turn in range(2):  # the stretch may reach over the end of the row
             first = low - turn * clusters
             last = first + end - begin
-            t = _first_not_below(touched[c], n, max(first, 0))
+            t = first_not_below(touched[c], n, max(first, 0))
             while t < n and touched[c, t] < last:
                 at = 12 * (begin + touched[c, t] - first)
                 xy = simd.convert(simd.load(blocks[c], 12 * t, 8), np.float64)

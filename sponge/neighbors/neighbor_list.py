@@ -107,6 +107,8 @@ class NeighborList:
         Gives positions, box, exclusions, groups and precision.
     cutoff : float, nm
         Cut-off radius.
+    complete : bool
+        List all pairs, excluded ones and those of all groups too, in float64 and always strictly.
 
     Attributes
     ----------
@@ -133,17 +135,18 @@ class NeighborList:
         If the cut-off is over half the smallest edge of the box.
     """
 
-    def __init__(self, engine: Engine, cutoff: float):
-        self.engine, self.cutoff = engine, float(cutoff)
+    def __init__(self, engine: Engine, cutoff: float, *, complete: bool = False):
+        self.engine, self.cutoff, self._complete = engine, float(cutoff), complete
         if not 0 < self.cutoff < np.inf:
             raise ValueError(f"neighbor list: cut-off must be positive and finite, got {cutoff}")
         n = engine.n
-        self.real = np.dtype(np.float32 if engine.precision == "mixed" else np.float64)
+        self.real = np.dtype(np.float32 if engine.precision == "mixed" and not complete else np.float64)
         self.chunks = max(1, min(n // 500, 16) if n < 32_000 else min(n // 2000, 64))
         self.word = first_word(engine)
         self._sort_chunks = int(np.clip(n // 4096, 1, 32))
-        self._groups = np.zeros(1, np.int8) if engine.groups is None else engine.groups
-        self._n_groups = 1 if engine.groups is None else 2
+        groups = None if complete else engine.groups
+        self._groups = np.zeros(1, np.int8) if groups is None else groups
+        self._n_groups = 1 if groups is None else 2
         self._most_columns = _most_columns(engine, n)
         most_clusters = (n + 3) // 4 + self._most_columns * self._n_groups
         self.geometry, self.state = np.zeros(N_GEOMETRY), np.zeros(N_STATE, np.int64)
@@ -165,7 +168,7 @@ class NeighborList:
         self._thermal = np.zeros(n, self.real)
         self.images = np.array(_IMAGES if engine.periodic else _IMAGES[:1], np.float64)
         self.shifts = np.zeros(3 * len(self.images))
-        self._excluded_start, self._excluded = _by_atom(engine.system.exclusions, n)
+        self._excluded_start, self._excluded = _by_atom([] if complete else engine.system.exclusions, n)
         # a row for each thread; pages never used cost nothing, and a line more than the marks take holds the lock
         self._marks = sparse_zeros((self.chunks, most_clusters + 16), np.int32)
         self._scratch_size = 4096
@@ -205,7 +208,7 @@ class NeighborList:
             run of TIP3P drifts by 0.09, at 3e-4 by 0.006, at 3e-5 by 0.002 of these units, which costs next to nothing
             less.
         """
-        if tolerance <= 0 or temperature <= 0 or timestep <= 0:
+        if tolerance <= 0 or temperature <= 0 or timestep <= 0 or self._complete:
             self.strict()
             return
         if self._scheduled == (temperature, timestep, tolerance):

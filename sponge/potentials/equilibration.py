@@ -43,10 +43,11 @@ class ChargeEquilibration(Potential):
     boxes with all their images (particle mesh Ewald). Forces are exact: the energy does not change to first order with
     the charges.
 
-    Charges are found by conjugate gradients in double precision at every step, starting from those of the step before,
-    or from equal charges when the neighbor list was rebuilt. Lennard-Jones energies are those of a `Nonbonded` whose
-    charges are all 0. For second derivatives, the energy of NumPy code solves dense equations, which suits small
-    systems.
+    Charges are found at every step by conjugate gradients, preconditioned with inverses of the couplings of near atoms.
+    Directions are computed in single precision; the derivatives that `convergence` is about, energies and forces in
+    double precision. A step starts from an extrapolation of the charges of up to five steps before it, a run, a
+    checkpoint and `Engine.compute` from equal charges. Lennard-Jones energies are those of a `Nonbonded` whose charges
+    are all 0. For second derivatives, the energy of NumPy code solves dense equations, which suits small systems.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ class ChargeEquilibration(Potential):
         return [Part(_minimum(self._form(box is not None)), (i, j, gamma, own, member, self.totals))]
 
     def plan(self, engine: Engine) -> Plan:
-        """Conjugate gradients over the pairs and the mesh, then forces at the charges found."""
+        """Conjugate gradients over pairs and mesh, and forces at the charges found."""
         from .equilibration_plan import EquilibrationPlan
 
         if engine.split is not None:

@@ -1,4 +1,4 @@
-"""The compiled form of `ChargeEquilibration`: pairs in rows of neighbors, a mesh, conjugate gradients, and forces."""
+"""The compiled form of `ChargeEquilibration`: pairs of clusters, a mesh, conjugate gradients, and forces."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triskele.core.extend import Task, kernel, simd
+from triskele.core.extend import Task, kernel
 
-from ..engine.flags import ENERGY, N_FLAGS, STEP
-from ..engine.plan import ROW, Plan, add_forces
+from ..engine.flags import ENERGY, N_FLAGS, STATUS, STEP
+from ..engine.plan import ROW, Plan
 from ..engine.program import Phase, Program
-from ..neighbors.rows import EVERYWHERE, check_extent, eight, shared_rows
-from ..neighbors.state import aligned_zeros
+from ..neighbors.neighbor_list import NeighborList
+from ..neighbors.rows import EVERYWHERE, check_extent
+from ..neighbors.state import BUILDS, aligned_zeros, sparse_zeros
 from ..pme.mesh import PME
 from ..units import COULOMB
+from . import equilibration_kernels as kernels
+from . import equilibration_solver as solver
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -23,93 +26,52 @@ if TYPE_CHECKING:
 __all__ = ["EquilibrationPlan"]
 
 _MOST = 200  # iterations
-_ORDER = 5
-_SLOPE = COULOMB * 2 / np.sqrt(np.pi)  # of erf
+_MESH_ORDER = 5
+_ROUGH = 1e-5  # by how much products in float32 may lower the residual
+_ENOUGH = 0.8  # of the convergence, at which to look at the residual in float64
+_HIGHEST = 4  # order of the extrapolation
+_NEAR = 0.5  # nm: atoms whose couplings the preconditioner inverts
+_RENEWED = 3  # builds of the list after which it is made again
 
 
 @kernel(nogil=True)
-def note_rebuild(_chunk, fresh, builds):
-    fresh[0] = 1
-    builds[0] += 1
+def note_wish(_chunk, need, flags, fresh, age, renew):
+    """Forget former charges and the preconditioner if a new list is wanted before it is known how far atoms have gone.
+
+    So it is after the state has been set or saved, but not for a list that is due: a run that resumes has the same.
+    """
+    if flags[need]:
+        fresh[0], age[0] = 1, _RENEWED
+    renew[0] = 0
 
 
 @kernel(nogil=True)
-def fill_matrix(chunk, chunks, n, cutoff, alpha, squares, xs, atoms, counts, rows, partners, matrix):
-    """Coupling of each atom to its neighbors: atoms in `partners`, and k_e (erfc(alpha r) - erfc(gamma r)) / r."""
-    limit, width = cutoff * cutoff, rows.shape[1]
-    for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
-        x, y, z = simd.splat(xs[4 * i], 8), simd.splat(xs[4 * i + 1], 8), simd.splat(xs[4 * i + 2], 8)
-        own = squares[atoms[i]]
-        for k in range(0, counts[i], 8):
-            ex, ey, ez, _ = eight(xs, rows[i], k)
-            dx, dy, dz = ex - x, ey - y, ez - z
-            r2 = dx * dx + dy * dy + dz * dz
-            inside = r2 < limit
-            r = simd.sqrt(simd.select(inside, r2, limit))
-            other = simd.gather(atoms, simd.load(rows, i * width + k, 8))
-            gamma = 1.0 / simd.sqrt(2.0 * (own + simd.gather(squares, other)))
-            value = COULOMB * (simd.erfc(alpha * r) - simd.erfc(gamma * r)) / r
-            simd.store(partners, i * width + k, other)
-            simd.store(matrix, i * width + k, simd.select(inside, value, 0.0))
+def renew_near(_chunk, age, renew):
+    """After each build."""
+    age[0] += 1
+    if age[0] >= _RENEWED:
+        age[0], renew[0] = 0, 1
 
 
 @kernel(nogil=True)
-def multiply(chunk, chunks, n, atoms, counts, partners, matrix, diagonal, charges, out):
-    """Derivatives of the energy of pairs and of charges with themselves by the charges."""
-    width = matrix.shape[1]
-    for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
-        total = simd.splat(0.0, 8)
-        for k in range(i * width, i * width + counts[i], 8):
-            total = simd.fma(simd.load(matrix, k, 8), simd.gather(charges, simd.load(partners, k, 8)), total)
-        at = atoms[i]
-        out[at] = diagonal[at] * charges[at] + simd.sum(total)
+def own_energy(_chunk, flags, linear, diagonal, charges, row):
+    """Energy of the charges with themselves."""
+    if flags[ENERGY]:
+        row[0] = 0.0
+        for i in range(charges.shape[0]):
+            row[0] += charges[i] * (linear[i] + 0.5 * diagonal[i] * charges[i])
 
 
-@kernel(nogil=True)
-def pair_forces(chunk, chunks, n, flags, cutoff, alpha, squares, xs, atoms, counts, rows, partners, matrix, diagonal,
-                linear, charges, forces, sums):
-    """Forces of pairs at the charges, and the energy of all but the mesh with the virial."""
-    limit, width, want, out = cutoff * cutoff, rows.shape[1], flags[ENERGY] != 0, sums[chunk]
-    out[:] = 0.0
-    for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
-        x, y, z = simd.splat(xs[4 * i], 8), simd.splat(xs[4 * i + 1], 8), simd.splat(xs[4 * i + 2], 8)
-        at = atoms[i]
-        q, own = charges[at], squares[at]
-        zero = simd.splat(0.0, 8)
-        fx, fy, fz, energy = zero, zero, zero, zero
-        xx, yy, zz, xy, xz, yz = zero, zero, zero, zero, zero, zero
-        for k in range(0, counts[i], 8):
-            ex, ey, ez, _ = eight(xs, rows[i], k)
-            dx, dy, dz = ex - x, ey - y, ez - z
-            r2 = dx * dx + dy * dy + dz * dz
-            inside = r2 < limit
-            r2 = simd.select(inside, r2, limit)
-            other = simd.load(partners, i * width + k, 8)
-            gamma2 = 0.5 / (own + simd.gather(squares, other))
-            value = simd.load(matrix, i * width + k, 8)
-            slope = simd.sqrt(gamma2) * simd.exp(-gamma2 * r2) - alpha * simd.exp(-(alpha * alpha) * r2)
-            pair = q * simd.gather(charges, other)
-            f = simd.select(inside, pair * (_SLOPE * slope - value) / r2, 0.0)
-            gx, gy, gz = f * dx, f * dy, f * dz
-            fx, fy, fz = fx + gx, fy + gy, fz + gz
-            if want:
-                energy = energy + pair * value
-                xx, yy, zz = xx + gx * dx, yy + gy * dy, zz + gz * dz
-                xy, xz, yz = xy + gx * dy, xz + gx * dz, yz + gy * dz
-        forces[at, 0], forces[at, 1], forces[at, 2] = simd.sum(fx), simd.sum(fy), simd.sum(fz)
-        if want:  # each pair is met twice
-            out[0] += 0.5 * simd.sum(energy) + q * (linear[at] + 0.5 * diagonal[at] * q)
-            a, b, c = 0.5 * simd.sum(xy), 0.5 * simd.sum(xz), 0.5 * simd.sum(yz)
-            out[1] -= 0.5 * simd.sum(xx)
-            out[5] -= 0.5 * simd.sum(yy)
-            out[9] -= 0.5 * simd.sum(zz)
-            out[2], out[4] = out[2] - a, out[4] - a
-            out[3], out[7] = out[3] - b, out[7] - b
-            out[6], out[8] = out[6] - c, out[8] - c
+def _own_list(engine, name, cutoff):
+    """The list of pairs of the potential, which no other shares: it tells whose wish a new list is."""
+    key = "charges", name, cutoff
+    if key not in engine.neighbor_lists:
+        engine.neighbor_lists[key] = NeighborList(engine, cutoff, complete=True)
+    return engine.neighbor_lists[key]
 
 
 class EquilibrationPlan(Plan):
-    """Rows of neighbors and their matrix; the charges, by conjugate gradients; forces.
+    """Pairs of clusters and their matrix; the charges, by conjugate gradients; forces.
 
     Attributes
     ----------
@@ -122,105 +84,205 @@ class EquilibrationPlan(Plan):
     def __init__(self, potential: ChargeEquilibration, engine: Engine):
         n, periodic = engine.n, engine.periodic
         self.potential, self.engine, self.iterations = potential, engine, 0
-        self.charges, self._direction, self._product = np.zeros(n), np.zeros(n), np.zeros(n)
-        self._fresh, builds = np.ones(1, np.int64), np.zeros(1, np.int64)
-        self._start, self._started_fresh = np.zeros(n), True  # where the last solution started from
-        cutoff, alpha = (potential.cutoff, potential.alpha) if periodic else (EVERYWHERE, 0.0)
-        self._linear, squares = potential.params["electronegativities"], potential.widths**2
-        own = potential.params["hardnesses"] + COULOMB / (np.sqrt(np.pi) * potential.widths)
-        listed = shared_rows(engine, cutoff)
-        chunks, where = listed.chunks, (listed.xs, listed.atoms, listed.counts, listed.rows)
-        partners = aligned_zeros(listed.rows.shape, np.int32)
-        matrix = aligned_zeros(listed.rows.shape, np.float64)
-        forces, sums = np.zeros((n, 3)), np.zeros((chunks, ROW))
-        listed.after_sorting(Task(note_rebuild, self._fresh, builds))
-        mesh = None if not periodic else PME(engine, self.charges, alpha, potential.grid, _ORDER, builds=builds,
-                                             precision="double")
-        product = [Phase([Task(multiply, chunks, n, listed.atoms, listed.counts, partners, matrix, own,
-                               self._direction, self._product, chunks=chunks)])]
-        last = Task(pair_forces, chunks, n, engine.flags, cutoff, alpha, squares, *where, partners, matrix, own,
-                    self._linear, self.charges, forces, sums, chunks=chunks)
-        before = [*listed.before, Phase([Task(fill_matrix, chunks, n, cutoff, alpha, squares, *where, partners, matrix,
-                                              chunks=chunks)], name="charge matrix"),
-                  Phase(call=self._solve, name="charges")]
-        stages, reduce = [[last]], [Task(add_forces, engine.atom_starts, forces, engine.forces,
-                                         chunks=engine.atom_chunks)]
-        self._mesh, self._preconditioner = mesh, 1 / own
-        if mesh is not None:
-            sort = [Phase(mesh.before, name="mesh sort")] if mesh.before else []
-            product += [Phase([mesh.follow(self._direction)]), *sort, *(Phase(tasks) for tasks in mesh.stages),
-                        Phase([mesh.slope_task(self._direction, self._product)])]
-            before += [Phase([mesh.follow(self.charges)], name="charges of the mesh"), *sort]
-            stages, reduce = [[last, *mesh.stages[0]], *mesh.stages[1:]], [*reduce, *mesh.reduce]
-        self._program = Program(product, np.zeros(N_FLAGS, np.int64))
-        super().__init__(before=before, stages=stages, reduce=reduce, rows=sums,
-                         update_box=None if mesh is None else mesh.update_box, undo=self._undo)
+        self.charges, self._fresh = np.zeros(n), np.ones(1, np.int64)
+        # charges found last and their backward differences, of which the first `known` are right
+        self._history, self._known = np.zeros((_HIGHEST + 2, n)), 0
+        self._former = self._history, 0, 1
+        self._result, self._flags = np.zeros(solver.N_WORDS), np.zeros(N_FLAGS, np.int64)
+        self._linear, self._widths = potential.params["electronegativities"], 2 * potential.widths**2
+        self._diagonal = potential.params["hardnesses"] + COULOMB / (np.sqrt(np.pi) * potential.widths)
+        self._cutoff, self._alpha = (potential.cutoff, potential.alpha) if periodic else (EVERYWHERE, 0.0)
+        self._table = kernels.smeared_table()
+        self._sizes = np.bincount(potential.groups).astype(np.float64)
+        self._means = np.zeros(len(self._sizes))
+        self._direction, self._product, self._residual, self._rest = (np.zeros(n + k) for k in (0, 0, 0, 1))
+        self._listed = listed = _own_list(engine.owner, potential.name, self._cutoff)
+        self._part = part = listed.lists[0]
+        chunks, pairs, wide, slots = listed.chunks, part.pairs.shape, part.touched.shape[1], len(listed.atoms)
+        self._kept = np.zeros((chunks, part.entries.shape[1] + 1), np.int32), sparse_zeros(pairs, np.int32)
+        self._matrix, self._slopes, self._rough = (aligned_zeros((chunks, 16 * pairs[1]), dtype)
+                                                   for dtype in (np.float64, np.float64, np.float32))
+        # a row for each thread, with a line more for its lock
+        self._sums = [aligned_zeros((chunks, lanes * wide + 16), dtype)
+                      for lanes, dtype in ((64, np.float64), (16, np.float32))]
+        self._blocks = sparse_zeros((chunks, 16 * wide), np.float64)
+        self._collected = aligned_zeros(4 * slots, np.float64)
+        self._placed, self._placed_rough = aligned_zeros(slots, np.float64), aligned_zeros(slots, np.float32)
+        self._coupling = self._choose_coupling()
+        rows = np.zeros((chunks + 1, ROW))
+        self._meshes: list[PME] = []  # in float64 and float32
+        if periodic:
+            self._meshes = [PME(engine, self.charges, self._alpha, potential.grid, _MESH_ORDER, precision=precision,
+                                builds=listed.state[BUILDS : BUILDS + 1]) for precision in ("double", "mixed")]
+        before = [*self._preparation(), Phase(call=self._solve, name="charges")]
+        reduce = [Task(kernels.add_forces, engine.atom_starts, listed.slots, self._collected, engine.forces,
+                       chunks=engine.atom_chunks), *(self._meshes[0].reduce if periodic else [])]
+        self._first = Program(self._evaluation(self._fill(), 1, []), self._flags)
+        self._check = Program(self._evaluation(self._forces(rows), 4, [
+            Task(own_energy, engine.flags, self._linear, self._diagonal, self.charges, rows[-1])]), self._flags)
+        self._descent = Program(self._iteration(), self._flags)
+        super().__init__(before=before, reduce=reduce, rows=rows, update_box=self._update_box if periodic else None,
+                         undo=self._undo)
 
+    # ----------------------------------------------------------------------------------------------------------- phases
+    def _preparation(self):
+        """The list, and the preconditioner."""
+        engine, listed, part, n = self.engine, self._listed, self._part, self.engine.n
+        age, renew, table = np.zeros(1, np.int64), np.zeros(1, np.int64), self._table
+        count, starts = np.zeros(n, np.int32), np.zeros(n + 1, np.int64)
+        near, places = aligned_zeros((n, solver.NEAR), np.int32), np.zeros(n * (solver.NEAR + 7), np.int32)
+        apart = aligned_zeros((n, 3, solver.NEAR), np.float64)
+        factors = aligned_zeros((n + 1, solver.NEAR), np.float64)
+        chunks, where = engine.atom_chunks, engine.atom_starts
+        work = aligned_zeros((chunks, solver.NEAR**2), np.float64)
+        half, self._preconditioned = np.zeros(n), np.zeros(n)
+        listed.after_sorting(Task(renew_near, age, renew))
+        self._precondition = [
+            Phase([Task(solver.lower, where, near, factors, self._rest, half, chunks=chunks)]),
+            Phase([Task(solver.upper, where, starts, places, factors, self._rest, half, self._preconditioned,
+                        chunks=chunks)])]
+        clock, *others = listed.before
+        return [clock, Phase([Task(note_wish, listed.word, engine.flags, self._fresh, age, renew)]), *others,
+                Phase([Task(solver.choose_near, min(_NEAR, self._cutoff), renew, listed.state, listed.shifts,
+                            part.entries, part.n_entries, part.pairs, part.masks, part.window, listed.xs, listed.atoms,
+                            count, near, apart, starts, places)], name="near atoms"),
+                Phase([Task(solver.invert_near, where, renew, self._widths, self._diagonal, table, count, near, apart,
+                            work, factors, chunks=chunks)], name="preconditioner")]
+
+    def _fill(self):
+        listed, part = self._listed, self._part
+        kernel, numbers, first, second, table = self._coupling
+        return Task(kernel, self._cutoff, numbers, listed.state, listed.shifts, part.entries, part.n_entries,
+                    part.pairs, part.masks, part.touched, part.n_touched, part.window, listed.xs, first, second, table,
+                    self._placed, *self._kept, self._matrix, self._slopes, self._rough, self._sums[0], self._blocks,
+                    chunks=listed.chunks)
+
+    def _choose_coupling(self):
+        """The kernel of the matrix, and what it takes: tables for each pair of widths, if these are few."""
+        listed, (widths, kind) = self._listed, np.unique(self.potential.widths, return_inverse=True)
+        found = kernels.coupling_tables(widths, self._alpha, self._cutoff) if self.engine.periodic else None
+        if found is None:
+            kernel, table = kernels.fill_matrix, self._table
+            numbers, first, second = kernels.smooth_series(self._alpha, self._cutoff), self._widths, self._widths
+        else:
+            kernel, (table, numbers) = kernels.fill_from_tables, found
+            first, second = (float(k * table.shape[2]) * kind for k in (len(widths), 1))
+        placed = [aligned_zeros(len(listed.atoms), np.float64) for _ in range(2)]
+        for values, to in zip((first, second), placed):
+            listed.after_sorting(Task(kernels.place, 1, 1.0, listed.state, listed.atoms, values, to))
+        return kernel, numbers, *placed, table
+
+    def _forces(self, rows):
+        listed, part = self._listed, self._part
+        return Task(kernels.pair_forces, self.engine.flags, listed.state, listed.shifts, part.entries, part.n_entries,
+                    part.touched, part.n_touched, part.window, listed.xs, self._placed, *self._kept, self._matrix,
+                    self._slopes, self._sums[0], self._blocks, rows, chunks=listed.chunks)
+
+    def _multiply(self):
+        listed, part = self._listed, self._part
+        return Task(kernels.multiply, listed.state, part.entries, part.n_entries, part.touched, part.n_touched,
+                    part.window, self._placed_rough, *self._kept, self._rough, self._sums[1], self._blocks,
+                    chunks=listed.chunks)
+
+    def _product_phases(self, pairs, lanes, which, charges, placed):
+        """Phases that set `_product` to the matrix times `charges`, with the task `pairs` and a mesh of `_meshes`."""
+        listed, part, engine = self._listed, self._part, self.engine
+        chunks = listed.chunks
+        place = Task(kernels.place, chunks, 0.0, listed.state, listed.atoms, charges, placed, chunks=chunks)
+        collect = Task(kernels.collect, chunks, lanes, listed.state, part.touched, part.n_touched, part.window,
+                       self._blocks, self._collected, chunks=chunks)
+        add = Task(kernels.times_diagonal, engine.atom_starts, lanes, listed.slots, self._diagonal, charges,
+                   self._collected, self._product, chunks=engine.atom_chunks)
+        if not self._meshes:
+            return [Phase([place]), Phase([pairs]), Phase([collect]), Phase([add])]
+        mesh = self._meshes[which]
+        first, second, third, *others = mesh.stages
+        sort = [Phase(mesh.before)] if mesh.before else []
+        return [Phase([place, mesh.follow(charges)]), *sort, Phase([pairs, *first]), Phase([collect, *second]),
+                Phase([add, *third]), *(Phase(tasks) for tasks in others),
+                Phase([mesh.slope_task(charges, self._product)])]
+
+    def _evaluation(self, pairs, lanes, tasks):
+        """Phases that evaluate the derivatives by the charges in float64."""
+        of = self.potential.groups, self._sizes, self._means
+        look = Task(solver.residual, self._linear, self._product, *of, self._residual, self._rest, self._result)
+        return [*self._product_phases(pairs, lanes, 0, self.charges, self._placed), Phase([look, *tasks])]
+
+    def _iteration(self):
+        """Phases of an iteration of conjugate gradients."""
+        of = self.potential.groups, self._sizes, self._means
+        ahead = Task(solver.ahead, *of, self._diagonal, self._rest, self._preconditioned, self._direction, self._result)
+        descend = Task(solver.descend, *of, self._direction, self._product, self.charges, self._residual, self._rest,
+                       self._result, self._flags)
+        return [*self._precondition, Phase([ahead]),
+                *self._product_phases(self._multiply(), 1, 1, self._direction, self._placed_rough),
+                Phase([descend])]
+
+    # ---------------------------------------------------------------------------------------------------------- charges
     def totals(self) -> np.ndarray:
         """Energy and virial [10] of pairs and mesh; `rows` are those of the pairs."""
-        return self.rows.sum(axis=0) + (0.0 if self._mesh is None else self._mesh.rows.sum(axis=0))
+        return sum((mesh.rows.sum(axis=0) for mesh in self._meshes[:1]), self.rows.sum(axis=0))
 
-    def _times(self, charges):
-        """The matrix of second derivatives of the energy by the charges, times `charges`."""
-        self._direction[:] = charges
-        self._program.run(1)
-        return self._product.copy()
-
-    def _by_group(self, values):
-        groups = self.potential.groups
-        return np.bincount(groups, values)[groups]
+    def _update_box(self):
+        for mesh in self._meshes:
+            mesh.update_box()
 
     def _solve(self):
-        """Preconditioned conjugate gradients among charges whose sums in the groups are the totals."""
-        q, groups = self.charges, self.potential.groups
+        """Find the charges among those whose sums in the groups are the totals, and what forces are made of."""
         check_extent(self.engine, f"charge equilibration {self.potential.name!r}")
-        self._started_fresh = bool(self._fresh[0])
-        if self._started_fresh:  # so that a run resumes, and energies come out, without memory of former charges
-            self._fresh[0], q[:] = 0, 0.0
-        self._start[:] = q
-        q += (self.potential.totals - np.bincount(groups, q))[groups] / np.bincount(groups)[groups]
-        self.iterations, converges = 0, True
+        self._former = self._history, self._known, int(self._fresh[0])  # arrays that are never written again
+        self._predict()
+        self.iterations, goal, result = 0, self.potential.convergence, self._result
+        worst = self._evaluate(self._first)
         while True:
-            r = -self._linear - self._times(q)  # the recursion's own loses digits
-            rest = self._rest(r)
-            worst = int(np.argmax(np.abs(rest)))
-            if abs(rest[worst]) <= self.potential.convergence:
-                return
-            if not converges or self.iterations == _MOST:
+            before, curvature = worst, 1.0
+            if worst > goal:
+                result[solver.GOAL], result[solver.STEPS] = max(_ENOUGH * goal, _ROUGH * worst), 0
+                curvature = self._descend()
+            worst = self._evaluate(self._check)
+            if worst <= goal:
                 break
-            converges = self._descend(r)
-        self._fresh[0] = 1
-        raise RuntimeError(
-            f"charge equilibration {self.potential.name!r}: at step {self.engine.flags[STEP]}, derivatives by the "
-            f"charges must agree to {self.potential.convergence:g} kJ/mol/e, got {abs(rest[worst]):.3g} on "
-            f"{self.engine.system.topology.describe(worst)} after {self.iterations} iterations (are atoms too close, "
-            "or is `convergence` below rounding errors?)")
+            if not (curvature > 0 and worst <= 0.5 * before) or self.iterations >= _MOST:
+                self._fresh[0] = 1
+                raise RuntimeError(
+                    f"charge equilibration {self.potential.name!r}: at step {self.engine.flags[STEP]}, derivatives by "
+                    f"the charges must agree to {goal:g} kJ/mol/e, got {worst:.3g} on "
+                    f"{self.engine.system.topology.describe(int(result[solver.AT]))} after {self.iterations} "
+                    "iterations (are atoms too close, or is `convergence` below rounding errors?)")
+        self._remember()
+
+    def _evaluate(self, program):
+        """Run the phases of `_evaluation` and return the largest of the residual."""
+        program.run(1)
+        return float(self._result[solver.WORST])
+
+    def _descend(self):
+        """Follow conjugate directions to the goal, and return the curvature of the last one."""
+        self._flags[STEP] = 0
+        self._descent.restart()
+        self._descent.run(_MOST - self.iterations)
+        self._flags[STATUS] = 0
+        self.iterations += int(self._result[solver.STEPS])
+        return self._result[solver.CURVATURE]
+
+    def _predict(self):
+        """Extrapolate the charges of former evaluations, to the order that would have been best at the last one."""
+        q, groups = self.charges, self.potential.groups
+        if self._fresh[0]:  # so that a run resumes, and energies come out, without memory of former charges
+            self._fresh[0], self._known = 0, 0
+        misses = np.einsum("ki,ki->k", self._history[1 : self._known], self._history[1 : self._known])
+        order = int(np.argmin(misses)) if len(misses) else 0
+        q[:] = self._history[: min(order + 1, self._known)].sum(axis=0)
+        q += ((self.potential.totals - np.bincount(groups, q)) / self._sizes)[groups]
+
+    def _remember(self):
+        differences = np.zeros_like(self._history)
+        differences[0] = self.charges
+        for k in range(min(self._known, len(differences) - 1)):
+            differences[k + 1] = differences[k] - self._history[k]
+        self._history, self._known = differences, min(self._known + 1, len(differences))
 
     def _undo(self):
         """Go back to the charges that the last solution started from."""
-        self.charges[:], self._fresh[0] = self._start, self._started_fresh
-
-    def _rest(self, r):
-        """The residual without what is the same for all charges of a group."""
-        m = self._preconditioner
-        return r - self._by_group(m * r) / self._by_group(m)
-
-    def _descend(self, r):
-        """Follow conjugate directions from the residual r to convergence; False if the matrix is not positive."""
-        p, before = np.zeros_like(r), 1.0
-        while self.iterations < _MOST:
-            rest = self._rest(r)
-            if np.max(np.abs(rest)) <= 0.5 * self.potential.convergence:
-                break
-            z = self._preconditioner * rest
-            now = float(rest @ z)
-            p = z + now / before * p
-            product = self._times(p)
-            curvature = float(p @ product)
-            if not curvature > 0:
-                return False
-            before = now
-            self.charges += now / curvature * p
-            r -= now / curvature * product
-            self.iterations += 1
-        return True
+        self._history, self._known, self._fresh[0] = self._former
+        self.charges[:] = self._history[0]

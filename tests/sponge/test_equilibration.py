@@ -6,7 +6,9 @@ from scipy.special import erf
 
 from triskele import core, sponge
 from triskele.sponge import alchemy
+from triskele.sponge.neighbors.state import BUILDS
 from triskele.sponge.potentials import equilibration, induced_dipoles
+from triskele.sponge.potentials import equilibration_solver as solver
 from triskele.sponge.testing import example_system
 from triskele.sponge.units import COULOMB
 
@@ -142,6 +144,86 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
     np.testing.assert_array_equal(second.positions, whole.positions)
 
 
+def test_charges_are_extrapolated_until_the_state_is_set_or_saved(tmp_path):
+    """Former charges save iterations, also over rebuilds of the list, and what resumes a run forgets them."""
+    system, added = melt(precision=1e-4)
+    sim = sponge.Simulation(system, sponge.LangevinMiddle(500, 5.0, 0.001), seed=2)
+    plan, counts, builds = sim._engine.plans[added.name], [], []
+    for _ in range(60):
+        sim.run(1)
+        counts.append(plan.iterations)
+        builds.append(int(plan._listed.state[BUILDS]))
+    warm = np.array(counts[10:])
+    assert builds[-1] > builds[10]
+    assert np.max(warm) < counts[0]
+    assert np.mean(warm) < 0.75 * counts[0]
+    for forget in (lambda: sim.save(tmp_path / "run.chk"), lambda: setattr(sim, "positions", sim.positions)):
+        forget()
+        sim.run(1)
+        sim.run(1)
+        assert plan._known == 2
+    x = sim.positions
+    plan.engine.compute(x)
+    fresh = sponge.Engine(system)
+    fresh.compute(x)
+    np.testing.assert_array_equal(plan.charges, fresh.plans[added.name].charges)
+    np.testing.assert_array_equal(plan.engine.forces, fresh.forces)
+
+
+def test_a_killed_run_continues_bit_for_bit(tmp_path):
+    """Between rebuilds of the list, with charges extrapolated on both sides of the checkpoint."""
+    def simulation():
+        system, _ = melt(precision=1e-4)
+        return sponge.Simulation(system, sponge.VelocityVerlet(0.001), seed=2)
+
+    def kill(sim):
+        if sim.step == 47:
+            raise KeyboardInterrupt
+
+    whole, killed, again = simulation(), simulation(), simulation()
+    for sim in (whole, killed, again):
+        sim.thermalize(600)
+    whole.run(80, checkpoint=sponge.Checkpoint(tmp_path / "whole.chk", every=20))
+    path = tmp_path / "killed.chk"
+    with pytest.raises(KeyboardInterrupt):
+        killed.run(80, checkpoint=sponge.Checkpoint(path, every=20), report=sponge.Callback(1, kill))
+    again.run(80, checkpoint=sponge.Checkpoint(path, every=20))
+    np.testing.assert_array_equal(again.positions, whole.positions)
+
+
+@pytest.mark.parametrize("kinds", [2, 1215])
+def test_copies_of_a_cell_have_its_charges(kinds):
+    """Of 1,215 atoms, in chunks: with tables of couplings or too many widths for them, and any number of threads."""
+    small, one = melt(tolerance=1e-3, grid=(15, 15, 15))  # odd: without a Nyquist frequency
+    copies = np.stack(np.meshgrid(*map(np.arange, (3, 3, 5)), indexing="ij"), axis=-1).reshape(-1, 3)
+    x = (copies[:, None] @ small.box + small.positions).reshape(-1, 3)
+    system = sponge.System(sponge.Topology.of_particles(len(x)), np.tile(small.masses, 45), positions=x,
+                           box=small.box * np.array([3, 3, 5])[:, None])
+    widths = np.tile(one.widths, 45)
+    if kinds > 2:
+        widths *= 1 + 1e-13 * np.arange(len(x))
+    added = system.add(sponge.ChargeEquilibration(
+        *(np.tile(v, 45) for v in one.params.values()), widths, groups=np.repeat(np.arange(45), 27), cutoff=0.65,
+        tolerance=1e-3, convergence=1e-9))
+    added.grid = 45, 45, 75
+    single = sponge.Engine(small, "double", names=[one.name])
+    single.compute()
+    found, before = [], core.get_threads()
+    try:
+        for threads in (1, 2):
+            core.set_threads(threads)
+            engine = sponge.Engine(system, "double")
+            engine.compute()
+            found.append((engine.plans[added.name].charges.copy(), engine.forces.copy()))
+    finally:
+        core.set_threads(before)
+    assert engine.plans[added.name]._listed.chunks > 1
+    np.testing.assert_allclose(found[0][0], np.tile(single.plans[one.name].charges, 45), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found[0][1], np.tile(single.forces, (45, 1)), rtol=0, atol=1e-5)
+    for mine, other in zip(*found):
+        np.testing.assert_array_equal(mine, other)
+
+
 @pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(500, 5.0, 0.001), sponge.VelocityVerlet(0.001)])
 def test_looking_at_energies_changes_no_step(integrator):
     """Even between steps, where charges are solved for once more, and where lists are rebuilt for a look."""
@@ -180,6 +262,23 @@ def test_decoupling_and_splits_are_refused():
                           sampling=[sponge.SITS(range(5), [300.0, 330.0])])
     with pytest.raises(ValueError, match="ChargeEquilibration 'charge_equilibration' acts on all pairs of atoms"):
         alchemy.decouple(system, range(5))
+
+
+def test_pairs_that_others_exclude_count():
+    system, added = melt(precision=1e-10)
+    system.exclusions = np.stack(np.triu_indices(9, 1), axis=1)
+    engine = sponge.Engine(system, "double")
+    engine.compute()
+    expected = float(added.energy(added.params, system.positions, system.box))
+    assert engine.energies()[added.name] == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_preconditioner_that_is_not_positive_gives_way_to_the_diagonal():
+    groups, sizes, diagonal = np.array([0, 0, 1, 1]), np.array([2.0, 2.0]), np.array([1.0, 2.0, 4.0, 4.0])
+    rest, p, result = np.array([1.0, -1.0, 2.0, -2.0, 0.0]), np.full(4, 7.0), np.zeros(solver.N_WORDS)
+    result[solver.STEPS] = 3
+    solver.ahead(0, groups, sizes, np.zeros(2), diagonal, rest, -rest[:4], p, result)
+    np.testing.assert_allclose(p, [0.75, -0.75, 0.5, -0.5])
 
 
 def test_what_is_refused():

@@ -23,10 +23,11 @@ from ..units import COULOMB
 __all__ = ["add_forces", "collect", "coupling_tables", "fill_from_tables", "fill_matrix", "inverse_root", "multiply",
            "pair_forces", "place", "smeared", "smeared_table", "smooth_series", "times_diagonal"]
 
-_PER_UNIT: Final = 4.0  # intervals
-_TERMS: Final = 8
+_PER_UNIT: Final = 16.0  # intervals
+_TERMS: Final = 6
+_LINE: Final = 8  # numbers of an interval, a line of the cache; the last two are 0
 _MOST: Final = 20.25  # from where on erf is taken as 1: 1 - erf(4.5) is 2e-10
-_TABLES: Final = 1 << 17  # numbers in tables, a megabyte: more do not stay in a cache
+_TABLES: Final = 1 << 18  # numbers in tables, two megabytes: more do not stay in a cache
 
 
 def _smeared_terms(s):
@@ -37,7 +38,7 @@ def _smeared_terms(s):
     """
     nodes, weights = np.polynomial.legendre.leggauss(80)
     t2, w = (0.5 * (nodes + 1)) ** 2, weights / np.sqrt(np.pi)
-    terms, term = np.zeros((len(s), _TERMS)), w * np.exp(-s[:, None] * t2)
+    terms, term = np.zeros((len(s), _LINE)), w * np.exp(-s[:, None] * t2)
     for k in range(_TERMS):
         far = binom(-0.5, k) * np.maximum(s, 1.0) ** (-0.5 - k)
         terms[:, k] = np.where(s < 36, term.sum(1), far)
@@ -46,9 +47,9 @@ def _smeared_terms(s):
 
 
 def smeared_table() -> np.ndarray:
-    """Coefficients of `_smeared_terms` about the middle of each interval, in units of it: to 1e-13."""
+    """Coefficients of `_smeared_terms` about the middle of each interval, in units of it: to 2e-13."""
     middle = (np.arange(int(_PER_UNIT * _MOST)) + 0.5) / _PER_UNIT
-    return _smeared_terms(middle) / _PER_UNIT ** np.arange(_TERMS)
+    return _smeared_terms(middle) / _PER_UNIT ** np.arange(_LINE)
 
 
 def coupling_tables(widths: np.ndarray, alpha: float, cutoff: float) -> tuple[np.ndarray, np.ndarray] | None:
@@ -70,12 +71,12 @@ def coupling_tables(widths: np.ndarray, alpha: float, cutoff: float) -> tuple[np
     gamma = 1 / np.sqrt(2 * (widths[:, None] ** 2 + widths**2))
     per_square = _PER_UNIT * gamma.max() ** 2
     count = int(per_square * cutoff**2) + 2
-    if len(widths) ** 2 * count * _TERMS > _TABLES:
+    if len(widths) ** 2 * count * _LINE > _TABLES:
         return None
-    middle, power = (np.arange(count) + 0.5) / per_square, 2 * np.arange(_TERMS) + 1
+    middle, power = (np.arange(count) + 0.5) / per_square, 2 * np.arange(_LINE) + 1
     smooth = alpha**power * _smeared_terms(alpha**2 * middle)
     tables = np.stack([[g**power * _smeared_terms(g**2 * middle) - smooth for g in row] for row in gamma])
-    return COULOMB * tables / per_square ** np.arange(_TERMS), np.array([per_square, -2 * per_square])
+    return COULOMB * tables / per_square ** np.arange(_LINE), np.array([per_square, -2 * per_square])
 
 
 def smooth_series(alpha: float, cutoff: float) -> np.ndarray:
@@ -108,10 +109,8 @@ def _horner(value, slope, f, table, at):
 
 @template
 def taylor(table, at, f):
-    """Value and slope of sixteen polynomials of f, with eight coefficients each from table[at] on."""
-    value, slope = simd.gather(simd.address(table, 7), at), simd.splat(0.0, 16)
-    value, slope = _horner(value, slope, f, simd.address(table, 6), at)
-    value, slope = _horner(value, slope, f, simd.address(table, 5), at)
+    """Value and slope of sixteen polynomials of f, with six coefficients each from table[at] on."""
+    value, slope = simd.gather(simd.address(table, 5), at), simd.splat(0.0, 16)
     value, slope = _horner(value, slope, f, simd.address(table, 4), at)
     value, slope = _horner(value, slope, f, simd.address(table, 3), at)
     value, slope = _horner(value, slope, f, simd.address(table, 2), at)
@@ -125,7 +124,7 @@ def smeared(s, table):
     inside = s < _MOST
     t = simd.select(inside, s, 0.0) * _PER_UNIT
     k = simd.convert(t, np.int32)
-    value, slope = taylor(table, k * np.int32(_TERMS), t - simd.convert(k, np.float64) - 0.5)
+    value, slope = taylor(table, k * np.int32(_LINE), t - simd.convert(k, np.float64) - 0.5)
     slope = slope * _PER_UNIT
     if not simd.all(inside):
         root = inverse_root(simd.maximum(s, simd.splat(1.0, 16)))
@@ -254,7 +253,7 @@ def _couple_kinds(r2, ki, kj, numbers, table):
     t = r2 * simd.load_splat(numbers, 0, 16)
     k = simd.convert(t, np.int32)
     f = t - simd.convert(k, np.float64) - 0.5
-    value, slope = taylor(table, (k + simd.convert(ki + kj, np.int32)) * np.int32(_TERMS), f)
+    value, slope = taylor(table, (k + simd.convert(ki + kj, np.int32)) * np.int32(_LINE), f)
     return value, slope * simd.load_splat(numbers, 1, 16)
 
 

@@ -185,6 +185,7 @@ def torsion():
     return system
 
 
+@pytest.mark.slow
 def test_torsion_is_turned_and_its_potential_comes_back():
     thermostat = sponge.LangevinMiddle(temperature=T0, friction=5.0, timestep=0.003)
     phi = sponge.Variables({"phi": cv.torsion(0, 1, 2, 3)}, every=100)

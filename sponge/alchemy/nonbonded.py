@@ -39,7 +39,7 @@ def with_sizes(nonbonded: Nonbonded, marked: np.ndarray, topology: Any, where: s
     """
     new = copy.deepcopy(nonbonded)
     if new.mixing == "table":
-        a, b, types = new.params["a"], new.params["b"], new.types
+        a, b, types = new.params["a"], new.params["b"], np.asarray(new.types)
         sigma, epsilon = sigma_epsilon(np.diag(a), np.diag(b))
         six, depth = (0.5 * (sigma[:, None] + sigma)) ** 6, 4 * np.sqrt(epsilon[:, None] * epsilon)
         ruled = np.isclose(a, depth * six**2, rtol=1e-6, atol=0) & np.isclose(b, depth * six, rtol=1e-6, atol=0)
@@ -189,7 +189,8 @@ class AlchemicalNonbonded(Potential):
         at = np.minimum(np.arange(t + 1), t - 1)
         own |= {key: np.where(inside, params[key][at][:, at], 0.0) for key in ("a", "b")}
         new = self._with(own)
-        new.types = np.where(self.marked, t, self.nonbonded.types).astype(self.nonbonded.types.dtype)
+        types = np.asarray(self.nonbonded.types)
+        new.types = np.where(self.marked, t, types).astype(types.dtype)
         return new, own
 
     def coefficients(self, lambdas: dict[str, Any]) -> np.ndarray:

@@ -24,6 +24,7 @@ from .solvation import vanishing
 
 __all__ = ["Relative", "RelativeFreeEnergy"]
 
+_SAME_LENGTH = 1e-3  # nm; bonds of carbon to hydrogen differ by less between types of a force field
 _WATER = 78.4  # relative permittivity at 298 K
 
 
@@ -80,13 +81,14 @@ class Relative(Legs[RelativeFreeEnergy]):
     Parameters
     ----------
     old, new : System or sequence of path-like
-        A molecule without a box, or its files for `load`, such as a prmtop and its inpcrd. Bonds to hydrogens that
-        both molecules share keep the length that they have in the old one.
+        A molecule without a box, or its files for `load`, such as a prmtop and its inpcrd. Constraints of atoms that
+        both molecules share keep the length that they have in the old one; these may differ by 0.001 nm.
     environments : (str or System, str or System)
         "vacuum", a model of water as for `build.immerse`, or a system with PME that has the old molecule among others,
         such as a complex in water.
     mapping : dict of int to int, optional
-        Atoms of the old molecule to atoms of the new one. Defaults to what `mapping` finds, which needs RDKit.
+        Atoms of the old molecule to atoms of the new one. Defaults to what `mapping` finds, which needs RDKit, without
+        hydrogens whose constraints differ by more, such as one of a hydroxyl group that becomes a thiol.
     lambdas : int or Schedule
         Number of states, or the states themselves: from the old molecule to the new one.
     temperature : float, K
@@ -113,7 +115,8 @@ class Relative(Legs[RelativeFreeEnergy]):
     Raises
     ------
     ValueError
-        If an environment does not have the old molecule once, or `hybrid` refuses the mapping.
+        If an environment does not have the old molecule once, constraints of shared atoms differ, or `hybrid` refuses
+        the mapping.
 
     References
     ----------
@@ -139,7 +142,7 @@ class Relative(Legs[RelativeFreeEnergy]):
                  pressure: float = 1.01325, padding: float = 1.0, cutoff: float = 0.9, timestep: float = 0.002,
                  seed: int = 0, charged: bool = False):
         old, new = solute(old), solute(new)
-        self.mapping = dict(find_mapping(old, new) if mapping is None else mapping)
+        self.mapping = of_equal_lengths(old, new, find_mapping(old, new)) if mapping is None else dict(mapping)
         new = _with_lengths(old, new, self.mapping)
         systems: dict[str, System] = {}
         if len(environments) != 2:
@@ -192,14 +195,40 @@ def relative_schedule(states: int, appear: bool, vanish: bool) -> Schedule:
     return Schedule(electrostatics=at[appear], mixing=at[appear], **given)
 
 
+def _lengths(system):
+    return {frozenset(pair): length for pair, length in zip(system.constraints.pairs.tolist(),
+                                                            system.constraints.distances.tolist())}
+
+
+def _different(old, new, mapping):
+    """Shared pairs that are constrained in both molecules, but to different lengths: atoms of `old` and lengths."""
+    of_new, found = _lengths(new), []
+    for pair, length in _lengths(old).items():
+        other = of_new.get(frozenset(mapping.get(i, -1) for i in pair), length)
+        if abs(other - length) > _SAME_LENGTH:
+            found.append((*sorted(pair), length, other))
+    return found
+
+
+def of_equal_lengths(old, new, mapping):
+    """The mapping without hydrogens whose constraints differ between the molecules."""
+    elements = old.topology.elements
+    apart = {i for first, second, *_ in _different(old, new, mapping) for i in (first, second) if elements[i] == 1}
+    return {i: j for i, j in mapping.items() if i not in apart}
+
+
 def _with_lengths(old, new, mapping):
-    """The new molecule with constraints of shared atoms as long as in the old one."""
-    lengths = {frozenset(pair): length for pair, length in zip(old.constraints.pairs.tolist(),
-                                                               old.constraints.distances)}
-    back = {j: i for i, j in mapping.items()}
+    """The new molecule with constraints of shared atoms exactly as long as in the old one."""
+    for i, j, length, other in _different(old, new, mapping):
+        first, second = (old.topology.describe(k) for k in (i, j))
+        raise ValueError(f"Relative: constraints of shared atoms must be the same, but {first} and {second} are held "
+                         f"at {length:.4f} nm in the old molecule and {other:.4f} nm in the new one (leave a hydrogen "
+                         "out of the mapping, or constrain bonds to hydrogen only)")
+    lengths, back = _lengths(old), {j: i for i, j in mapping.items()}
     new = new.copy()
-    new.constraints.distances = np.array([lengths.get(frozenset(back.get(k) for k in pair), length) for pair, length in
-                                          zip(new.constraints.pairs.tolist(), new.constraints.distances)])
+    new.constraints.distances = np.array([lengths.get(frozenset(back.get(k, -1) for k in pair), length)
+                                          for pair, length in zip(new.constraints.pairs.tolist(),
+                                                                  new.constraints.distances)])
     return new
 
 

@@ -1,10 +1,13 @@
 """Free energies of turning molecules into others: exact cases, differences of absolute ones, cycles, and complexes."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from triskele import sponge
 from triskele.sponge import alchemy
+from triskele.sponge.alchemy.relative import of_equal_lengths
 from triskele.sponge.build import immerse
 
 SMALL = {"padding": 0.65, "cutoff": 0.6, "timestep": 0.001}
@@ -71,14 +74,27 @@ def _side_by_side(host, guest):
     return system
 
 
+def rigid(length):
+    """A carbon and a hydrogen at a fixed distance."""
+    system = molecule()
+    system.remove("bond")
+    system.topology = dataclasses.replace(system.topology, elements=np.array([6, 1]))
+    system.constraints = sponge.Constraints([[0, 1]], [length])
+    return system
+
+
 def test_constraints_of_shared_atoms_keep_their_length():
-    old, new = molecule(), molecule()
-    for system, length in ((old, 0.12), (new, 0.125)):
-        system.remove("bond")
-        system.constraints = sponge.Constraints([[0, 1]], [length])
-    pair = alchemy.Relative(old, new, mapping={0: 0, 1: 1}, lambdas=4, **SMALL)
+    new, shared = rigid(0.1205), {0: 0, 1: 1}
+    pair = alchemy.Relative(rigid(0.12), new, mapping=shared, lambdas=4, **SMALL)
     assert all(0.12 in system.constraints.distances for system in pair.systems.values())
-    assert new.constraints.distances[0] == 0.125
+    assert new.constraints.distances[0] == 0.1205
+
+
+def test_hydrogens_on_longer_bonds_are_not_shared():
+    """As O-H becomes S-H: with the old length, the free energy of hydration was 3 kJ/mol off."""
+    assert of_equal_lengths(rigid(0.0974), rigid(0.134), {0: 0, 1: 1}) == {0: 0}
+    with pytest.raises(ValueError, match=r"held at 0.0974 nm in the old molecule and 0.1340 nm in the new one"):
+        alchemy.Relative(rigid(0.0974), rigid(0.134), mapping={0: 0, 1: 1}, **SMALL)
 
 
 @pytest.mark.slow

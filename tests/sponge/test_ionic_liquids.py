@@ -166,6 +166,23 @@ def test_a_liquid_has_the_energies_and_forces_of_lammps(example, kind):
     np.testing.assert_allclose(system.forces(x), reference[f"{kind}_forces"], rtol=0, atol=2e-3)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind, ps", [("fixed", 300), ("drude", 60)])
+def test_a_liquid_has_the_density_and_structure_of_lammps(example, monkeypatch, kind, ps):
+    """Densities of some 100 ps vary by a percent; errors from blocks of such runs are too small."""
+    monkeypatch.syspath_prepend(str(DATA / "clp"))
+    made, shared = example("ionic_liquid"), example("make_density")
+    system = made.compressed(shared.PAIRS, shared.TEMPERATURE)
+    record = made.run("Drude" if kind == "drude" else kind, made.polarizable(system) if kind == "drude" else system, ps,
+                      shared.TEMPERATURE, system.n)
+    edges = np.array([np.diag(box) for box in record.boxes])
+    expected = json.loads((DATA / "clp" / "density.json").read_text())[kind]
+    found = shared.summary(system, np.array(record.frames), edges)
+    assert found.pop("density")[0] == pytest.approx(expected.pop("density")[0], rel=0.015)
+    for name, (g, _) in expected.items():
+        assert np.sqrt(np.mean((np.array(found[name][0]) - g) ** 2)) < 0.08, name
+
+
 def test_the_network_of_the_example_knows_clusters_that_it_has_not_seen(example):
     """Charges within 0.02 e, dipole moments within 5 %; and a warning, with its distance, where there were no data."""
     made = example("ionic_liquid_charges")

@@ -7,9 +7,9 @@ tempering (REST2) over the same temperatures must find the same populations; `--
 bases count as stacked when their centers are within 0.5 nm and their planes within 45 degrees.
 
 A short run shows how it is done; populations need some tens of nanoseconds. After 6 ns of each method, the bases are
-stacked in 0.2 (SITS) and 0.4 (exchange) of the states, with errors of 0.1 and 0.2, but the torsion of G, which has
-turned a few times, is anti in 0.01 and 0.3 of them. `--ns` counts force evaluations: those of all replicas together. A
-run writes checkpoints: the same command resumes it, and, but for replica exchange, a longer `--ns` makes it longer.
+stacked in 0.2 (SITS) and 0.4 (exchange) of the states, with errors of 0.1 and 0.2, but only replica exchange has turned
+the base of G from syn, where it begins, to anti. `--ns` counts force evaluations: those of all replicas together. A run
+writes checkpoints: the same command resumes it, and, but for replica exchange, a longer `--ns` makes it longer.
 
     python examples/sponge/dna_dinucleotide.py [--ns 0.1] [--method SITS] [--folder dna_dinucleotide]
 """

@@ -146,7 +146,7 @@ class _Parts:
             if not np.array_equal(a.params[key][rest[0]], b.params[key][rest[1]]):
                 raise ValueError(f"hybrid: atoms outside of the molecules must have the same {key} in both systems")
         self.pair_potentials = a, b
-        self._check_surroundings()
+        self.surroundings = self._kept()
 
     @staticmethod
     def _pair_potential(system, name, inside):
@@ -155,15 +155,15 @@ class _Parts:
             raise ValueError(f"hybrid: the {name} system must have one Nonbonded")
         return with_sizes(found[0], inside, system.topology, "hybrid")
 
-    def _check_surroundings(self):
-        """Refuse potentials that are no bonded terms, unless they act on the other atoms only, in both systems alike.
-        """
+    def _kept(self):
+        """Maps, restraints and fields of the other atoms, which must be the same in both systems."""
         kept = [_surroundings(system, name, inside)
                 for system, name, inside in zip((self.old, self.new), ("old", "new"), self.inside)]
         for name in () if self.alone else dict.fromkeys((*kept[0], *kept[1])):
             a, b = (of.get(name) for of in kept)
             if a is None or b is None or type(a) is not type(b) or not _same(a, b, self.place):
                 raise ValueError(f"hybrid: {name!r} must be the same in both systems, as are the atoms that it acts on")
+        return list(kept[0].values())
 
     def joined(self, name):
         """An array of the old system's atoms, followed by that of the added ones."""
@@ -236,7 +236,7 @@ class _Parts:
         """Terms of both systems: those that stay, and those of shared atoms that come and go."""
         names = dict.fromkeys(p.name for system in (self.old, self.new) for p in system.potentials
                               if isinstance(p, TermPotential))
-        found: list[Potential] = [copy.deepcopy(p) for p in _surroundings(self.old, "old", self.inside[0]).values()]
+        found: list[Potential] = copy.deepcopy(self.surroundings)
         for name in names:
             a, b = (copy.deepcopy(system[name]) if name in system else None for system in (self.old, self.new))
             if b is not None:

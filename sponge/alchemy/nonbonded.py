@@ -48,7 +48,9 @@ def with_sizes(nonbonded: Nonbonded, marked: np.ndarray, topology: Any, where: s
             i, j = topology.describe(int(np.flatnonzero(marked)[row])), topology.describe(int(j))
             raise ValueError(f"{where}: marked atoms must mix with others by the rules of Lorentz and Berthelot, but "
                              f"{i} and {j} have a pair of their own in the table (NBFIX)")
-        new.params |= {"sigmas": sigma[types], "epsilons": epsilon[types]}
+        # the last type, without interactions, is that of marked atoms among the pairs of unmarked ones
+        new.params |= {"a": np.pad(a, (0, 1)), "b": np.pad(b, (0, 1)), "sigmas": sigma[types],
+                       "epsilons": epsilon[types]}
     return new
 
 
@@ -183,14 +185,9 @@ class AlchemicalNonbonded(Potential):
         if self.nonbonded.mixing != "table":
             own |= {"sigmas": params["sigmas"], "epsilons": np.where(self.marked, 0.0, params["epsilons"])}
             return self._with(own), own
-        # marked atoms are of a type of their own, without interactions
-        t = len(self.nonbonded.params["a"])
-        inside = (np.arange(t + 1) < t)[:, None] & (np.arange(t + 1) < t)
-        at = np.minimum(np.arange(t + 1), t - 1)
-        own |= {key: np.where(inside, params[key][at][:, at], 0.0) for key in ("a", "b")}
-        new = self._with(own)
-        types = np.asarray(self.nonbonded.types)
-        new.types = np.where(self.marked, t, types).astype(types.dtype)
+        own |= {key: params[key] for key in ("a", "b")}
+        new, types = self._with(own), np.asarray(self.nonbonded.types)
+        new.types = np.where(self.marked, len(own["a"]) - 1, types).astype(types.dtype)
         return new, own
 
     def coefficients(self, lambdas: dict[str, Any]) -> np.ndarray:

@@ -68,8 +68,9 @@ class Solvation(Legs[FreeEnergyDifference]):
     The molecule turns about its bonds as slowly in all states as in vacuum, as its own interactions stay. Where a
     barrier of some 30 kJ/mol lies between conformers, each run finds the value of the conformer that it starts from.
     Acetic acid in GAFF has -42 kJ/mol with its hydrogen away from the other oxygen, and -18 kJ/mol with it there, the
-    conformer in vacuum. Start from all conformers, and add their free energies in vacuum, which `OPES` along the
-    torsion finds in minutes.
+    conformer in vacuum. In such a case, run `Solvation` from each conformer; the free energy of all of them is
+    ``-RT log(sum(p * exp(-dG / RT)))`` with their populations p in vacuum, which `OPES` along the torsion finds in
+    minutes.
 
     References
     ----------

@@ -192,7 +192,7 @@ def _image(xs, i, shifts, s):
 
 @kernel(nogil=True)
 def place(chunk, chunks, padding, state, atoms, values, placed):
-    """Values of atoms in the order of slots, `padding` where there is no atom."""
+    """Copy the values of atoms into the order of the list's slots; slots without an atom get `padding`."""
     clusters = state[CLUSTERS]
     for slot in range(4 * (chunk * clusters // chunks), 4 * ((chunk + 1) * clusters // chunks)):
         atom = atoms[slot]

@@ -193,7 +193,7 @@ def test_a_killed_run_continues_bit_for_bit(tmp_path):
 
 @pytest.mark.parametrize("kinds", [2, 1215])
 def test_copies_of_a_cell_have_its_charges(kinds):
-    """Of 1,215 atoms, in chunks: with tables of couplings or too many widths for them, and any number of threads."""
+    """A box of 1,215 atoms has several chunks, with or without tables of couplings, on one thread or two."""
     small, one = melt(tolerance=1e-3, grid=(15, 15, 15))  # odd: without a Nyquist frequency
     copies = np.stack(np.meshgrid(*map(np.arange, (3, 3, 5)), indexing="ij"), axis=-1).reshape(-1, 3)
     x = (copies[:, None] @ small.box + small.positions).reshape(-1, 3)

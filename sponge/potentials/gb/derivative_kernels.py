@@ -138,7 +138,7 @@ def _of(atoms, k, others):
 
 @template
 def _knots_of(starts, weights, others):
-    """Of eight atoms the entries of tables of necks from which their radii count, and the weights of three entries."""
+    """Return the first table entry that counts for each of eight radii, and the weights of three entries."""
     return simd.gather(starts, others), (_of(weights, 0, others), _of(weights, 1, others), _of(weights, 2, others),
                                          _of(weights, 3, others), _of(weights, 4, others), _of(weights, 5, others))
 

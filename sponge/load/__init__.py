@@ -234,7 +234,7 @@ def _check_options(reader, options, more=()):
     from ..potentials.nonbonded.nonbonded import OPTIONS
 
     own = (name for name, p in signature(reader).parameters.items() if p.kind is p.KEYWORD_ONLY)
-    known = (*own, *more, "mixing", *OPTIONS)
+    known = tuple(dict.fromkeys((*own, *more, "mixing", *OPTIONS)))
     for name in options:
         if name not in known:
             raise TypeError(f"load: no option {name!r}{check.near(name, known, listing=True)}")

@@ -144,7 +144,9 @@ class Simulation(Fixed):
         self._measured: dict[str, float] | None = None  # energies of the present state
         self._rate = 0.0  # steps per second
         self._running = False
-        self._scheduled_box: np.ndarray | None = None  # for which neighbor lists were scheduled
+        # what neighbor lists were scheduled for
+        self._scheduled_box: np.ndarray | None = None
+        self._scheduled_temperature = 0.0
         if positions is not None:
             self.positions = positions
         if velocities is not None:
@@ -227,7 +229,7 @@ class Simulation(Fixed):
     @velocities.setter
     def velocities(self, values: Any) -> None:
         self._engine.velocities[:] = as_vectors(values, self.system.topology, "Simulation: velocities", "nm/ps")
-        self._touched()
+        self._velocities_changed()
 
     @property
     def box(self) -> np.ndarray | None:
@@ -265,7 +267,7 @@ class Simulation(Fixed):
         if temperature is None:
             raise ValueError(f"thermalize: a temperature is needed, because {type(self.integrator).__name__} has none")
         set_thermal_velocities(self._engine, temperature, seed)
-        self._touched()
+        self._velocities_changed()
 
     # -- observables ---------------------------------------------------------------------------------------------------
 
@@ -457,18 +459,23 @@ class Simulation(Fixed):
         """Make steps without any reporting."""
         self._measured = None
         if self._scheduled_box is None:
-            self._schedule(self._engine.box)
+            self._schedule(self._engine.box, self._temperature_expected)
         self._runner.run(steps)
 
-    def _schedule(self, box):
+    def _schedule(self, box, temperature):
         """Choose radii and intervals of neighbor lists for a run that begins in `box`."""
         engine = self._engine
-        now, self._scheduled_box = engine.box.copy(), box.copy()
+        now, self._scheduled_box, self._scheduled_temperature = engine.box.copy(), box.copy(), temperature
         engine.box[:] = box
         for neighbors in engine.neighbor_lists.values():
             neighbors.strict()
-            neighbors.schedule(self._temperature_wanted or 300.0, self.integrator.pair_interval(self.system.potentials))
+            neighbors.schedule(temperature, self.integrator.pair_interval(self.system.potentials))
         engine.box[:] = now
+
+    def _velocities_changed(self):
+        self._touched()
+        if self._temperature_expected > 1.1 * self._scheduled_temperature:
+            self._scheduled_box = None  # atoms leave the buffers of neighbor lists earlier
 
     def _touched(self) -> None:
         """The state has been changed from outside."""
@@ -548,6 +555,7 @@ class Simulation(Fixed):
             arrays |= nested(f"sampling/{method.name}/", method.state())
         if self._scheduled_box is not None:
             arrays["scheduled box"] = self._scheduled_box.copy()
+            arrays["scheduled temperature"] = np.array(self._scheduled_temperature)
         return arrays, {"step": self.step, "time": self.time}
 
     def _restore(self, arrays, meta):
@@ -563,9 +571,10 @@ class Simulation(Fixed):
             place[...] = arrays[name]
         for method in self.sampling:
             method.restore(below(f"sampling/{method.name}/", arrays))
-        # with the box of now, the lists would be others than those of the run that was saved
+        # with box and temperature of now, the lists would be others than those of the run that was saved
         if "scheduled box" in arrays:
-            self._schedule(arrays["scheduled box"])
+            temperature = arrays.get("scheduled temperature", self._temperature_expected)  # older ones have none
+            self._schedule(arrays["scheduled box"], float(temperature))
         if engine.periodic:
             engine.box_changed()
         engine.flags[STEP] = meta["step"]
@@ -574,6 +583,11 @@ class Simulation(Fixed):
     @property
     def _temperature_wanted(self):
         return getattr(self.integrator, "temperature", None)
+
+    @property
+    def _temperature_expected(self):
+        """The thermostat's; without one, that of the velocities, or 300 K for atoms at rest."""
+        return self._temperature_wanted or self.temperature or 300.0
 
     def __repr__(self):
         return (

@@ -310,7 +310,7 @@ class Replicas(Fixed):
         sim = self._simulations[k]
         sim.check_unchanged()
         if sim._scheduled_box is None:
-            sim._schedule(sim._engine.box)
+            sim._schedule(sim._engine.box, sim._temperature_expected)
         _ = sim._runner.program
 
     def _segment(self, target, reporters, checkpoint, workers, interrupted):

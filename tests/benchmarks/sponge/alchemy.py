@@ -23,20 +23,20 @@ ROUNDS, STEPS, STATES = 8, 500, 16
 CHARGES = [*np.linspace(1, 0, 6), *[0.0] * 10]
 STERICS = [*[1.0] * 6, *np.linspace(0.9, 0, 10)]
 GROMACS_STEPS = 3000
-FREE_ENERGY = f"""
-free-energy = yes
-couple-moltype = SOLUTE
-couple-lambda0 = vdw-q
-couple-lambda1 = none
-couple-intramol = no
-sc-alpha = 0.5
-sc-power = 1
-coul-lambdas = {" ".join(f"{1 - x:.3f}" for x in CHARGES)}
-vdw-lambdas = {" ".join(f"{1 - x:.3f}" for x in STERICS)}
-init-lambda-state = 8
-calc-lambda-neighbors = -1
-nstdhdl = 100
-"""
+FREE_ENERGY = {
+    "free-energy": "yes",
+    "couple-moltype": "SOLUTE",
+    "couple-lambda0": "vdw-q",
+    "couple-lambda1": "none",
+    "couple-intramol": "no",
+    "sc-alpha": 0.5,
+    "sc-power": 1,
+    "coul-lambdas": " ".join(f"{1 - x:.3f}" for x in CHARGES),
+    "vdw-lambdas": " ".join(f"{1 - x:.3f}" for x in STERICS),
+    "init-lambda-state": 8,
+    "calc-lambda-neighbors": -1,
+    "nstdhdl": 100,
+}
 
 
 def simulations(threads):
@@ -100,7 +100,7 @@ def gromacs_runs(threads, folder):
                          constraints="h-bonds")
     bench = Bench("alchemy", lambda: (system.to_openmm(), system.positions), 0.002)
     found = {}
-    for name, more in (("GROMACS, plain", ""), ("GROMACS, 16 states recorded", FREE_ENERGY)):
+    for name, more in (("GROMACS, plain", {}), ("GROMACS, 16 states recorded", FREE_ENERGY)):
         of = folder / name.split(", ")[1].replace(" ", "-")
         of.mkdir()
         found[name] = gromacs.prepare(bench, threads, of, more)

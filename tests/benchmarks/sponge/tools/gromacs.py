@@ -16,11 +16,12 @@ def available():
     return shutil.which(PROGRAM) is not None
 
 
-def prepare(bench, threads, folder, more_settings=""):
+def prepare(bench, threads, folder, more_settings=None):
     system, positions = bench.system()
     write_topology(system, folder / "system.top")
     write_positions(system, positions, folder / "system.gro")
-    (folder / "run.mdp").write_text(settings(bench, system) + more_settings)
+    lines = settings(bench, system) | (more_settings or {})
+    (folder / "run.mdp").write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
     gmx(folder, "grompp", "-f", "run.mdp", "-c", "system.gro", "-p", "system.top", "-o", "run.tpr", "-maxwarn", "9")
 
     def run(steps):
@@ -64,7 +65,7 @@ def settings(bench, system):
                   "tcoupl": "V-rescale",
                   "tc-grps": "System", "tau-t": 1.0, "ref-t": 300,
                   "fourier-nx": grid[0], "fourier-ny": grid[1], "fourier-nz": grid[2]}
-    return "".join(f"{key} = {value}\n" for key, value in lines.items())
+    return lines
 
 
 def good_size(n):

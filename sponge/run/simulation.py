@@ -586,8 +586,8 @@ class Simulation(Fixed):
 
     @property
     def _temperature_expected(self):
-        """The thermostat's; without one, that of the velocities, or 300 K for atoms at rest."""
-        return self._temperature_wanted or self.temperature or 300.0
+        """The thermostat's; without one, that of the velocities, but no less than what atoms soon gain from forces."""
+        return self._temperature_wanted or max(self.temperature or 300.0, 100.0)
 
     def __repr__(self):
         return (

@@ -39,6 +39,7 @@ from ..topology import as_vectors
 from .arguments import kind, number_of_steps, sampling_methods
 from .checkpoint_file import below, differences, nested, read_checkpoint, write_checkpoint
 from .guard import Guard
+from .list_schedule import ListSchedule
 from .loop import run
 from .minimize import Minimum, minimize
 from .origin import ADVICE, MadeFrom
@@ -144,9 +145,8 @@ class Simulation(Fixed):
         self._measured: dict[str, float] | None = None  # energies of the present state
         self._rate = 0.0  # steps per second
         self._running = False
-        # what neighbor lists were scheduled for
-        self._scheduled_box: np.ndarray | None = None
-        self._scheduled_temperature = 0.0
+        self._lists = ListSchedule(self._engine, lambda: integrator.pair_interval(system.potentials),
+                                   lambda: self._temperature_expected)
         if positions is not None:
             self.positions = positions
         if velocities is not None:
@@ -382,9 +382,7 @@ class Simulation(Fixed):
             Energy, force, number of steps, and whether the tolerance was reached.
         """
         self.check_unchanged()
-        for neighbors in self._engine.neighbor_lists.values():
-            neighbors.strict()
-        self._scheduled_box = None
+        self._lists.strict()
         try:
             return minimize(self._engine, tolerance, max_steps, method, report, progress)
         finally:
@@ -458,24 +456,12 @@ class Simulation(Fixed):
     def _advance(self, steps: int) -> None:
         """Make steps without any reporting."""
         self._measured = None
-        if self._scheduled_box is None:
-            self._schedule(self._engine.box, self._temperature_expected)
+        self._lists.begin()
         self._runner.run(steps)
-
-    def _schedule(self, box, temperature):
-        """Choose radii and intervals of neighbor lists for a run that begins in `box`."""
-        engine = self._engine
-        now, self._scheduled_box, self._scheduled_temperature = engine.box.copy(), box.copy(), temperature
-        engine.box[:] = box
-        for neighbors in engine.neighbor_lists.values():
-            neighbors.strict()
-            neighbors.schedule(temperature, self.integrator.pair_interval(self.system.potentials))
-        engine.box[:] = now
 
     def _velocities_changed(self):
         self._touched()
-        if self._temperature_expected > 1.1 * self._scheduled_temperature:
-            self._scheduled_box = None  # atoms leave the buffers of neighbor lists earlier
+        self._lists.velocities_changed()
 
     def _touched(self) -> None:
         """The state has been changed from outside."""
@@ -553,10 +539,7 @@ class Simulation(Fixed):
         arrays |= nested("store/", {name: np.copy(values) for name, values in engine.store.items()})
         for method in self.sampling:
             arrays |= nested(f"sampling/{method.name}/", method.state())
-        if self._scheduled_box is not None:
-            arrays["scheduled box"] = self._scheduled_box.copy()
-            arrays["scheduled temperature"] = np.array(self._scheduled_temperature)
-        return arrays, {"step": self.step, "time": self.time}
+        return arrays | self._lists.state(), {"step": self.step, "time": self.time}
 
     def _restore(self, arrays, meta):
         engine = self._engine
@@ -571,10 +554,7 @@ class Simulation(Fixed):
             place[...] = arrays[name]
         for method in self.sampling:
             method.restore(below(f"sampling/{method.name}/", arrays))
-        # with box and temperature of now, the lists would be others than those of the run that was saved
-        if "scheduled box" in arrays:
-            temperature = arrays.get("scheduled temperature", self._temperature_expected)  # older ones have none
-            self._schedule(arrays["scheduled box"], float(temperature))
+        self._lists.restore(arrays)
         if engine.periodic:
             engine.box_changed()
         engine.flags[STEP] = meta["step"]

@@ -309,8 +309,7 @@ class Replicas(Fixed):
         """Compile what the loop needs: in one thread, as several would only wait for each other."""
         sim = self._simulations[k]
         sim.check_unchanged()
-        if sim._scheduled_box is None:
-            sim._schedule(sim._engine.box, sim._temperature_expected)
+        sim._lists.begin()
         _ = sim._runner.program
 
     def _segment(self, target, reporters, checkpoint, workers, interrupted):

@@ -128,7 +128,7 @@ class _Parser:
 
     def next(self, sign: str = "") -> tuple[str | None, str]:
         if self.at == len(self.tokens):
-            raise self.error("something is missing at the end")
+            raise self.error(f"{sign!r} is missing at the end" if sign else "an operand is missing at the end")
         self.at += 1
         if sign and self.tokens[self.at - 1][1] != sign:
             raise self.error(f"{sign!r} must stand where {self.tokens[self.at - 1][1]!r} does")

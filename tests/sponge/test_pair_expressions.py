@@ -113,7 +113,8 @@ def test_parameters_are_differentiable(text):
 @pytest.mark.parametrize(("text", "message"), [
     ("4*epss*r; eps = 2", r"'epss' is not known.*position 2 \('epss\*r; eps"),
     ("k*foo(r)", r"function 'foo' is not supported.*known: .*sqrt.*position 2"),
-    ("k*(r+1", r"missing at the end"),
+    ("k*(r+1", r"'\)' is missing at the end, at position 5"),
+    ("k*(r+", r"an operand is missing at the end"),
     ("k*r; k = 3 3", r"'3' must not stand where it does, at position 11"),
     ("k*r ? 2", r"'\?' is not known, at position 4"),
     ("min(r)", r"min must have 2 arguments, got 1, at position 0"),

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Schedule", "drift", "schedule"]
 
-# Relative costs of work on one cluster pair, measured on water: pair forces, pruning, search. Clusters are larger than
-# points: effective radii of spheres are larger by about half their width.
-_PAIR, _PRUNE, _BUILD, _CLUSTER = 25.0, 9.0, 50.0, 0.17
+# Relative costs of work on one cluster pair, measured on water: pair forces, pruning, search; and of sorting one atom,
+# which counts for more where pairs are few. Clusters are larger than points: effective radii of spheres are larger by
+# about half their width.
+_PAIR, _PRUNE, _SEARCH, _SORT, _CLUSTER = 25.0, 9.0, 44.0, 200.0, 0.17
+_PER_ATOM = 4 * np.pi / 3 / 32  # cluster pairs of an atom: half of a sphere's, in sixteens
 # Standard deviation along one axis of how far hydrogen turns about the atom that it is bound to: in TIP3P water at 300
 # K it reaches 0.025 nm after 40 fs and 0.034 nm after 200 fs, measured here; librations do not depend on its mass.
 _SWING, _SWING_TEMPERATURE = 0.035, 300.0  # nm, K
@@ -88,6 +90,7 @@ def schedule(engine: Engine, cutoff: float, temperature: float, timestep: float,
         return volume_terms[life]
 
     largest = 0.95 * float(np.min(np.diag(engine.box))) if engine.periodic else np.inf
+    sort = _SORT / (_PER_ATOM * float(np.sum(density)))
     best, least = Schedule(radius(2), radius(2), 2, 1), np.inf
     for prune_every in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20):
         inner = radius(prune_every)
@@ -100,7 +103,8 @@ def schedule(engine: Engine, cutoff: float, temperature: float, timestep: float,
                 break
             cost = (
                 _PAIR * (inner + _CLUSTER) ** 3
-                + (outer + _CLUSTER) ** 3 * ((_PRUNE / prune_every if builds > 1 else 0.0) + (_BUILD + _PRUNE) / every)
+                + (outer + _CLUSTER) ** 3 * ((_PRUNE / prune_every if builds > 1 else 0.0) + (_SEARCH + _PRUNE) / every)
+                + sort / every
             )
             if cost < least:
                 best, least = Schedule(outer, inner, every, prune_every), cost

@@ -14,6 +14,7 @@ from .state import CLUSTERS, COLUMN, COLUMNS_X, COLUMNS_Y, FAR, LATTICE, LOW, SP
 
 __all__ = ["columns", "count", "fill", "place", "start", "wrap"]
 
+_FEW_MOVES = 16  # of an atom in a column, while insertion is faster than a heap
 _MOST_TURNS = 1.0e9  # an atom farther away than this many boxes is lost; it is left where it is
 
 
@@ -80,17 +81,21 @@ def columns(chunk, n, box, periodic, extent, most_columns, geometry, state):
 
 
 @kernel(nogil=True)
-def count(chunk, chunks, positions, box, periodic, groups, n_groups, geometry, state, keys, counts):
-    """Column (and group) of each atom, and how many atoms of this chunk each one gets."""
+def count(chunk, chunks, positions, box, periodic, groups, n_groups, geometry, state, before, keys, counts):
+    """Column (and group) of each atom, and how many atoms of this chunk each one gets.
+
+    Atoms are taken in the order before [n] of the last sort, in which most of them stay.
+    """
     n, nx, ny = positions.shape[0], state[COLUMNS_X], state[COLUMNS_Y]
     for k in range(nx * ny * n_groups):
         counts[chunk, k] = 0
-    for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
+    for k in range(chunk * n // chunks, (chunk + 1) * n // chunks):
+        i = before[k]
         (x, y, _), _ = _wrapped(positions, i, box, periodic)
         cx = min(max(int((x - geometry[LOW]) / geometry[COLUMN]), 0), nx - 1)
         cy = min(max(int((y - geometry[LOW + 1]) / geometry[COLUMN + 1]), 0), ny - 1)
         key = (cx * ny + cy) * n_groups + (groups[i] if n_groups > 1 else 0)
-        keys[i] = key
+        keys[k] = key
         counts[chunk, key] += 1
 
 
@@ -113,21 +118,34 @@ def start(chunk, chunks, n_groups, state, counts, atom_start, cluster_start, pru
 
 
 @kernel(nogil=True)
-def place(chunk, chunks, keys, counts, order):
-    """Atoms by column, in the order of their numbers."""
+def place(chunk, chunks, before, keys, counts, order):
+    """Atoms by column, in the order before."""
     n = keys.shape[0]
-    for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
-        key = keys[i]
-        order[counts[chunk, key]] = i
+    for k in range(chunk * n // chunks, (chunk + 1) * n // chunks):
+        key = keys[k]
+        order[counts[chunk, key]] = before[k]
         counts[chunk, key] += 1
 
 
 @device
 def _sort(order, first, last, heights):
-    """Heap sort of order[first:last] by z; equal z by number, so that the result does not depend on the input's
-    order.
+    """Sort order[first:last] by z; equal z by number, so that the result does not depend on the input's order.
+
+    Insertion, which suits a column that was sorted not long ago; heap sort for one that is far from it.
     """
     n = last - first
+    moves = _FEW_MOVES * n
+    for k in range(first + 1, last):
+        atom, at = order[k], k
+        while at > first and _is_before(atom, order[at - 1], heights):
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = atom
+        moves -= k - at
+        if moves < 0:
+            break
+    else:
+        return
     for begin in range(n // 2 - 1, -1, -1):
         _sift(order, first, begin, n, heights)
     for end in range(n - 1, 0, -1):
@@ -157,9 +175,9 @@ def _sift(order, first, root, n, heights):
 
 
 @kernel(nogil=True)
-def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, heights, positions, box, periodic, has_lj,
-         thermal, atoms, slots, xs, built_xs, turns, low, high, lj):
-    """Sort each column by z and cut it into clusters.
+def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, before, heights, positions, box, periodic,
+         has_lj, thermal, atoms, slots, xs, built_xs, turns, low, high, lj):
+    """Sort each column by z and cut it into clusters; the order becomes the one before the next sort.
 
     atoms [slots] is the atom of a slot (-1 for padding), slots [n] the slot of an atom, xs the blocks x4 y4 z4 w4,
     built_xs a copy with the squared thermal speeds in w4, turns [clusters * 12] the blocks of box counts,
@@ -174,7 +192,7 @@ def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, heigh
             for lane in range(4):
                 slot, base = cluster * 4 + lane, cluster * 16 + lane
                 if i < last:
-                    atom = order[i]
+                    atom = before[i] = order[i]
                     atoms[slot], slots[atom] = atom, slot
                     built_xs[base + 12] = thermal[atom]
                     place, count = _wrapped(positions, atom, box, periodic)

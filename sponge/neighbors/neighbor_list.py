@@ -157,7 +157,7 @@ class NeighborList:
         self._counts = np.zeros((self._sort_chunks, self._most_columns * self._n_groups), np.int32)
         self._atom_start = np.zeros(self._most_columns * self._n_groups + 1, np.int64)
         self.cluster_start = np.zeros(self._most_columns * self._n_groups + 1, np.int64)
-        self._order = np.zeros(n, np.int32)
+        self._order, self._before = np.zeros(n, np.int32), np.arange(n, dtype=np.int32)
         self.atoms, self.slots = np.full(4 * most_clusters, -1, np.int32), np.zeros(n, np.int32)
         self.xs, self._built_xs = (aligned_zeros(16 * most_clusters, self.real) for _ in range(2))
         self._turns = aligned_zeros(12 * most_clusters, np.int32)
@@ -257,13 +257,14 @@ class NeighborList:
                     g,
                     self.geometry,
                     self.state,
+                    self._before,
                     self._keys,
                     self._counts,
                     chunks=c,
                 )
             ],
             [Task(grid.start, c, g, self.state, self._counts, self._atom_start, self.cluster_start, pruning, e.flags)],
-            [Task(grid.place, c, self._keys, self._counts, self._order, chunks=c)],
+            [Task(grid.place, c, self._before, self._keys, self._counts, self._order, chunks=c)],
             [
                 Task(
                     grid.fill,
@@ -273,6 +274,7 @@ class NeighborList:
                     self._atom_start,
                     self.cluster_start,
                     self._order,
+                    self._before,
                     self._heights,
                     e.positions,
                     e.box,

@@ -158,6 +158,25 @@ def test_builds_and_prunings_follow_the_schedule():
     assert run.list.state[BUILDS] == 3
 
 
+@pytest.mark.parametrize(("moved", "grid"), [(0.05, 0.0), (2.0, 0.0), (2.0, 0.25)], ids=["near", "far", "equal z"])
+def test_the_order_of_atoms_is_that_of_their_positions_alone(moved, grid):
+    """A list that sorts what it sorted before is the list of an engine that sorts for the first time."""
+    rng = np.random.default_rng(6)
+    positions, box = rng.random((9000, 3)) * 4.5, as_box(4.5)
+    run = Run(make_engine(positions, box), 0.7)
+    run.step()
+    positions = positions + rng.normal(0, moved, positions.shape)
+    positions = np.round(positions / grid) * grid if grid else positions
+    run.engine.positions[:] = positions
+    run.list.state[AGE] = 10**6
+    run.engine.flags[run.list.word] = 1
+    run.step()
+    first = Run(make_engine(positions, box), 0.7)
+    first.step()
+    assert np.array_equal(run.list.atoms, first.list.atoms) and np.array_equal(run.list.xs, first.list.xs)
+    assert run.list.state[BUILDS] == 2
+
+
 def test_results_do_not_depend_on_threads():
     rng = np.random.default_rng(4)
     positions, box = rng.random((6000, 3)) * 4.0, as_box(4.0)

@@ -65,8 +65,8 @@ class ForceField:
     Parameters
     ----------
     sources : str or path
-        Names of shipped force fields (see `shipped`), with or without ".xml", or paths of .xml files (also packed,
-        .xml.gz).
+        Names of shipped force fields (see `shipped`), with or without ".xml", paths of .xml files (also packed,
+        .xml.gz), or names of files that an installed OpenMM has, such as "charmm36_2024.xml".
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Files of force fields: those that come with the package, and those that a path names."""
+"""Files of force fields: those that come with the package, those that a path names, and those of OpenMM."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -83,11 +84,20 @@ def _open(source):
         return bare, gzip.decompress((files("triskele.sponge") / "data" / folder / f"{file}.xml.gz").read_bytes()), None
     path = Path(source)
     if not path.is_file():
+        path = _of_openmm(source) or path
+    if not path.is_file():
         hint = (
             " (for implicit solvent: create_system(..., implicit_solvent='obc2'))"
             if bare.startswith("implicit/")
             else ""
         )
-        raise FileNotFoundError(f"forcefield: must be a file or one of {', '.join(known)}, got {text!r}{hint}")
+        raise FileNotFoundError(f"forcefield: must be a file, a force field of an installed OpenMM, or one of "
+                                f"{', '.join(known)}, got {text!r}{hint}")
     data = path.read_bytes()
     return text, gunzip(data, path) if path.suffix == ".gz" else data, path.parent
+
+
+def _of_openmm(name):
+    """Path of a force field that OpenMM, if it is installed, has under this name."""
+    found = find_spec("openmm")
+    return None if found is None or found.origin is None else Path(found.origin).parent / "app" / "data" / name

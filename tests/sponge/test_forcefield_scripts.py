@@ -230,3 +230,11 @@ def test_charmm36_of_2024():
     model.topology.setPeriodicBoxVectors(box * mm.unit.nanometer)
     system = assert_same(model.topology, x, theirs, field, box, rtol=1e-8)
     assert {"improper", "cmap", "urey_bradley"} <= {p.name for p in system.potentials}
+
+
+def test_openmm_files_are_found_by_name():
+    """As in OpenMM's own ForceField, a name that is no file here is one of those that OpenMM installs."""
+    by_name, by_path = (sponge.ForceField(name) for name in ("swm4ndp.xml", DATA / "swm4ndp.xml"))
+    assert by_name.templates.keys() == by_path.templates.keys() and "HOH" in by_name.templates
+    with pytest.raises(FileNotFoundError, match="must be a file, a force field of an installed OpenMM, or one of"):
+        sponge.ForceField("charmm36_1066.xml")

@@ -231,7 +231,7 @@ def alchemical(system: System, where: str) -> AlchemicalNonbonded:
     for p in system.potentials:
         if isinstance(p, AlchemicalNonbonded):
             return p
-    raise ValueError(f"{where}: the system must have marked atoms (make it with decouple)")
+    raise ValueError(f"{where}: the system must have marked atoms (make it with decouple or hybrid)")
 
 
 def check_schedule(system: System, names: Iterable[str], where: str) -> None:
@@ -280,7 +280,7 @@ class Lambdas:
     Parameters
     ----------
     engine : Engine
-        Of a system made by `decouple`.
+        Of a system made by `decouple` or `hybrid`.
     schedule : Schedule
     """
 
@@ -341,7 +341,7 @@ def energies(system: System, schedule: Schedule, positions: Any = None, box: Any
     Parameters
     ----------
     system : System
-        Made by `decouple`; lambdas that the schedule leaves out are 1.
+        Made by `decouple` or `hybrid`; lambdas that the schedule leaves out are 1.
     schedule : Schedule
     positions : (n, 3) array, nm, optional
         Defaults to the system's own.

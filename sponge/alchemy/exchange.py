@@ -25,7 +25,7 @@ class LambdaExchange(ReplicaExchange):
     Parameters
     ----------
     system : System
-        Made by `decouple`.
+        Made by `decouple` or `hybrid`.
     schedule : Schedule
     integrator : Integrator
         One with a temperature.

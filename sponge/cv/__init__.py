@@ -7,7 +7,8 @@ loop.
 array([ 4,  6,  8, 14])
 
 A variable is called with all positions, ``phi(positions, box)``. It enters biases (`sponge.BiasPotential`,
-`sponge.umbrella`, `sponge.Metadynamics`) and records (`sponge.Variables`).
+`sponge.umbrella`), sampling methods (`sponge.Metadynamics`, `sponge.OPES`, `sponge.ABF`, `sponge.SteeredMD`,
+`sponge.UmbrellaSampling`) and records (`sponge.Variables`).
 """
 
 from .functions import angle, coordination, distance, function, radius_of_gyration, rmsd, torsion

@@ -122,10 +122,10 @@ def load_openmm(
     """Read an OpenMM ``System`` as `XmlSerializer` writes it.
 
     Harmonic bonds and angles, periodic and Ryckaert-Bellemans torsions, cross terms, NonbondedForce, DrudeForce,
-    GBSAOBCForce, and
-    CustomGBForce of the implicit solvents HCT, OBC, GBn and GBn2 are read as what they are. Custom forces on bonds,
-    angles, torsions, single particles and pairs become the potential that their expression is, or are compiled from it.
-    Everything else is refused by name.
+    GBSAOBCForce, and CustomGBForce of the implicit solvents HCT, OBC, GBn and GBn2 are read as what they are. Other
+    custom forces become the potential that their expression is, or are compiled from it: those of bonds, angles,
+    torsions, single particles, pairs, compounds, centroids, hydrogen bonds, many particles, collective variables, the
+    volume, and any CustomGBForce. A force of another class is refused by name.
 
     Global parameters, and those of NonbondedForce that depend on them, have their default values. Force groups are all
     in force. A barostat or thermostat is left out with a warning, since it belongs to a `Simulation`.

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from ..box import volume
 from ..engine.engine import Engine
 
 __all__ = ["ListSchedule"]
 
-_HOTTER = 1.1  # atoms of new velocities leave the buffers too early
+_HOTTER, _DENSER = 1.1, 1.1  # more than that, and the buffers are too narrow
 
 
 class ListSchedule:
@@ -37,9 +38,12 @@ class ListSchedule:
         if self._box is None:
             self._choose(self._engine.box, self._expected())
 
-    def velocities_changed(self) -> None:
-        """Let the next run schedule the lists again if it is well above the temperature that they are for."""
-        if self._expected() > _HOTTER * self._temperature:
+    def state_changed(self) -> None:
+        """Let the next run schedule the lists again if it is hotter or denser than what they are for."""
+        if self._box is None:
+            return
+        hotter = self._expected() > _HOTTER * self._temperature
+        if hotter or self._engine.periodic and volume(self._box) > _DENSER * volume(self._engine.box):
             self._box = None
 
     def strict(self) -> None:
@@ -67,3 +71,5 @@ class ListSchedule:
         """Schedule the lists as those of the checkpoint were; one of version 0.12 does not have the temperature."""
         if "scheduled box" in arrays:
             self._choose(arrays["scheduled box"], float(arrays.get("scheduled temperature", self._expected())))
+        else:
+            self.strict()

@@ -48,6 +48,8 @@ from .state import State
 
 __all__ = ["Simulation"]
 
+_COLD = 100.0  # K; slower atoms may stem from a minimization
+
 
 class Simulation(Fixed):
     """Moves the atoms of a system.
@@ -229,7 +231,8 @@ class Simulation(Fixed):
     @velocities.setter
     def velocities(self, values: Any) -> None:
         self._engine.velocities[:] = as_vectors(values, self.system.topology, "Simulation: velocities", "nm/ps")
-        self._velocities_changed()
+        self._touched()
+        self._lists.state_changed()
 
     @property
     def box(self) -> np.ndarray | None:
@@ -245,6 +248,7 @@ class Simulation(Fixed):
         self._engine.box[:] = boxes.as_box(value, "Simulation: box")
         self._engine.box_changed()
         self._touched()
+        self._lists.state_changed()
 
     def state(self) -> State:
         """Step, time, positions, velocities and box, as copies."""
@@ -267,7 +271,8 @@ class Simulation(Fixed):
         if temperature is None:
             raise ValueError(f"thermalize: a temperature is needed, because {type(self.integrator).__name__} has none")
         set_thermal_velocities(self._engine, temperature, seed)
-        self._velocities_changed()
+        self._touched()
+        self._lists.state_changed()
 
     # -- observables ---------------------------------------------------------------------------------------------------
 
@@ -459,10 +464,6 @@ class Simulation(Fixed):
         self._lists.begin()
         self._runner.run(steps)
 
-    def _velocities_changed(self):
-        self._touched()
-        self._lists.velocities_changed()
-
     def _touched(self) -> None:
         """The state has been changed from outside."""
         self._engine.flags[REBUILD] = self._engine.flags[FORCES_STALE] = 1
@@ -566,8 +567,14 @@ class Simulation(Fixed):
 
     @property
     def _temperature_expected(self):
-        """The thermostat's; without one, that of the velocities, but no less than what atoms soon gain from forces."""
-        return self._temperature_wanted or max(self.temperature or 300.0, 100.0)
+        """That of the thermostat, or of velocities that are hotter.
+
+        Without a thermostat, a run that begins nearly at rest may turn potential energy into heat.
+        """
+        now, bath = self.temperature, self._temperature_wanted
+        if not bath:
+            return now if now > _COLD else 300.0
+        return now if now > 1.5 * bath else bath
 
     def __repr__(self):
         return (

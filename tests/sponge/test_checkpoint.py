@@ -81,10 +81,19 @@ def test_lists_allow_for_the_motion_of_atoms_without_a_thermostat():
     bath = sponge.Simulation(hot.system, sponge.LangevinMiddle(hot.temperature, 1.0, 0.002), velocities=hot.velocities)
     at_rest = buffer_per_step(argon(None))
     assert buffer_per_step(argon(120)) < at_rest < buffer_per_step(hot) == buffer_per_step(bath)
-    heated = argon(300)
-    first = buffer_per_step(heated)
-    heated.velocities = hot.velocities
-    assert first < buffer_per_step(heated)
+    assert buffer_per_step(argon(10)) == at_rest  # which forces may heat
+    for heated in (argon(300), argon(300, sponge.LangevinMiddle(300, 1e-3, 0.002))):
+        first = buffer_per_step(heated)
+        heated.velocities = hot.velocities
+        assert first < buffer_per_step(heated) == pytest.approx(buffer_per_step(hot), rel=1e-2)
+
+
+def test_lists_are_scheduled_again_for_a_denser_box():
+    sim, dense = argon(300), argon(300)
+    sim.box = 6.0 * np.eye(3)
+    thin = buffer_per_step(sim)
+    sim.box = 3.6 * np.eye(3)
+    assert thin < buffer_per_step(sim) == pytest.approx(buffer_per_step(dense), rel=1e-4)
 
 
 def test_a_run_without_a_thermostat_resumes_with_the_lists_it_had(tmp_path):
@@ -95,6 +104,17 @@ def test_a_run_without_a_thermostat_resumes_with_the_lists_it_had(tmp_path):
     resumed.run(50)
     np.testing.assert_array_equal(resumed.positions, whole.positions)
     assert buffer_per_step(resumed) == buffer_per_step(whole)
+
+
+def test_a_checkpoint_of_the_beginning_forgets_the_lists_of_the_present_run(tmp_path):
+    whole = argon(300)
+    whole.save(tmp_path / "a.chk")
+    whole.run(60)
+    resumed = argon(3000)
+    resumed.run(10)
+    resumed.load(tmp_path / "a.chk")
+    resumed.run(60)
+    np.testing.assert_array_equal(resumed.positions, whole.positions)
 
 
 def test_lists_that_have_grown_are_those_of_a_resumed_run(tmp_path):

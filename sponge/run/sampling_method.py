@@ -34,13 +34,19 @@ class Sampling(Fixed):
     """
 
     name: str
+    _taken = False  # by a simulation
+    _shareable = False  # by a second simulation, as a frozen bias is
 
     def check(self, system: System, integrator: Integrator) -> None:
         """Take over what depends on the system and the integrator; raise ValueError or a subclass if something does not
         fit.
 
-        Called once, by the simulation, before anything else.
+        Called once, by the simulation, before anything else. That of a subclass begins with this one.
         """
+        if self._taken and not self._shareable:
+            raise ValueError(f"{type(self).__name__} {self.name!r}: belongs to one simulation, and has one already "
+                             f"(make another one{', or freeze it' if hasattr(self, 'freeze') else ''})")
+        self._taken = True
 
     def split(self, engine: Engine) -> EnergySplit | None:
         """Return the parts of the energy that the method scales separately; called before any plan is made."""

@@ -68,9 +68,8 @@ class Boost(Sampling):
 
     def check(self, system: System, integrator: Integrator) -> None:
         """Take over terms and temperature."""
+        super().check(system, integrator)
         where = type(self).__name__
-        if np.isfinite(self._thermal):
-            raise ValueError(f"{where}: belongs to one simulation, and has one already (make another one)")
         temperature = self.temperature or getattr(integrator, "temperature", None)
         if temperature is None:
             raise ValueError(f"{where}: temperature must be given, as {type(integrator).__name__} has none")

@@ -113,9 +113,8 @@ class Plumed(Sampling):
     # -- in a simulation -----------------------------------------------------------------------------------------------
 
     def check(self, system, integrator):
+        super().check(system, integrator)
         where = f"Plumed {self.name!r}"
-        if self._system is not None:
-            raise ValueError(f"{where}: belongs to one simulation, and has one already (make another one)")
         if integrator.forces_at is None:
             raise ValueError(f"{where}: the integrator must compute all forces once a step, which "
                              f"{type(integrator).__name__} does not")

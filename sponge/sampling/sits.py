@@ -122,8 +122,7 @@ class SITS(Sampling):
 
     def check(self, system: System, integrator: Integrator) -> None:
         """Take over atoms, terms and temperature."""
-        if self._learner is not None:
-            raise ValueError("SITS: belongs to one simulation, and has one already (make another one)")
+        super().check(system, integrator)
         temperature = self.temperature if self.temperature is not None else getattr(integrator, "temperature", None)
         if temperature is None:
             raise ValueError(f"SITS: temperature must be given, as {type(integrator).__name__} has none")

@@ -247,7 +247,7 @@ class _Window(Sampling):
         self._offset, self._span = np.zeros(len(cvs)), np.zeros(2, np.int64)
         self._buffer = np.zeros((slots, len(cvs)))
         self._evaluations: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-        self._taken = 0  # the last state that was
+        self._recorded = 0  # the last state that was
 
     def check(self, system, integrator):
         self._bias.check(system)
@@ -284,13 +284,13 @@ class _Window(Sampling):
 
     def skip(self, sim):
         """Take nothing of what was before the present state."""
-        self._taken = sim.step
+        self._recorded = sim.step
 
     def take(self, sim):
         """The records after those that were taken before, up to the present state."""
-        numbers = np.arange(self._taken // self.record + 1, sim.step // self.record + 1)
+        numbers = np.arange(self._recorded // self.record + 1, sim.step // self.record + 1)
         rows = self._buffer[numbers % len(self._buffer)]
         if len(numbers) and sim.step % self.record == 0:  # its forces may not have been computed yet
             rows[-1] = [float(v(sim.positions, sim.box)) for v in self._bias.cvs]
-        self._taken = sim.step
+        self._recorded = sim.step
         return rows

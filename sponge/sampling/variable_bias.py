@@ -21,16 +21,11 @@ class VariableBias(Sampling):
     """
 
     cvs: list[CollectiveVariable]
-    _taken = False  # by a simulation
-    _shareable = False  # by a second simulation, as a frozen bias is
 
     def check(self, system: Any, integrator: Any) -> None:
         """Raise if another simulation has the method, or a variable or the integrator does not fit."""
+        super().check(system, integrator)
         where = f"{type(self).__name__} {self.name!r}"
-        if self._taken and not self._shareable:
-            raise ValueError(f"{where}: belongs to one simulation, and has one already (make another one"
-                             f"{', or freeze it' if hasattr(self, 'freeze') else ''})")
-        self._taken = True
         for variable in self.cvs:
             variable.check(system, where)
         if integrator.forces_at is None:

@@ -257,9 +257,14 @@ def test_walkers_that_cannot_share_are_refused():
     with pytest.raises(ValueError,
                        match=r"those of walker 1 differ from those of walker 0: mean rate \(2.0 in 1, 1.0 in 0\)"):
         sponge.MultipleWalkers(lambda k: springs(k, sampling=Mean(k + 1.0)), 2)
-    shared = Mean()
+    class Frozen(Mean):
+        _shareable = True
+
+    mean, frozen = Mean(), Frozen()
+    with pytest.raises(ValueError, match="belongs to one simulation"):
+        sponge.MultipleWalkers(lambda k: springs(k, sampling=mean), 2)
     with pytest.raises(ValueError, match="new sampling methods for each walker"):
-        sponge.MultipleWalkers(lambda k: springs(k, sampling=shared), 2)
+        sponge.MultipleWalkers(lambda k: springs(k, sampling=frozen), 2)
 
 
 # -- MPI ---------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -65,10 +65,10 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
     Raises
     ------
     ValueError
-        If `check_mapping` refuses the mapping, shared atoms are excluded otherwise in the new molecule, other atoms
-        differ, the net charge changes, unless `charged`, or a potential is not made of bonded terms. Maps (CMAP),
-        position restraints and external fields may act on other atoms, such as those of a protein; so may exceptions
-        from mixing rules (NBFIX).
+        If `check_mapping` refuses the mapping; if shared atoms are excluded, constrained or placed as virtual sites
+        otherwise in the new molecule; if mixing rules or other atoms differ; if the net charge changes, unless
+        `charged`; or if a potential is not made of bonded terms. Maps (CMAP), position restraints and external fields
+        may act on other atoms, such as those of a protein; so may exceptions from mixing rules (NBFIX).
 
     Warns
     -----
@@ -97,8 +97,8 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
     """
     parts = _Parts(old, new, mapping)
     result = System(parts.topology(), parts.joined("masses"), old.box, parts.positions(),
-                    constraints=parts.constraints(), virtual_sites=old.virtual_sites, exclusions=parts.exclusions(),
-                    remove_com_motion=old.remove_com_motion)
+                    constraints=parts.constraints(), virtual_sites=parts.virtual_sites(),
+                    exclusions=parts.exclusions(), remove_com_motion=old.remove_com_motion)
     result.potentials = [parts.nonbonded(soft_core or Beutler()), *parts.terms()]
     result.check()
     set_lambdas(result, **dict.fromkeys(HybridNonbonded.names, 0.0))
@@ -135,11 +135,16 @@ class _Parts:
         self.added = np.flatnonzero(self.place < 0)
         self.n = old.n + len(self.added)
         self.place[self.added] = np.arange(old.n, self.n)
+        self.both = np.zeros(self.n, bool)  # atoms that stand in both systems
+        self.both[self.place[self.place < old.n]] = True
         self.new_atoms = np.arange(old.n, self.n)
         self.old_atoms = np.setdiff1d(np.flatnonzero(inside[0]), self.pairs[:, 0])
         self.molecule = np.concatenate([np.flatnonzero(inside[0]), self.new_atoms])
         a, b = (self._pair_potential(system, name, mask)
                 for system, name, mask in zip((old, new), ("old", "new"), inside))
+        if (a.mixing == "geometric") != (b.mixing == "geometric"):  # `with_sizes` lets tables mix arithmetically only
+            raise ValueError(f"hybrid: both systems must have the same mixing rule, got {a.mixing!r} in the old one "
+                             f"and {b.mixing!r} in the new one (take both molecules from one force field)")
         if not (self.alone or _same_table(a, b, rest)):
             raise ValueError("hybrid: both systems must have the same table of Lennard-Jones pairs, or none")
         for key in ("charges", "sigmas", "epsilons"):
@@ -202,15 +207,39 @@ class _Parts:
         return np.concatenate([self.old.exclusions, self.place[self.new.exclusions], apart]).astype(np.int64)
 
     def constraints(self):
-        found: dict[tuple[int, ...], float] = {}
-        for pairs, distances in ((self.old.constraints.pairs, self.old.constraints.distances),
-                                 (self.place[self.new.constraints.pairs], self.new.constraints.distances)):
-            for pair, distance in zip(np.sort(np.asarray(pairs).reshape(-1, 2), axis=1).tolist(), distances):
-                if abs(found.setdefault(tuple(pair), distance) - distance) > 1e-9:
-                    i, j = (self.old.topology.describe(k) for k in pair)
-                    raise ValueError(f"hybrid: constraints of shared atoms must be the same, but {i} and {j} are held "
-                                     f"at {found[tuple(pair)]:.5f} and {distance:.5f} nm (make both systems without)")
+        old, new = ({tuple(sorted(pair)): distance for pair, distance in zip(place[held.pairs].tolist(),
+                                                                             held.distances.tolist())}
+                    for held, place in ((self.old.constraints, np.arange(self.old.n)),
+                                        (self.new.constraints, self.place)))
+        found = old | new
+        for pair in filter(lambda pair: self.both[list(pair)].all(), found):
+            if pair in old and pair in new and abs(old[pair] - new[pair]) <= 1e-9:
+                continue
+            i, j = (self.old.topology.describe(k) for k in pair)
+            how = (f"held at {old[pair]:.5f} and {new[pair]:.5f} nm (make both systems without constraints)"
+                   if pair in old and pair in new else
+                   f"constrained in the {'old' if pair in old else 'new'} system alone (leave one of them out of the "
+                   "mapping, or make both systems with the same constraints)")
+            raise ValueError(f"hybrid: constraints of shared atoms must be the same, but {i} and {j} are {how}")
         return Constraints(np.array(list(found), np.int64).reshape(-1, 2), np.array(list(found.values())))
+
+    def virtual_sites(self):
+        """Sites of the old system, and those of the new one that it does not have."""
+        old, new = _rules(self.old, np.arange(self.old.n)), _rules(self.new, self.place)
+        for site in sorted(old.keys() | new.keys()):
+            if self.both[site] and old.get(site) != new.get(site):
+                how = ("a virtual site in the old system alone" if site not in new else
+                       "a virtual site in the new system alone" if site not in old else
+                       "placed by another rule in the new system")
+                raise ValueError(f"hybrid: virtual sites of shared atoms must be the same, but "
+                                 f"{self.old.topology.describe(site)} is {how} (leave it out of the mapping)")
+        added = []
+        for of in self.new.virtual_sites:
+            which = self.place[of.sites] >= self.old.n
+            if which.any():
+                own = {field.name: getattr(of, field.name)[which] for field in fields(of)}
+                added.append(replace(of, **own | {key: self.place[own[key]] for key in ("sites", "parents")}))
+        return [*self.old.virtual_sites, *added]
 
     def nonbonded(self, soft_core):
         old, new = self.pair_potentials
@@ -286,7 +315,7 @@ def _same(old, new, place):
     return (np.array_equal(old.atoms, place[new.atoms]) and old.params.keys() == new.params.keys()
             and all(np.array_equal(old.params[key], new.params[key]) for key in old.params)
             and all(np.array_equal(getattr(old, key, None), getattr(new, key, None))
-                    for key in ("types", "expression")))
+                    for key in ("types", "expression", "images")))
 
 
 def _same_table(old, new, rest):
@@ -298,8 +327,19 @@ def _same_table(old, new, rest):
     return np.array_equal(*tables)
 
 
+def _rules(system, place):
+    """How each virtual site is placed, with atoms numbered by `place`: kind, parents and numbers, by the site."""
+    found = {}
+    for of in system.virtual_sites:
+        numbers = [getattr(of, field.name) for field in fields(of) if field.name not in ("sites", "parents")]
+        for k, site in enumerate(of.sites):
+            found[int(place[site])] = type(of), place[of.parents[k]].tolist(), [x[k].tolist() for x in numbers]
+    return found
+
+
 def _rows(potential):
-    """A key for each term: its atoms, in one of two directions, and parameters."""
-    keys = list(potential.params)
-    values = np.stack([potential.params[key] for key in keys], axis=1)
-    return [(*min(atoms, atoms[::-1]), *row) for atoms, row in zip(potential.atoms.tolist(), values.tolist())]
+    """A key for each term: its function, atoms, in one of two directions, and parameters."""
+    keys, m = sorted(potential.params), len(potential.atoms)
+    function = type(potential), getattr(potential, "expression", None), potential.images, *keys
+    values = np.array([np.broadcast_to(potential.params[key], m) for key in keys]).reshape(len(keys), m).T
+    return [(function, *min(atoms, atoms[::-1]), *row) for atoms, row in zip(potential.atoms.tolist(), values.tolist())]

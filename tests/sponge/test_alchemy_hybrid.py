@@ -7,7 +7,9 @@ from tests.data.sponge.alchemy import systems
 from tests.sponge.test_alchemy import with_table
 from triskele import core, sponge
 from triskele.sponge import alchemy
+from triskele.sponge.potentials.expression import ExpressionTerm
 from triskele.sponge.testing import check_potential
+from triskele.sponge.virtual_sites.sites import OutOfPlane
 
 NAMES = ("electrostatics", "insertion", "deletion", "mixing")
 STAGES = alchemy.Schedule(insertion=[0, 0.5, 1, 1, 1, 1, 1], electrostatics=[0, 0, 0, 0.5, 1, 1, 1],
@@ -226,6 +228,73 @@ def test_exceptions_from_mixing_rules_hold_between_other_atoms(both):
         alchemy.hybrid(molecule("old"), with_table(molecule("new"), (31, 41)), shared)
 
 
+SHAPE = np.array([[0, 0, 0], [0.15, 0, 0], [0.2, 0.14, 0], [0.35, 0.14, 0.05], [0.16, 0.1, 0.07]])
+FOUR = {k: k for k in range(4)}
+
+
+def chain(site=None, term=None, held=(), mixing="lorentz_berthelot", seed=1):
+    """Four atoms in vacuum, with a virtual site, a term of the bonds or constraints."""
+    rng, n = np.random.default_rng(seed), 4 if site is None else 5
+    bonds, of_site = [[0, 1], [1, 2], [2, 3]], [[0, 4], [1, 4], [2, 4]]
+    system = sponge.System(sponge.Topology.of_particles(n, bonds=bonds), [12.0, 12.0, 12.0, 12.0, 0.0][:n],
+                           positions=SHAPE[:n], exclusions=[*bonds, [0, 2], [1, 3], *(of_site if site else [])],
+                           constraints=sponge.Constraints(held, [0.15] * len(held)),
+                           virtual_sites=[site] if site else [])
+    charges = rng.normal(size=n)
+    system.add(sponge.Nonbonded(charges - charges.mean(), rng.uniform(0.2, 0.3, n), rng.uniform(0.1, 0.5, n),
+                                method="none", mixing=mixing))
+    if term is not None:
+        system.add(term)
+    return system
+
+
+def test_virtual_sites_of_both_molecules_follow_their_atoms():
+    def off_plane(cross):
+        return OutOfPlane(4, [0, 1, 2], 0.3, 0.4, cross)
+
+    ends = alchemy.Schedule(**{name: [0, 1] for name in NAMES})
+    for old, new in ((chain(), chain(off_plane(5.0), seed=2)), (chain(off_plane(5.0), seed=2), chain())):
+        soft = alchemy.hybrid(old, new, FOUR)
+        soft.positions[4] += 0.1  # sites stand where their atoms are
+        np.testing.assert_allclose(alchemy.energies(soft, ends), [old.energy(), new.energy()], rtol=1e-10)
+        for end, plain in ((0.0, old), (1.0, new)):
+            alchemy.set_lambdas(soft, **dict.fromkeys(NAMES, end))
+            np.testing.assert_allclose(soft.forces()[:4], plain.forces()[:4], rtol=1e-9, atol=1e-9)
+        sim = sponge.Simulation(soft, sponge.LangevinMiddle(300, 1.0, 0.0005), seed=1)
+        sim.run(5)
+        np.testing.assert_allclose(sim.positions, soft.virtual_sites[0].place(sim.positions), atol=1e-12)
+    five, plain = FOUR | {4: 4}, chain(off_plane(5.0))
+    plain.virtual_sites = []
+    assert len(alchemy.hybrid(*[chain(off_plane(5.0))] * 2, five).virtual_sites) == 1
+    for other, how in ((chain(off_plane(4.0)), "placed by another rule"), (plain, "a virtual site in the old system")):
+        with pytest.raises(ValueError, match=rf"atom 4 \(.*\) is {how}"):
+            alchemy.hybrid(chain(off_plane(5.0)), other, five)
+
+
+def test_constraints_of_shared_atoms_are_those_of_both():
+    both = alchemy.hybrid(chain(held=[[1, 0]]), chain(held=[[0, 1]], seed=2), FOUR)
+    assert both.constraints.pairs.tolist() == [[0, 1]]
+    one, none = chain(held=[[0, 1]]), chain(term=sponge.harmonic_bond([[0, 1]], k=1e5, r0=0.2))
+    for old, new, where in ((one, none, "old"), (none, one, "new")):
+        with pytest.raises(ValueError, match=rf"atom 0 .* and atom 1 .* constrained in the {where} system alone"):
+            alchemy.hybrid(old, new, FOUR)
+
+
+def test_terms_are_shared_if_their_functions_are():
+    def term(expression, **params):
+        return ExpressionTerm("bond", expression, [[0, 1], [1, 2]], params)
+
+    square = term("k*(r-r0)^2", k=900.0, r0=[0.1, 0.2])
+    ends = alchemy.Schedule(electrostatics=[0, 1], mixing=[0, 1])
+    for new in (term("k*(r-r0)^4", k=900.0, r0=[0.1, 0.2]), term("r0*(r-k)^2", k=900.0, r0=[0.1, 0.2]),
+                sponge.harmonic_bond([[0, 1], [1, 2]], k=900.0, r0=[0.1, 0.2], name="bond_expression")):
+        old, other = chain(term=square), chain(term=new)
+        energies = alchemy.energies(alchemy.hybrid(old, other, FOUR), ends)
+        np.testing.assert_allclose(energies, [old.energy(), other.energy()], rtol=1e-10)
+    same = alchemy.hybrid(old, chain(term=term("k*(r-r0)^2", r0=[0.1, 0.2], k=[900.0, 900.0])), FOUR)
+    assert [p.name for p in same.potentials] == ["nonbonded", "bond_expression"]
+
+
 def test_mappings_that_cannot_be_are_refused(both):
     old, new = molecule("old"), molecule("new")
     ring = molecule("new")
@@ -237,6 +306,7 @@ def test_mappings_that_cannot_be_are_refused(both):
         (lambda: alchemy.hybrid(old, new, {0: 3, 1: 2, 2: 1, 3: 6}), "connected by bonds"),
         (lambda: alchemy.hybrid(old, ring, {k: k for k in range(4)}), "bonded in the new molecule alone"),
         (lambda: alchemy.hybrid(old, water, {0: 0}), "the same other atoms"),
+        (lambda: alchemy.hybrid(chain(), chain(mixing="geometric"), FOUR), "same mixing rule, got 'lorentz_berthelot'"),
         (lambda: alchemy.hybrid(*[systems.system("methanol", method="cutoff")] * 2, {0: 0}),
          "or 'none' for a molecule alone"),
         (lambda: sponge.Simulation(both, sponge.LangevinMiddle(300, 1.0, 0.001), sampling=[alchemy.States(

@@ -16,10 +16,11 @@ from ..analysis.mbar import LEAST_SAMPLES
 from ..barostats.monte_carlo import MonteCarloBarostat
 from ..integrators.langevin_middle import LangevinMiddle
 from ..load import load
+from ..load.whole import make_whole
 from ..run.arguments import number_of_steps
 from ..run.simulation import Simulation
 from ..system import System
-from .decouple import set_lambdas
+from .decouple import check_schedule, set_lambdas
 from .difference import Convergence, FreeEnergyDifference, convergence, free_energy_difference
 from .exchange import LambdaExchange
 from .schedule import Schedule
@@ -31,11 +32,23 @@ _LEAST = 20  # samples of a part in tests of convergence
 Result = TypeVar("Result")
 
 
-def solute(given: Any) -> System:
-    """A molecule in vacuum, from a `System` or from files."""
-    if isinstance(given, System):
-        return given
-    return load(*((given,) if isinstance(given, (str, os.PathLike)) else given), method="none", constraints="h-bonds")
+def solute(given: Any, where: str) -> System:
+    """A molecule in vacuum, from a `System` or from files, whose box is left out if they have one molecule alone.
+
+    Raises
+    ------
+    ValueError
+        If it is a system in a box, or if files with a box have more than one molecule.
+    """
+    system = given if isinstance(given, System) else load(
+        *((given,) if isinstance(given, (str, os.PathLike)) else given), method="none", constraints="h-bonds")
+    if system is not given and len(np.unique(system.topology.molecules)) == 1:  # a .gro file always has a box
+        system.positions = make_whole(system.positions, system.topology.bonds, system.box)
+        system.box = None
+    if system.box is not None:
+        raise ValueError(f"{where}: a molecule must have no box, got {system.n} atoms in a box (give the files of the "
+                         "molecule alone, or call nonbonded.update(method='none') and set its box to None)")
+    return system
 
 
 class Legs(ABC, Generic[Result]):
@@ -46,6 +59,8 @@ class Legs(ABC, Generic[Result]):
     systems : dict of str to System
         Those with a box run at constant pressure.
     schedule : Schedule
+    needed : iterable of str
+        Lambdas that the energies depend on.
     softly : iterable of dict of str to float
         Lambdas at which the energy is minimized before the run, one after the other.
     temperature : float, K
@@ -59,10 +74,24 @@ class Legs(ABC, Generic[Result]):
         As given.
     replicas : dict of str to LambdaExchange
         The simulations of the last run.
+
+    Raises
+    ------
+    ValueError
+        If the schedule has a lambda that the systems do not have, or does not take each needed one from 0 to 1.
     """
 
-    def __init__(self, systems: dict[str, System], schedule: Schedule, softly: Iterable[dict[str, float]], *,
-                 temperature: float, pressure: float, timestep: float, seed: int):
+    def __init__(self, systems: dict[str, System], schedule: Schedule, needed: Iterable[str],
+                 softly: Iterable[dict[str, float]], *, temperature: float, pressure: float, timestep: float,
+                 seed: int):
+        where = f"{type(self).__name__}: lambdas"
+        for system in systems.values():
+            check_schedule(system, schedule.names, where)
+        for name in needed:
+            first, last = schedule.column(name)[[0, -1]]
+            if (first, last) != (0, 1):
+                how = f"{first:g} to {last:g}" if name in schedule.names else "none, which counts as 1 in all states"
+                raise ValueError(f"{where} must take {name} from 0 in the first state to 1 in the last, got {how}")
         self.temperature = check.positive(temperature, f"{type(self).__name__}: temperature", "K")
         self.systems, self.schedule, self.seed, self._softly = systems, schedule, int(seed), tuple(softly)
         self._bath = LangevinMiddle(temperature=self.temperature, friction=1.0, timestep=timestep)
@@ -105,11 +134,12 @@ class Legs(ABC, Generic[Result]):
         ValueError
             If the run is too short for an estimate, before it begins.
         """
-        step = self._bath.timestep
+        where, step = f"{type(self).__name__}.run", self._bath.timestep
+        every, record = (check.integer(n, f"{where}: {name}", 1) for name, n in (("every", every), ("record", record)))
         counted = number_of_steps(steps, time, step)
         before = -(-number_of_steps(None, equilibration, step) // record) * record
         if counted // record < LEAST_SAMPLES:
-            raise ValueError(f"{type(self).__name__}.run: {counted} steps of each state, recorded every {record}, give "
+            raise ValueError(f"{where}: {counted} steps of each state, recorded every {record}, give "
                              f"{counted // record} samples, and an estimate needs at least {LEAST_SAMPLES} (a longer "
                              f"run, or a smaller record)")
         for name, system in self.systems.items():

@@ -81,16 +81,20 @@ class Relative(Legs[RelativeFreeEnergy]):
     Parameters
     ----------
     old, new : System or sequence of path-like
-        A molecule without a box, or its files for `load`, such as a prmtop and its inpcrd. Constraints of atoms that
-        both molecules share keep the length that they have in the old one; these may differ by 0.001 nm.
+        A molecule without a box, or its files for `load`, such as a prmtop and its inpcrd, with constraints="h-bonds".
+        Constraints of atoms that both molecules share keep the length that they have in the old one; these may differ
+        by 0.001 nm.
     environments : (str or System, str or System)
         "vacuum", a model of water as for `build.immerse`, or a system with PME that has the old molecule among others,
-        such as a complex in water.
+        with the same constraints, such as a complex in water.
     mapping : dict of int to int, optional
         Atoms of the old molecule to atoms of the new one. Defaults to what `mapping` finds, which needs RDKit, without
-        hydrogens whose constraints differ by more, such as one of a hydroxyl group that becomes a thiol.
+        hydrogens whose constraints differ by more, such as one of a hydroxyl group that becomes a thiol, or are there
+        in one of the molecules alone.
     lambdas : int or Schedule
-        Number of states, or the states themselves: from the old molecule to the new one.
+        Number of states, or the states themselves: from the old molecule to the new one. They need "mixing",
+        "electrostatics" if charges change, and "insertion" and "deletion" if there are new and old atoms that are not
+        shared.
     temperature : float, K
     pressure : float, bar
     padding : float, nm
@@ -115,8 +119,8 @@ class Relative(Legs[RelativeFreeEnergy]):
     Raises
     ------
     ValueError
-        If an environment does not have the old molecule once, constraints of shared atoms differ, or `hybrid` refuses
-        the mapping.
+        If a molecule has a box, an environment does not have the old molecule once, constraints of shared atoms
+        differ, `hybrid` refuses the mapping, or a schedule does not take each lambda that it needs from 0 to 1.
 
     References
     ----------
@@ -133,7 +137,8 @@ class Relative(Legs[RelativeFreeEnergy]):
     <Relative: vacuum (22 atoms), tip3p (2086 atoms), 4 states at 298.15 K>
     >>> files = ["methane.prmtop", "methane.inpcrd"], ["ethane.prmtop", "ethane.inpcrd"]
     >>> result = alchemy.Relative(*files).run(time="1 ns", checkpoint="pair.chk")     # doctest: +SKIP
-    >>> bound = sponge.load("complex.prmtop", "complex.inpcrd")                       # doctest: +SKIP
+    >>> bound = sponge.load("complex.prmtop", "complex.inpcrd", method="pme", cutoff=0.9,
+    ...                     constraints="h-bonds")                                    # doctest: +SKIP
     >>> binding = alchemy.Relative(*files, environments=("tip3p", bound))             # doctest: +SKIP
     """
 
@@ -141,7 +146,7 @@ class Relative(Legs[RelativeFreeEnergy]):
                  mapping: Mapping[int, int] | None = None, lambdas: int | Schedule = 16, temperature: float = 298.15,
                  pressure: float = 1.01325, padding: float = 1.0, cutoff: float = 0.9, timestep: float = 0.002,
                  seed: int = 0, charged: bool = False):
-        old, new = solute(old), solute(new)
+        old, new = solute(old, "Relative"), solute(new, "Relative")
         self.mapping = of_equal_lengths(old, new, find_mapping(old, new)) if mapping is None else dict(mapping)
         new = _with_lengths(old, new, self.mapping)
         systems: dict[str, System] = {}
@@ -158,11 +163,14 @@ class Relative(Legs[RelativeFreeEnergy]):
             systems[name] = hybrid(whole, new, {first + i: j for i, j in self.mapping.items()},
                                    charged=charged)
         own = next(p for p in systems[name].potentials if isinstance(p, HybridNonbonded))
+        needed = {"mixing": True, "electrostatics": bool(own.charge_change(own.params).any()),
+                  "insertion": bool(len(own.new)), "deletion": bool(len(own.old))}
         if not isinstance(lambdas, Schedule):
-            lambdas = relative_schedule(lambdas, bool(len(own.new)), bool(len(own.old)))
+            lambdas = relative_schedule(lambdas, needed["insertion"], needed["deletion"])
         # new atoms first push what is in their place aside
-        super().__init__(systems, lambdas, [{"insertion": 0.5}, {"insertion": 1.0}], temperature=temperature,
-                         pressure=pressure, timestep=timestep, seed=seed)
+        super().__init__(systems, lambdas, [name for name in needed if needed[name]],
+                         [{"insertion": 0.5}, {"insertion": 1.0}], temperature=temperature, pressure=pressure,
+                         timestep=timestep, seed=seed)
 
     def estimate(self, discard: int = 0) -> RelativeFreeEnergy:
         legs = self._differences(discard)
@@ -201,19 +209,21 @@ def _lengths(system):
 
 
 def _different(old, new, mapping):
-    """Shared pairs that are constrained in both molecules, but to different lengths: atoms of `old` and lengths."""
-    of_new, found = _lengths(new), []
-    for pair, length in _lengths(old).items():
-        other = of_new.get(frozenset(mapping.get(i, -1) for i in pair), length)
-        if abs(other - length) > _SAME_LENGTH:
-            found.append((*sorted(pair), length, other))
+    """Shared pairs whose constraints differ: atoms of `old`, and lengths in both molecules, None if there is none."""
+    lengths, found = (_lengths(old), _lengths(new)), []
+    back = {j: i for i, j in mapping.items()}
+    of_new = {frozenset(back.get(k, -1) for k in pair): length for pair, length in lengths[1].items()}
+    for pair in sorted(map(sorted, lengths[0].keys() | of_new.keys())):
+        length, other = (of.get(frozenset(pair)) for of in (lengths[0], of_new))
+        if all(i in mapping for i in pair) and (length is None or other is None or abs(other - length) > _SAME_LENGTH):
+            found.append((*pair, length, other))
     return found
 
 
 def of_equal_lengths(old, new, mapping):
-    """The mapping without hydrogens whose constraints differ between the molecules."""
-    elements = old.topology.elements
-    apart = {i for first, second, *_ in _different(old, new, mapping) for i in (first, second) if elements[i] == 1}
+    """The mapping without hydrogens, of either molecule, whose constraints differ between the molecules."""
+    hydrogens = {i for i, j in mapping.items() if 1 in (old.topology.elements[i], new.topology.elements[j])}
+    apart = {i for first, second, *_ in _different(old, new, mapping) for i in (first, second)} & hydrogens
     return {i: j for i, j in mapping.items() if i not in apart}
 
 
@@ -221,9 +231,13 @@ def _with_lengths(old, new, mapping):
     """The new molecule with constraints of shared atoms exactly as long as in the old one."""
     for i, j, length, other in _different(old, new, mapping):
         first, second = (old.topology.describe(k) for k in (i, j))
-        raise ValueError(f"Relative: constraints of shared atoms must be the same, but {first} and {second} are held "
-                         f"at {length:.4f} nm in the old molecule and {other:.4f} nm in the new one (leave a hydrogen "
-                         "out of the mapping, or constrain bonds to hydrogen only)")
+        if length is None or other is None:
+            how = (f"constrained in the {'old' if other is None else 'new'} molecule alone (leave a hydrogen out of "
+                   "the mapping, or make both systems without constraints)")
+        else:
+            how = (f"held at {length:.4f} nm in the old molecule and {other:.4f} nm in the new one (leave a hydrogen "
+                   "out of the mapping, or constrain bonds to hydrogen only)")
+        raise ValueError(f"Relative: constraints of shared atoms must be the same, but {first} and {second} are {how}")
     lengths, back = _lengths(old), {j: i for i, j in mapping.items()}
     new = new.copy()
     new.constraints.distances = np.array([lengths.get(frozenset(back.get(k, -1) for k in pair), length)

@@ -35,7 +35,7 @@ class Solvation(Legs[FreeEnergyDifference]):
         Files for `load`, such as a prmtop and its inpcrd, or a `System` without a box.
     lambdas : int or Schedule
         Number of states, of which a third switches the charges, or the states themselves: from the decoupled one to
-        the full one.
+        the full one. A molecule without charges needs no "electrostatics".
     water : str
         Model of the water, see `build.immerse`.
     temperature : float, K
@@ -61,7 +61,8 @@ class Solvation(Legs[FreeEnergyDifference]):
     Raises
     ------
     ValueError
-        If the charges of the molecule do not sum to an integer, or to another one than 0 and there is no `ion_radius`.
+        If the molecule has a box, its charges do not sum to an integer, or to another one than 0 and there is no
+        `ion_radius`, or a schedule does not take both lambdas from 0 in the first state to 1 in the last.
 
     Notes
     -----
@@ -92,8 +93,9 @@ class Solvation(Legs[FreeEnergyDifference]):
                  pressure: float = 1.01325, padding: float = 1.0, cutoff: float = 0.9, timestep: float = 0.002,
                  seed: int = 0, ion_radius: float | None = None):
         where = "Solvation"
-        alone = solute(molecule[0] if len(molecule) == 1 else molecule)
-        charge = float(alone.nonbonded.params["charges"].sum())
+        alone = solute(molecule[0] if len(molecule) == 1 else molecule, where)
+        charges = alone.nonbonded.params["charges"]
+        charge = float(charges.sum())
         if abs(charge - round(charge)) > WHOLE:
             raise ValueError(f"{where}: the charges of the molecule must sum to an integer, got {charge:.5f} e")
         if round(charge) and ion_radius is None:
@@ -103,7 +105,8 @@ class Solvation(Legs[FreeEnergyDifference]):
         full = immerse(alone, water, padding=padding, seed=seed, cutoff=cutoff)
         self.system = decouple(full, range(alone.n), annihilate=(), charged=ion_radius is not None)
         super().__init__({"water": self.system},
-                         lambdas if isinstance(lambdas, Schedule) else hydration_schedule(lambdas), [{}],
+                         lambdas if isinstance(lambdas, Schedule) else hydration_schedule(lambdas),
+                         ["sterics", "electrostatics"] if charges.any() else ["sterics"], [{}],
                          temperature=temperature, pressure=pressure, timestep=timestep, seed=seed)
 
     def estimate(self, discard: int = 0) -> FreeEnergyDifference:

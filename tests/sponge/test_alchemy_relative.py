@@ -97,6 +97,33 @@ def test_hydrogens_on_longer_bonds_are_not_shared():
         alchemy.Relative(rigid(0.0974), rigid(0.134), mapping={0: 0, 1: 1}, **SMALL)
 
 
+def test_atoms_constrained_in_one_molecule_alone_are_not_shared():
+    """A hydrogen that becomes a fluorine: the constraint would keep C-F at the length of C-H."""
+    fluorine = molecule(length=0.14)
+    fluorine.topology = dataclasses.replace(fluorine.topology, elements=np.array([6, 9]))
+    shared = {0: 0, 1: 1}
+    for old, new, where in ((rigid(0.109), fluorine, "old"), (fluorine, rigid(0.109), "new")):
+        assert of_equal_lengths(old, new, shared) == {0: 0}
+        with pytest.raises(ValueError, match=rf"atom 0 .* and atom 1 .* constrained in the {where} molecule alone"):
+            alchemy.Relative(old, new, mapping=shared, **SMALL)
+
+
+def test_schedules_that_do_not_go_from_one_molecule_to_the_other_are_refused():
+    rise, fall = [0, 0.5, 1], [1, 0.5, 0]
+    for lambdas, message in [
+        ({"electrostatics": fall, "mixing": fall, "insertion": fall}, "take mixing from 0 .* to 1 .*, got 1 to 0"),
+        ({"electrostatics": rise, "mixing": rise}, "take insertion from 0 .*, got none, which counts as 1"),
+        ({"mixing": rise, "insertion": rise}, "take electrostatics"),
+        ({"electrostatics": rise, "sterics": rise}, "no potential of the system scales with the lambda 'sterics'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            alchemy.Relative(molecule(), molecule(0.2, atoms=3), ("vacuum", "tip3p"), mapping={0: 0, 1: 1},
+                             lambdas=alchemy.Schedule(**lambdas), **SMALL)
+    same = alchemy.Relative(molecule(), molecule(sigma=0.32), mapping={0: 0, 1: 1},
+                            lambdas=alchemy.Schedule(mixing=rise), **SMALL)
+    assert same.schedule.names == ("mixing",)
+
+
 @pytest.mark.slow
 def test_relative_is_the_difference_of_absolute_and_cycles_close():
     kinds = {"a": molecule(0.6, 0.3), "b": molecule(0.2, 0.35), "c": molecule(0.3, 0.32, atoms=3)}

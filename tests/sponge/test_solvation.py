@@ -62,6 +62,56 @@ def test_a_molecule_that_does_not_fit_is_refused():
         solvation().estimate()
     with pytest.raises(ValueError, match="100 steps of each state, recorded every 20, give 5 samples.* at least 10"):
         solvation().run(100, record=20)
+    for wrong in ({"record": 0}, {"record": 2.5}, {"every": -1}):
+        with pytest.raises(ValueError, match=rf"Solvation.run: {next(iter(wrong))} must be an integer >= 1, got"):
+            solvation().run(100, **wrong)
+
+
+def test_a_molecule_in_a_box_is_refused():
+    boxed = immerse(dipole(), padding=0.65, cutoff=0.6)
+    with pytest.raises(ValueError, match=r"Solvation: a molecule must have no box, got \d+ atoms in a box"):
+        alchemy.Solvation(boxed)
+    with pytest.raises(ValueError, match="Relative: a molecule must have no box"):
+        alchemy.Relative(dipole(), boxed, mapping={0: 0})
+
+
+GROMACS = """[ defaults ]
+1 2 yes 1 1
+[ atomtypes ]
+A 6 12.0 0 A 0.3 0.4
+[ moleculetype ]
+D 3
+[ atoms ]
+1 A 1 D C1 1 0.3 12.0
+2 A 1 D C2 1 -0.3 12.0
+[ bonds ]
+1 2 1 0.12 1e5
+[ system ]
+dipole
+[ molecules ]
+D 1
+"""
+
+
+def test_files_of_one_molecule_may_have_a_box(tmp_path):
+    """As those of GROMACS always have one; here, the molecule lies across its face."""
+    (tmp_path / "d.top").write_text(GROMACS)
+    (tmp_path / "d.gro").write_text("\n    2\n    1D       C1    1   0.050   1.000   1.000\n"
+                                    "    1D       C2    2   1.930   1.000   1.000\n   2.0 2.0 2.0\n")
+    full = alchemy.Solvation(tmp_path / "d.top", tmp_path / "d.gro", padding=0.65, cutoff=0.6).system
+    assert full.positions[0] - full.positions[1] == pytest.approx([0.12, 0, 0]) and full.n < 500
+
+
+def test_schedules_go_from_the_decoupled_molecule_to_the_full_one():
+    up, small = [0, 0.5, 1], {"padding": 0.65, "cutoff": 0.6}
+    for lambdas, message in [({"electrostatics": up[::-1], "sterics": up[::-1]}, "take sterics from 0 .*, got 1 to 0"),
+                             ({"electrostatics": up}, "take sterics from 0 .*, got none, which counts as 1 in all"),
+                             ({"sterics": up}, "take electrostatics from 0"),
+                             ({"electrostatics": [0, 0, 0.5], "sterics": up}, "take electrostatics .*, got 0 to 0.5"),
+                             ({"mixing": up}, "Solvation: lambdas: no potential of the system scales with")]:
+        with pytest.raises(ValueError, match=message):
+            alchemy.Solvation(dipole(), lambdas=alchemy.Schedule(**lambdas), **small)
+    assert len(alchemy.Solvation(dipole(0.0), lambdas=alchemy.Schedule(sterics=up), **small).schedule) == 3
 
 
 def test_states_appear_one_after_the_other():

@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
+from .. import box as boxes
 from ..engine.energy_split import solute_mask
 from ..engine.engine import Engine
+from ..engine.plausibility import check_energies
 from ..potential import Potential
 from ..potentials.compound import ExpressionCompound
 from ..potentials.drude import thole_screening
@@ -28,6 +32,7 @@ from .soft_core import Beutler, SoftCore
 __all__ = ["Lambdas", "alchemical", "check_schedule", "decouple", "derivatives", "energies", "set_lambdas"]
 
 _PAIRWISE = ("electrostatics", "sterics")
+_CANCELS = 1e6  # kJ/mol; the difference of so large an energy to a small one has an error of some 1e-10
 _PAIRS_OF_TERMS = {thole_screening: "electrostatics", lennard_jones_pair: "sterics"}  # what terms of pairs do
 
 
@@ -325,18 +330,28 @@ def _evaluate(system, schedule, positions, box, precision, where):
     if positions is None:
         raise ValueError(f"{where}: positions are needed; give them, or set system.positions")
     positions = as_vectors(positions, system.topology, f"{where}: positions")
+    if box is not None and system.box is None:
+        raise ValueError(f"{where}: a box was given, but the system is not periodic (set system.box)")
+    box = system.box if box is None else boxes.as_box(box, f"{where}: box")
     engine = Engine(system, precision)
     lambdas = Lambdas(engine, schedule)
     engine.flags[STATES] = 1
-    engine.compute(positions, system.box if box is None else box)
-    here = sum(engine.energies().values())
-    difference, slopes = lambdas.in_states()
+    for _ in range(1 + len(schedule)):
+        engine.compute(positions, box)
+        terms = engine.energies()
+        check_energies(engine, terms, where)
+        here = sum(terms.values())
+        difference, slopes = lambdas.in_states()
+        sizes = np.abs(here + difference)
+        if abs(here) - sizes.min() <= _CANCELS:
+            break
+        lambdas.set(int(np.argmin(sizes)))  # atoms overlap: the energies cancel here, but not in a softer state
     return here + difference, slopes
 
 
 def energies(system: System, schedule: Schedule, positions: Any = None, box: Any = None, *,
              precision: str = "double") -> np.ndarray:
-    """Potential energy in every state of a schedule, from one evaluation.
+    """Potential energy in every state of a schedule, from one evaluation, or a few if marked atoms overlap others.
 
     Parameters
     ----------
@@ -345,13 +360,19 @@ def energies(system: System, schedule: Schedule, positions: Any = None, box: Any
     schedule : Schedule
     positions : (n, 3) array, nm, optional
         Defaults to the system's own.
-    box : array, optional
+    box : float, (3,) or (3, 3) array, nm, optional
+        Defaults to the system's own.
     precision : {"double", "mixed"}
 
     Returns
     -------
     (k,) float64
         In kJ/mol.
+
+    Raises
+    ------
+    BrokenSimulationError
+        If an energy is not finite, as that of two atoms in one place; names the term and the atoms.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from scipy import integrate
 from tests.data.sponge.alchemy import systems
 from triskele import core, sponge
 from triskele.sponge import alchemy
+from triskele.sponge.errors import BoxError, BrokenSimulationError
 from triskele.sponge.potentials.compound import ExpressionCompound
 from triskele.sponge.potentials.gromacs import lennard_jones_pair
 from triskele.sponge.testing import check_potential, example_system, examples
@@ -124,6 +125,35 @@ def test_derivatives_are_differences_of_energies(soft):
         u = alchemy.energies(soft, points)
         slope = (45 * (u[4] - u[2]) - 9 * (u[5] - u[1]) + (u[6] - u[0])) / (60 * h)
         assert alchemy.derivatives(soft, points)[name][3] == pytest.approx(slope, rel=1e-8, abs=1e-9 * abs(u[3]))
+
+
+@pytest.mark.parametrize("index", [2, 5])
+def test_states_keep_their_energies_where_atoms_overlap(index):
+    plain, options = KINDS[index]
+    soft = alchemy.decouple(fluid(**plain), range(5), **options)
+    soft.positions[7] = soft.positions[2] + [0.003, 0, 0]
+    states = alchemy.Schedule(electrostatics=[0, 0, 0.5, 1], sterics=[0, 0.5, 0.999999, 1])
+    energies, slopes = alchemy.energies(soft, states), alchemy.derivatives(soft, states)
+    assert energies[3] > 1e18 > energies[2] > 1e9 > abs(energies[:2]).max()
+    for k in range(4):
+        alchemy.set_lambdas(soft, **states[k])
+        assert soft.energy() == pytest.approx(energies[k], rel=1e-10)
+        assert alchemy.derivatives(soft, states)["sterics"][k] == pytest.approx(slopes["sterics"][k], rel=1e-10)
+    soft.positions[7] = soft.positions[2]
+    with pytest.raises(BrokenSimulationError, match=r"alchemy.energies: .* 'nonbonded': .* are 0 nm apart"):
+        alchemy.energies(soft, states)
+
+
+def test_boxes_are_taken_as_the_system_takes_them():
+    soft, states = alchemy.decouple(fluid("reaction_field"), range(5)), alchemy.Schedule(sterics=[0, 1])
+    for box in (1.7, [1.7, 1.7, 1.8], np.diag([1.7, 1.6, 1.8]).tolist()):
+        assert alchemy.energies(soft, states, box=box)[1] == pytest.approx(soft.energy(box=box), rel=1e-10)
+    for function in (alchemy.energies, alchemy.derivatives):
+        with pytest.raises(BoxError, match=rf"alchemy.{function.__name__}: box: .* got shape \(2,\)"):
+            function(soft, states, box=[1.7, 1.7])
+    open_ = alchemy.decouple(fluid("none", periodic=False), range(5))
+    with pytest.raises(ValueError, match="a box was given, but the system is not periodic"):
+        alchemy.energies(open_, states, box=1.7)
 
 
 @pytest.mark.parametrize("plain, options", KINDS)

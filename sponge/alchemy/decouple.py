@@ -75,7 +75,8 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
         virtual site to one that is not marked; if a potential of pairs other than `Nonbonded`, or one of many bodies,
         such as GB, EAM or a network, acts on them and others; if a term of an `ExpressionCompound` does that
         `restraints` does not name; if `thole_screening` or `lennard_jones_pair` acts
-        between atoms whose interaction of that kind is annihilated; if Nonbonded uses "ljpme" or "ewald", or has a
+        between atoms whose interaction of that kind is annihilated; if `bonded` names 1-4 pairs that `annihilate`
+        changes, or a name of `restraints`; if Nonbonded uses "ljpme" or "ewald", or has a
         table in which marked atoms do not mix by the rules of Lorentz and Berthelot.
 
     Warns
@@ -118,6 +119,10 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
     for name in annihilate:
         if name not in _PAIRWISE:
             raise ValueError(f"{where}: annihilate must name some of {', '.join(_PAIRWISE)}, got {name!r}")
+    if both := set(bonded) & set(restraints):
+        raise ValueError(f"{where}: {min(both)!r} must be in bonded or restraints, got it in both")
+    if not isinstance(soft_core, SoftCore | None):
+        raise TypeError(f"{where}: soft_core must be a Beutler or Gapsys, got {soft_core!r}")
     _check_cut(system, marked)
     new = system.copy()
     new.potentials = []
@@ -171,6 +176,9 @@ def _parts(potential: Potential, marked, bonded, restraints, pairs) -> list[Pote
         return [Scaled(potential, "restraints")]
     if pairs is not None and isinstance(potential, pair14):
         inside = marked[potential.atoms].all(axis=1)
+        if inside.any() and potential.name in bonded:
+            raise ValueError(f"decouple: bonded: the 1-4 pairs {potential.name!r} of marked atoms scale with what "
+                             f"annihilate names (leave them out of `bonded`, or pass annihilate=())")
         if inside.any():
             pairs.append(potential.subset(inside))
         return [potential.subset(~inside)] if inside.any() and not inside.all() else [] if inside.any() else [potential]
@@ -272,11 +280,10 @@ def set_lambdas(system: System, **lambdas: float) -> None:
     own = alchemical(system, "set_lambdas")
     check_schedule(system, lambdas, "set_lambdas")
     for name, value in lambdas.items():
-        if not 0 <= value <= 1:
-            raise ValueError(f"set_lambdas: {name} must lie between 0 and 1, got {value}")
+        value = check.number(value, f"set_lambdas: {name}", 0, 1)
         for p in [own, *(p for p in system.potentials if isinstance(p, Scaled) and p.key == name)]:
             if name in p.params:
-                p.params[name] = np.array(float(value))
+                p.params[name] = np.array(value)
 
 
 class Lambdas:

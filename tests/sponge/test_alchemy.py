@@ -256,6 +256,8 @@ def test_bad_input_is_refused_by_name():
         (lambda: alchemy.decouple(system, []), "at least one atom"),
         (lambda: alchemy.decouple(system, range(5), annihilate=["charges"]), "annihilate must name some of"),
         (lambda: alchemy.decouple(system, range(5), bonded=["nonbonded"]), "cannot be scaled as a whole"),
+        (lambda: alchemy.decouple(system, range(5), bonded=["pair14"]), "1-4 pairs 'pair14' .* or pass annihilate="),
+        (lambda: alchemy.decouple(system, range(5), bonded=["bond"], restraints=["bond"]), "'bond' .* in both"),
         (lambda: alchemy.decouple(system, range(5), soft_core=alchemy.Beutler(beta=0.2)), "must have beta = 0"),
         (lambda: alchemy.decouple(fluid("ljpme"), range(5)), "got method 'ljpme'"),
         (lambda: alchemy.Beutler(b=0.5), "b must be at least 1, got 0.5"),
@@ -266,9 +268,15 @@ def test_bad_input_is_refused_by_name():
         (lambda: alchemy.energies(system, alchemy.Schedule(sterics=[1, 0])), "must have marked atoms"),
         (lambda: alchemy.set_lambdas(alchemy.decouple(system, range(5)), steric=0.5), "did you mean 'sterics'"),
         (lambda: alchemy.set_lambdas(alchemy.decouple(system, range(5)), bonded=0.5), "no potential .* 'bonded'"),
+        (lambda: alchemy.set_lambdas(alchemy.decouple(system, range(5)), sterics="1"), "sterics must be a number from"),
+        (lambda: alchemy.set_lambdas(alchemy.decouple(system, range(5)), sterics=[0.1, 0.2]), "sterics must be a num"),
     ]:
         with pytest.raises(ValueError, match=message):
             change()
+    kept = alchemy.decouple(system, range(5), annihilate=(), bonded=["pair14"])
+    assert kept["pair14 of marked atoms"].key == "bonded"
+    with pytest.raises(TypeError, match="soft_core must be a Beutler or Gapsys, got 'beutler'"):
+        alchemy.decouple(system, range(5), soft_core="beutler")
     system.add(sponge.pair_potential(_inverse)(k=1.0, cutoff=0.7))
     with pytest.raises(ValueError, match="acts on all pairs of atoms"):
         alchemy.decouple(system, range(5))

@@ -14,8 +14,10 @@ from triskele.core.extend import check
 from .. import box as boxes
 from ..constraints.choose import water_atoms
 from ..pme import ewald_energy
+from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..system import System
 from ..units import COULOMB
+from .nonbonded import AlchemicalNonbonded
 
 __all__ = ["FiniteSize", "check_charges", "finite_size"]
 
@@ -76,8 +78,8 @@ def finite_size(system: System, before: float, after: float, *, permittivity: fl
         Relative permittivity of the solvent; 1 without solvent.
     radius : float, nm, optional
         Effective radius of the charged molecule.
-    box : (3, 3) array, nm, optional
-        Box vectors. Defaults to those of the system.
+    box : float, (3,) or (3, 3) array, nm, optional
+        Box of the run, such as its mean. Defaults to that of the system, to which the positions belong.
 
     Returns
     -------
@@ -86,7 +88,8 @@ def finite_size(system: System, before: float, after: float, *, permittivity: fl
     Raises
     ------
     ValueError
-        If there is no box or no positions, the permittivity is less than 1, or the radius is not positive.
+        If there is no box or no positions, a charge is not finite, the permittivity is less than 1, the radius is not
+        positive, or there are waters but not one Nonbonded.
 
     References
     ----------
@@ -109,9 +112,11 @@ def finite_size(system: System, before: float, after: float, *, permittivity: fl
     where = "finite_size"
     if not isinstance(system, System):
         raise TypeError(f"{where}: system must be a System, got {type(system).__name__}")
-    box = system.box if box is None else boxes.as_box(box)
+    box = system.box if box is None else boxes.as_box(box, f"{where}: box")
     if box is None or system.positions is None:
         raise ValueError(f"{where}: the system must have a box and positions")
+    before, after = (check.number(value, f"{where}: {name}", unit="e")
+                     for name, value in (("before", before), ("after", after)))
     check.number(permittivity, f"{where}: permittivity", 1)
     shortest = float(np.linalg.norm(box, axis=1).min())
     wigner = float(ewald_energy(np.ones(1), np.zeros((1, 3)), box, _NARROW / shortest,
@@ -123,20 +128,26 @@ def finite_size(system: System, before: float, after: float, *, permittivity: fl
         scale = COULOMB * response * squares / volume
         terms["cavity"] = scale * 2 * math.pi / 3 * radius**2
         terms["cavity_higher_order"] = -scale * 8 * math.pi**2 / 45 * radius**5 / volume
-    if moment := _quadrupole(system, box):
+    if moment := _quadrupole(system, box if system.box is None else system.box, where):
         terms["discrete_solvent"] = -COULOMB * 2 * math.pi / 3 * moment * (after - before) / volume
     return FiniteSize({name: float(value) for name, value in terms.items()})
 
 
-def _quadrupole(system, box):
-    """Sum of the traces of the waters' quadrupole moments about their oxygens, e nm^2."""
+def _quadrupole(system, box, where):
+    """Sum of the traces of the waters' quadrupole moments about their oxygens, e nm^2; in the box of the positions."""
     t = system.topology
     water = water_atoms(t, system.masses)
+    if not water.any():
+        return 0.0
+    charged = [p for p in system.potentials if isinstance(p, Nonbonded | AlchemicalNonbonded)]
+    if len(charged) != 1:
+        raise ValueError(f"{where}: the system must have one Nonbonded, with the charges of its waters, got "
+                         f"{len(charged)}")
     center = np.zeros((len(t.residue_names), 3))
     oxygens = np.flatnonzero(water & (t.elements == 8))
     center[t.residue_index[oxygens]] = system.positions[oxygens]
     apart = boxes.displacement(system.positions[water] - center[t.residue_index[water]], box)
-    return float(system["nonbonded"].params["charges"][water] @ np.sum(apart**2, axis=1))
+    return float(charged[0].params["charges"][water] @ np.sum(apart**2, axis=1))
 
 
 def check_charges(where: str, before: float, after: float, periodic: bool, charged: bool) -> None:

@@ -78,6 +78,22 @@ def test_the_quadrupole_is_that_of_the_water_model():
     assert terms["discrete_solvent"] == pytest.approx(-units.COULOMB * 4 * np.pi / 6 * 0.00764 * n / volume, rel=1e-3)
 
 
+def test_split_waters_and_other_names_change_nothing():
+    water = np.array([[0, 0, 0], [0.05, 0, 0], [-0.05, 0, 0]])
+    options = {"permittivity": 97.0, "box": 1.7}
+    whole = system([1.0, -0.8, 0.4, 0.4], np.concatenate([[np.full(3, 0.8)], water + 0.4]), 1.6, waters=1)
+    expected = alchemy.finite_size(whole, 0.0, 1.0, **options)
+    assert expected.terms["discrete_solvent"] == pytest.approx(-units.COULOMB * 2 * np.pi / 3 * 0.002 / 1.7**3)
+    split = system([1.0, -0.8, 0.4, 0.4], np.concatenate([[np.full(3, 0.8)], water % 1.6]), 1.6, waters=1)
+    assert alchemy.finite_size(split, 0.0, 1.0, **options).value == pytest.approx(expected.value, rel=1e-12)
+    split.nonbonded.name = "pairs"
+    for of in (split, alchemy.decouple(split, [0], charged=True)):
+        assert alchemy.finite_size(of, 0.0, 1.0, **options).value == pytest.approx(expected.value, rel=1e-12)
+    split.remove("pairs")
+    with pytest.raises(ValueError, match="must have one Nonbonded, with the charges of its waters, got 0"):
+        alchemy.finite_size(split, 0.0, 1.0, **options)
+
+
 def test_solvation_of_an_ion_reports_the_terms():
     ion = system([1.0], [[0, 0, 0]], None)
     ion.nonbonded.params["epsilons"][:] = 0.2
@@ -101,6 +117,8 @@ def test_charges_do_not_change_unasked():
         (lambda: alchemy.hybrid(other, ion, {0: 0}), r"hybrid: the net charge of the box changes by -1 e"),
         (lambda: alchemy.finite_size(system([1.0], [[0, 0, 0]], None), 0, 1, permittivity=80), "must have a box"),
         (lambda: alchemy.finite_size(ion, 0, 1, permittivity=0.5), "permittivity"),
+        (lambda: alchemy.finite_size(ion, 0, np.nan, permittivity=80), r"after must be a finite number \(e\)"),
+        (lambda: alchemy.finite_size(ion, 0, 1, permittivity=80, box=[2.0, 2.0]), "finite_size: box: .* shape"),
         (lambda: alchemy.finite_size(ion, 0, 1, permittivity=80, radius=-0.1), "radius"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -15,7 +15,7 @@ from triskele.core.extend import check, plots, short_repr
 from .. import units
 from ..analysis.mbar import Mbar, mbar
 from ..analysis.statistics import mean
-from .estimators import acceptance_ratio, integrated
+from .estimators import acceptance_ratio, integrated, is_determined
 from .finite_size import FiniteSize
 from .schedule import Schedule
 
@@ -31,7 +31,8 @@ class FreeEnergyDifference:
     Attributes
     ----------
     value, error : float, kJ/mol
-        Free energy of the last state less that of the first, by MBAR, and its standard error.
+        Free energy of the last state less that of the first, by MBAR, and its standard error, which is infinite if
+        no chain of overlapping states joins them.
     units : str
         "kJ/mol".
     temperature : float, K
@@ -288,14 +289,16 @@ def _pairwise(samples, temperature):
     """
     thermal, k = units.GAS_CONSTANT * temperature, len(samples)
     steps, pulls = np.zeros(k), [np.zeros((2, len(s))) for s in samples]  # by the differences that begin and end there
+    lost = np.zeros(k)  # infinite behind states that do not overlap
     for i, (a, b) in enumerate(zip(samples[:-1], samples[1:])):
-        steps[i + 1], (pulls[i][0], pulls[i + 1][1]), _ = acceptance_ratio((a[:, i + 1] - a[:, i]) / thermal,
-                                                                           (b[:, i] - b[:, i + 1]) / thermal)
+        works = (a[:, i + 1] - a[:, i]) / thermal, (b[:, i] - b[:, i + 1]) / thermal
+        steps[i + 1], (pulls[i][0], pulls[i + 1][1]), overlap = acceptance_ratio(*works)
+        lost[i + 1:] += 0.0 if is_determined(overlap, works) else math.inf
     variances = np.zeros(k)
     through = np.cumsum([0.0, *(_variance(pull.sum(0)) for pull in pulls[:-1])])
     for end in range(1, k):
         variances[end] = through[end] + _variance(pulls[end][1])
-    return np.cumsum(steps) * thermal, np.sqrt(variances) * thermal
+    return np.cumsum(steps) * thermal, np.sqrt(variances + lost) * thermal
 
 
 def _variance(pulls):

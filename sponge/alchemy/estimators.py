@@ -10,12 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from triskele.core.extend import check
 
 from .. import units
 from ..analysis.statistics import mean, statistical_inefficiency
+from ..analysis.wham import log_sum
 
 __all__ = ["bar", "thermodynamic_integration"]
 
@@ -48,7 +49,7 @@ def bar(forward: Any, reverse: Any, *, temperature: float, bootstrap: int = 0, s
     -------
     value, error : float, kJ/mol
         Free energy of state 1 less that of state 0, and its standard error. Both errors allow for correlation in time
-        (`analysis.statistical_inefficiency`).
+        (`analysis.statistical_inefficiency`), and are infinite if the states do not overlap.
 
     Raises
     ------
@@ -88,6 +89,8 @@ def bar(forward: Any, reverse: Any, *, temperature: float, bootstrap: int = 0, s
     if overlap < _OVERLAP:
         warnings.warn(f"bar: the two states do not overlap ({overlap:.1g}): the free energy between them is not "
                       f"determined (a state in between)", stacklevel=2)
+    if not is_determined(overlap, works):
+        return f * thermal, math.inf
     if bootstrap:
         rng, g = np.random.Generator(np.random.Philox(seed)), [statistical_inefficiency(pull) for pull in pulls]
         drawn = [acceptance_ratio(*(_resampled(w, gw, rng) for w, gw in zip(works, g)))[0] for _ in range(bootstrap)]
@@ -101,18 +104,23 @@ def acceptance_ratio(forward: np.ndarray, reverse: np.ndarray) -> tuple[float, l
     """
     m = math.log(len(forward) / len(reverse))
 
-    def excess(f):
-        return float(expit(f - m - forward).sum() - expit(m - f - reverse).sum())
+    def excess(f):  # of logarithms, which do not underflow, and with which works of any size converge
+        return float(log_sum(log_expit(f - m - forward)) - log_sum(log_expit(m - f - reverse)))
 
     low, high = min(forward.min(), (-reverse).min()) - abs(m) - 1, max(forward.max(), (-reverse).max()) + abs(m) + 1
     while excess(low) > 0:
         low -= 2 * (high - low)
     while excess(high) < 0:
         high += 2 * (high - low)
-    f = float(brentq(excess, low, high, xtol=1e-12, rtol=8.9e-16))
+    f = float(brentq(excess, low, high, xtol=1e-12, rtol=8.9e-16, maxiter=1000))
     shares = [expit(f - m - forward), expit(m - f - reverse)]
     shared = float(sum(s @ (1 - s) for s in shares))
     return f, [(sign * s / max(shared, 1e-300)) for sign, s in zip((-1, 1), shares)], shared / min(map(len, shares))
+
+
+def is_determined(overlap: float, works: Sequence[np.ndarray]) -> bool:
+    """Return True if the states of these works share 0.001 of their samples, or at least one."""
+    return overlap >= _OVERLAP or overlap * min(map(len, works)) >= 1
 
 
 def _works(name, values):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from triskele.core.extend import check, optional, plots, progress_bar, short_repr
 
@@ -16,6 +17,7 @@ from .wham import log_sum, solve, warn_of_gaps
 
 __all__ = ["Mbar", "mbar"]
 
+_OVERLAP = 1e-3  # as in wham
 LEAST_SAMPLES = 10  # of a state: errors of fewer say nothing
 _TOLERANCE = 1e-10  # of the expected number of samples in a state, over all samples
 
@@ -28,7 +30,8 @@ class Mbar:
     Attributes
     ----------
     free_energies, errors : (states,) array
-        Reduced (in units of RT of each state), relative to the first state, and standard errors.
+        Reduced (in units of RT of each state), relative to the first state, and standard errors, which are infinite
+        where no chain of overlapping states leads from one to the other.
     overlap : (states, states) array
         Chance that a sample of the row's state might as well be one of the column's; rows of states without samples are
         those of their weights.
@@ -46,6 +49,7 @@ class Mbar:
     _reduced: np.ndarray = field(repr=False)
     _w: np.ndarray = field(repr=False)  # of all states, [states, samples]
     _log_d: np.ndarray = field(repr=False)
+    _groups: np.ndarray = field(repr=False)  # counts of the states in each group that overlaps, [groups, states]
 
     def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the free energies of the states as points with error bars."""
@@ -127,6 +131,9 @@ class Mbar:
         theta = self._covariance(first, other)
         g = self._inefficiency(first - other)
         error = np.sqrt(max(theta[-1, -1] + theta[-2, -2] - 2 * theta[-1, -2], 0.0) * g)
+        within = self._groups @ (self._w @ np.stack([first, other], axis=1)) >= _OVERLAP
+        if within.any(axis=1).sum() > 1:
+            error = np.inf
         return float(log_sum(-self._reduced[0] - self._log_d) - log_sum(-reduced - self._log_d)), float(error)
 
     def _weights(self, reduced):
@@ -241,12 +248,25 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
     w = np.exp(everyone[:, None] - reduced - log_d)
     overlap = (w @ w.T) * counts
     warn_of_gaps("mbar: states", overlap, np.flatnonzero(some), 3)
-    result = Mbar(everyone - everyone[0], np.zeros(len(counts)), overlap, counts, used, reduced, w, log_d)
+    result = Mbar(everyone - everyone[0], np.zeros(len(counts)), overlap, counts, used, reduced, w, log_d,
+                  _groups(overlap, counts))
     with progress_bar("mbar", "state", len(counts), done=1, show=progress) as bar:
         for i, u in enumerate(reduced[1:], 1):
             result.errors[i] = result._difference(u)[1]
             bar.update()
     return result
+
+
+def _groups(overlap, counts):
+    """Counts of the sampled states of each group, [groups, states]: those that share 0.001 of their samples, or at
+    least one.
+    """
+    some = np.flatnonzero(counts)
+    linked = (overlap >= _OVERLAP) | (counts[:, None] * overlap >= 1)
+    groups, number = connected_components(linked[np.ix_(some, some)], directed=False)
+    found = np.zeros((groups, len(counts)))
+    found[number, some] = counts[some]
+    return found
 
 
 def _checked(reduced, counts):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triskele.sponge import alchemy, units
+from triskele.sponge import alchemy, analysis, units
 
 DATA = Path(__file__).parents[1] / "data" / "sponge" / "alchemy"
 THERMAL = units.GAS_CONSTANT * 300
@@ -151,7 +151,32 @@ def test_neighbors_without_overlap_are_named_with_the_place_of_a_new_state():
         alchemy.free_energy_difference(samples, 300, schedule=schedule)
     far = np.random.default_rng(0).normal(80, 1.0, (2, 50)) * THERMAL
     with pytest.warns(UserWarning, match="the two states do not overlap"):
-        alchemy.bar(far[0], far[1], temperature=300)
+        assert alchemy.bar(far[0], far[1], temperature=300)[1] == math.inf
+    with pytest.warns(UserWarning, match="the two states do not overlap"):
+        assert alchemy.bar(far[0], far[1], temperature=300, bootstrap=5)[1] == math.inf
+
+
+def test_errors_are_infinite_beyond_a_gap():
+    barrier = 1000 * (np.arange(5) > 2)
+    samples = [s + np.abs(barrier - barrier[k]) for k, s in enumerate(oscillators(4)[1])]
+    with pytest.warns(UserWarning, match="states 2 and 3 overlap by .*, less"):
+        found = alchemy.free_energy_difference(samples, 300)
+    for name in ("mbar", "bar"):
+        errors = found.profiles[name][1]
+        assert np.all(errors[:3] < 1) and np.all(errors[3:] == math.inf), name
+    assert found.error == math.inf and str(found).startswith(f"{found.value:.6g} ± inf")
+    reduced, counts = np.concatenate(samples).T / THERMAL, np.array([400, 400, 400, 0, 400])
+    with pytest.warns(UserWarning, match="do not overlap"):
+        mixed = analysis.mbar(np.delete(reduced, np.s_[1200:1600], axis=1), counts)
+    assert np.all(np.isinf(mixed.errors) == [False, False, False, True, True])
+
+
+@pytest.mark.parametrize("size", [1e30, 1e200])
+def test_works_of_any_size_converge(size):
+    forward, reverse = gaussian_works(np.random.default_rng(5), 400)
+    some = alchemy.bar(np.append(forward, 1e4) * THERMAL, reverse * THERMAL, temperature=300)
+    huge = alchemy.bar(np.append(forward, size) * THERMAL, reverse * THERMAL, temperature=300)
+    assert huge == pytest.approx(some, rel=1e-9)
 
 
 def test_cycles_close():

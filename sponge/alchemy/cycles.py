@@ -54,7 +54,8 @@ def cycle_closure(edges: Mapping[tuple[str, str], Any]) -> CycleClosure:
     Raises
     ------
     ValueError
-        If an edge joins a node to itself, is given twice, has no positive error, or nodes are not connected.
+        If there is no edge, one joins a node to itself, is given twice or has no positive error, or nodes are not
+        connected.
 
     References
     ----------
@@ -71,6 +72,8 @@ def cycle_closure(edges: Mapping[tuple[str, str], Any]) -> CycleClosure:
     1.1
     """
     where = "cycle_closure"
+    if not edges:
+        raise ValueError(f"{where}: there must be at least one edge, got none")
     nodes = list(dict.fromkeys(node for edge in edges for node in edge))
     place = {node: i for i, node in enumerate(nodes)}
     measured = np.zeros((len(edges), 2))

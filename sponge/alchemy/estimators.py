@@ -162,7 +162,8 @@ def thermodynamic_integration(lambdas: Any, slopes: Sequence[Any] | Mapping[str,
     Raises
     ------
     ValueError
-        If numbers of states or samples differ, a state has fewer than two samples, or a number is not finite.
+        If there are no lambdas, numbers of states or samples differ, a state has fewer than two samples, or a number is
+        not finite.
 
     References
     ----------
@@ -188,6 +189,8 @@ def integrated(lambdas: Any, slopes: Any, method: str) -> tuple[np.ndarray, np.n
     where = "thermodynamic_integration"
     if method not in ("spline", "trapezoid"):
         raise ValueError(f"{where}: method must be 'spline' or 'trapezoid', got {method!r}")
+    if isinstance(lambdas, Mapping) and not lambdas:
+        raise ValueError(f"{where}: there must be at least one lambda, got none")
     if not isinstance(lambdas, Mapping):
         lambdas, slopes = {"lambda": lambdas}, {"lambda": slopes}
     if not isinstance(slopes, Mapping) or set(slopes) != set(lambdas):

@@ -135,7 +135,8 @@ def free_energy_difference(samples: Any, temperature: float, *, schedule: Schedu
     schedule : Schedule, optional
         Lambdas of the states; needed for `slopes`, and named in warnings.
     slopes : sequence of k dict of str to (m,) array, kJ/mol, optional
-        dU/dlambda of the samples of each state, as ``LambdaExchange.derivatives``.
+        dU/dlambda of the samples of each state by the names of the schedule, as ``LambdaExchange.derivatives``. With
+        `visited`, one dict of str to (n,) array. They are not used if a state has no samples.
     visited : (n,) int, optional
         State of each record, for runs that walk through the states, such as those of `ExpandedEnsemble`.
 
@@ -146,7 +147,10 @@ def free_energy_difference(samples: Any, temperature: float, *, schedule: Schedu
     Raises
     ------
     ValueError
-        If shapes do not fit, an energy is not finite, or a state has fewer than 10 samples.
+        If shapes or names do not fit, an energy is not finite, `visited` is not a state, or a state has fewer than 10
+        samples.
+    TypeError
+        If `slopes` are not dicts.
 
     Warns
     -----
@@ -179,9 +183,7 @@ def free_energy_difference(samples: Any, temperature: float, *, schedule: Schedu
     profiles = {"mbar": (found.free_energies * thermal, found.errors * thermal)}
     if np.all(counts > 0):
         profiles["bar"] = _pairwise(samples, temperature)
-        if slopes is not None:
-            if schedule is None:
-                raise ValueError("free_energy_difference: slopes need the schedule whose lambdas they belong to")
+        if slopes is not None and schedule is not None:
             lambdas = dict(zip(schedule.names, schedule.lambdas.T))
             by_name = {name: [state[name] for state in slopes] for name in lambdas}
             for method in ("spline", "trapezoid"):
@@ -244,15 +246,19 @@ def convergence(samples: Any, temperature: float, *, fractions: int = 10) -> Con
 
 def _samples(samples, slopes, visited, schedule):
     where = "free_energy_difference"
+    order = None
     if visited is not None:
         records, visited = np.asarray(samples, np.float64), np.asarray(visited)
         if records.ndim != 2 or visited.shape != (len(records),):
             raise ValueError(f"{where}: with visited, samples must have shape [records, states], got {records.shape} "
                              f"and {visited.shape}")
-        if slopes is not None:
-            slopes = [{name: np.asarray(values)[visited == k] for name, values in slopes.items()}
-                      for k in range(records.shape[1])]
-        samples = [records[visited == k] for k in range(records.shape[1])]
+        if visited.dtype.kind not in "iu":
+            raise ValueError(f"{where}: visited must be integers, the state of each record, got {visited.dtype}")
+        if np.any(bad := (visited < 0) | (visited >= records.shape[1])):
+            raise ValueError(f"{where}: visited must be states from 0 to {records.shape[1] - 1}, got "
+                             f"{visited[bad][0]} at record {np.argmax(bad)}")
+        order = [np.flatnonzero(visited == k) for k in range(records.shape[1])]
+        samples = [records[own] for own in order]
     samples = [np.asarray(s, np.float64) for s in samples]
     k = len(samples)
     if k < 2 or schedule is not None and k != len(schedule):
@@ -265,9 +271,36 @@ def _samples(samples, slopes, visited, schedule):
             row, column = np.argwhere(~np.isfinite(s))[0]
             raise ValueError(f"{where}: energies must be finite, got {s[row, column]} in state {column} at sample "
                              f"{row} of state {state}")
-    if slopes is not None and len(slopes) != k:
-        raise ValueError(f"{where}: slopes must be of {k} states, got {len(slopes)}")
-    return samples, slopes
+    return samples, None if slopes is None else _slopes(slopes, [len(s) for s in samples], order, schedule)
+
+
+def _slopes(slopes, counts, order, schedule):
+    """Slopes of each state; with the `order` of records that belong to each, from those of all records."""
+    where = "free_energy_difference"
+    if schedule is None:
+        raise ValueError(f"{where}: slopes need the schedule whose lambdas they belong to")
+    if order is not None:
+        given, sizes, places = [slopes], [sum(counts)], [""]
+    elif isinstance(slopes, Mapping) or not isinstance(slopes, Sequence):
+        raise TypeError(f"{where}: slopes must be a list of {len(counts)} dicts, one of each state, got "
+                        f"{type(slopes).__name__}")
+    elif len(slopes) != len(counts):
+        raise ValueError(f"{where}: slopes must be of {len(counts)} states, got {len(slopes)}")
+    else:
+        given, sizes, places = list(slopes), counts, [f" of state {k}" for k in range(len(counts))]
+    for k, (own, size, place) in enumerate(zip(given, sizes, places)):
+        if not isinstance(own, Mapping):
+            raise TypeError(f"{where}: slopes{place} must be a dict of arrays by the names of the schedule, got "
+                            f"{type(own).__name__}")
+        if set(own) != set(schedule.names):
+            raise ValueError(f"{where}: slopes{place} must have the names of the schedule, "
+                             f"{', '.join(schedule.names)}, got {', '.join(map(str, own)) or 'none'}")
+        given[k] = {name: np.asarray(values, np.float64) for name, values in own.items()}
+        for name, values in given[k].items():
+            if values.shape != (size,):
+                raise ValueError(f"{where}: slopes{place} must have one number for each of {size} samples, got "
+                                 f"{values.shape} of {name}")
+    return given if order is None else [{name: values[own] for name, values in given[0].items()} for own in order]
 
 
 def _warn(found: Mbar, schedule, counts):

@@ -197,6 +197,24 @@ def test_cycles_close():
 
 
 GOOD = oscillators(0, 20)[1]
+PATH = alchemy.Schedule(sterics=np.linspace(0, 1, 5))
+
+
+@pytest.mark.parametrize("slopes, visited, error, message", [
+    (None, np.repeat(np.arange(1, 6), 20), ValueError, "states from 0 to 4, got 5 at record 80"),
+    (None, np.repeat(np.arange(5.0), 20), ValueError, "visited must be integers, .* got float64"),
+    ({"sterics": np.zeros(99)}, np.repeat(np.arange(5), 20), ValueError, r"each of 100 samples, got \(99,\)"),
+    ([np.zeros(100)], np.repeat(np.arange(5), 20), TypeError, "slopes must be a dict of arrays .* got list"),
+    ([{"sterics": np.zeros(20)}] * 4 + [{"bonded": np.zeros(20)}], None, ValueError, "state 4 must have the names"),
+    ([{"sterics": np.zeros(5)}] * 5, None, ValueError, r"state 0 must have one number for each of 20 samples"),
+    ([{"sterics": np.zeros(20)}] * 4, None, ValueError, "slopes must be of 5 states, got 4"),
+    ([np.zeros(20)] * 5, None, TypeError, "slopes of state 0 must be a dict of arrays"),
+    ({"sterics": np.zeros(20)}, None, TypeError, "slopes must be a list of 5 dicts, one of each state, got dict"),
+])
+def test_records_and_slopes_that_do_not_fit_are_refused(slopes, visited, error, message):
+    with pytest.raises(error, match=message):
+        alchemy.free_energy_difference(GOOD if visited is None else np.concatenate(GOOD), 300, schedule=PATH,
+                                       slopes=slopes, visited=visited)
 
 
 def test_bad_input_is_refused():
@@ -222,6 +240,12 @@ def test_bad_input_is_refused():
         alchemy.thermodynamic_integration([0, 0.5, 1], [[1.0, 2.0], [1.0, 2.0]])
     with pytest.raises(ValueError, match="no path from 'a' to 'c'"):
         alchemy.cycle_closure({("a", "b"): (1.0, 0.1), ("c", "d"): (1.0, 0.1)})
+    with pytest.raises(ValueError, match="at least one lambda, got none"):
+        alchemy.thermodynamic_integration({}, {})
+    with pytest.raises(ValueError, match="slopes need the schedule"):
+        alchemy.free_energy_difference([GOOD[0], GOOD[1][:0], *GOOD[2:]], 300, slopes=[{"sterics": np.zeros(20)}] * 5)
+    with pytest.raises(ValueError, match="at least one edge, got none"):
+        alchemy.cycle_closure({})
     with pytest.raises(ValueError, match="positive errors"):
         alchemy.cycle_closure({("a", "b"): (1.0, 0.0)})
     with warnings.catch_warnings():

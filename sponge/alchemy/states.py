@@ -32,7 +32,7 @@ _LEAST = 2e-3  # increment of Wang-Landau at which the weights are fixed
 
 @kernel(nogil=True)
 def mark_due(_chunk, flags, shift, every):
-    """Set the flag STATES for the evaluations of states whose number is a multiple of `every`."""
+    """Set the flag STATES in steps whose number, plus `shift`, is a multiple of `every`."""
     if flags[STATES] != FORCED:
         flags[STATES] = (flags[STEP] + shift) % every == 0
 
@@ -175,7 +175,7 @@ class States(Sampling):
 class ExpandedEnsemble(States):
     r"""Walks through the states of a schedule, in one simulation.
 
-    Every `every` steps the walk draws a state, with probabilities
+    After every step whose number is a multiple of `every`, the walk draws a state, with probabilities
 
     .. math:: p_k \propto \exp(g_k - U_k(x)/RT)
 
@@ -223,7 +223,7 @@ class ExpandedEnsemble(States):
     >>> sim = sponge.Simulation(soft, sponge.LangevinMiddle(300, 1.0, 0.001), sampling=[walk], seed=1)
     >>> sim.run(200)
     >>> len(walk.visited), walk.fixed
-    (19, False)
+    (20, False)
     """
 
     def __init__(self, schedule: Schedule, state: int = 0, *, every: int = 100,
@@ -265,8 +265,6 @@ class ExpandedEnsemble(States):
     def after_step(self, engine, _integrator):
         def draw():
             number = int(engine.flags[STEP]) + 1
-            if number == 1:
-                return
             engine.flags[STATES] = FORCED
             try:
                 engine.compute(energy=False)
@@ -282,7 +280,8 @@ class ExpandedEnsemble(States):
                                len(p) - 1)
             self._learn()
 
-        return [Phase(call=draw, every=self.every, name="draw of the state")]
+        return [Phase([Task(mark_due, engine.flags, 1, self.every)], name="draws that are due"),
+                Phase(call=draw, flag=STATES, name="draw of the state")]
 
     def _learn(self):
         if self.learn == "sams":

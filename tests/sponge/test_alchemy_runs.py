@@ -112,6 +112,22 @@ def test_runs_resume_bit_for_bit(soft, tmp_path, method):
         assert np.array_equal(values, other.state()[name]), name
 
 
+def test_walks_draw_after_multiples_of_every_in_pieces_too(soft):
+    walks = []
+    for pieces in ((40,), (4, 1, 5, 13, 17)):
+        walk = alchemy.ExpandedEnsemble(SCHEDULE, every=5)
+        sim = sponge.Simulation(soft, BATH, sampling=[walk], seed=6, precision="double")
+        for steps in pieces:
+            sim.run(steps)
+        walks.append((walk, sim.positions))
+    (walk, positions), (other, again) = walks
+    assert walk.steps.tolist() == other.steps.tolist() == list(range(5, 41, 5))
+    assert np.array_equal(positions, again) and np.array_equal(walk.energies, other.energies)
+    assert np.array_equal(walk.weights, other.weights) and np.array_equal(walk.visited, other.visited)
+    u = alchemy.energies(soft, SCHEDULE, positions)
+    np.testing.assert_allclose(walk.energies[-1], u - u[walk.visited[-1]], atol=1e-8 * np.abs(u).max())
+
+
 def test_exchange_resumes_bit_for_bit_and_decides_by_the_energies(soft, tmp_path):
     def replicas():
         return alchemy.LambdaExchange(soft, SCHEDULE, BATH, every=6, record=3, seed=2)

@@ -135,6 +135,7 @@ class States(Sampling):
         return self._lambdas[engine].in_states()[0]
 
     def check(self, system, integrator):
+        super().check(system, integrator)
         own = alchemical(system, type(self).__name__)
         check_schedule(system, self.schedule.names, type(self).__name__)
         bare = own.bare({name: self.schedule.column(name) for name in own.names})

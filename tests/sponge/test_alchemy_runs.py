@@ -44,6 +44,13 @@ def test_records_are_the_energies_of_the_positions(soft, integrator):
             assert states.derivatives[name][k] == pytest.approx(slopes[name][1], rel=1e-8, abs=1e-7)
 
 
+def test_records_are_those_of_one_simulation(soft):
+    states = alchemy.States(SCHEDULE, record=3)
+    sponge.Simulation(soft, BATH, sampling=[states])
+    with pytest.raises(ValueError, match="States 'states': belongs to one simulation"):
+        sponge.Simulation(soft, BATH, sampling=[states])
+
+
 def test_a_state_can_be_changed_between_runs(soft):
     states = alchemy.States(SCHEDULE)
     sim = sponge.Simulation(soft, BATH, sampling=[states], seed=1, precision="double")

@@ -143,8 +143,8 @@ class OpenMMTerms(Terms):
         super().add_to(system)
         if self._atoms is not None and not self.exclusion_images:
             system.nonbonded.images = False
-        for table in alone:
-            system.add(self._table_alone(*table))
+        for _, method, table, options in alone:
+            system.add(self._table_alone(method, table, options))
 
     def _with_charges(self) -> list[tuple]:
         """Give a table to the NonbondedForce that has charges alone and the same cut-off; return the other tables."""
@@ -157,7 +157,7 @@ class OpenMMTerms(Terms):
         self.lennard_jones_table(table, options)
         return []
 
-    def _table_alone(self, where: str, method: int, table: Any, options: dict[str, Any]) -> Any:
+    def _table_alone(self, method: int, table: Any, options: dict[str, Any]) -> Any:
         from ..potentials.nonbonded.nonbonded import Nonbonded
 
         return Nonbonded(np.zeros(self.n), mixing=table, method="cutoff" if method else "none").update(**options)

@@ -54,7 +54,7 @@ def cycle_closure(edges: Mapping[tuple[str, str], Any]) -> CycleClosure:
     Raises
     ------
     ValueError
-        If there is no edge, one joins a node to itself, is given twice or has no positive error, or nodes are not
+        If there are no edges, an edge joins a node to itself, is given twice or has no positive error, or nodes are not
         connected.
 
     References

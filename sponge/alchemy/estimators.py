@@ -162,8 +162,8 @@ def thermodynamic_integration(lambdas: Any, slopes: Sequence[Any] | Mapping[str,
     Raises
     ------
     ValueError
-        If there are no lambdas, numbers of states or samples differ, a state has fewer than two samples, or a number is
-        not finite.
+        If `lambdas` is empty, if numbers of states or samples differ, if a state has fewer than two samples, or if a
+        value is not finite.
 
     References
     ----------

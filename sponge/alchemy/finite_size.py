@@ -88,8 +88,8 @@ def finite_size(system: System, before: float, after: float, *, permittivity: fl
     Raises
     ------
     ValueError
-        If there is no box or no positions, a charge is not finite, the permittivity is less than 1, the radius is not
-        positive, or there are waters but not one Nonbonded.
+        If the system has no box or no positions, if a charge is not finite, if the permittivity is less than 1, if the
+        radius is not positive, or if a system with waters does not have exactly one `Nonbonded`.
 
     References
     ----------

@@ -41,11 +41,14 @@ class Sampling(Fixed):
         """Take over what depends on the system and the integrator; raise ValueError or a subclass if something does not
         fit.
 
-        Called once, by the simulation, before anything else. That of a subclass begins with this one.
+        Called by the simulation before anything else. That of a subclass begins with this one.
         """
         if self._taken and not self._shareable:
             raise ValueError(f"{type(self).__name__} {self.name!r}: belongs to one simulation, and has one already "
                              f"(make another one{', or freeze it' if hasattr(self, 'freeze') else ''})")
+
+    def claim(self) -> None:
+        """Belong to the simulation that called `check`; called when nothing of it can fail any more."""
         self._taken = True
 
     def split(self, engine: Engine) -> EnergySplit | None:

@@ -49,6 +49,7 @@ from .state import State
 __all__ = ["Simulation"]
 
 _COLD = 100.0  # K; slower atoms may stem from a minimization
+_HOT = 1.5  # times the temperature of the bath: more than a fluctuation
 
 
 class Simulation(Fixed):
@@ -159,6 +160,8 @@ class Simulation(Fixed):
         self._touched()  # no forces have been computed yet
         given = {"positions": positions, "velocities": velocities}
         self._made_from = MadeFrom(self, [name for name, value in given.items() if value is not None])
+        for method in self.sampling:
+            method.claim()
 
     _advice = ADVICE
 
@@ -574,7 +577,7 @@ class Simulation(Fixed):
         now, bath = self.temperature, self._temperature_wanted
         if not bath:
             return now if now > _COLD else 300.0
-        return now if now > 1.5 * bath else bath
+        return now if now > _HOT * bath else bath
 
     def __repr__(self):
         return (

@@ -233,7 +233,7 @@ def test_charmm36_of_2024():
 
 
 def test_openmm_files_are_found_by_name():
-    """As in OpenMM's own ForceField, a name that is no file here is one of those that OpenMM installs."""
+    """Like OpenMM's own ForceField, ours looks for a name among the files that OpenMM installs."""
     by_name, by_path = (sponge.ForceField(name) for name in ("swm4ndp.xml", DATA / "swm4ndp.xml"))
     assert by_name.templates.keys() == by_path.templates.keys() and "HOH" in by_name.templates
     with pytest.raises(FileNotFoundError, match="must be a file, a force field of an installed OpenMM, or one of"):

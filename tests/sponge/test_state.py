@@ -282,6 +282,19 @@ def test_replicas_notice():
             replicas.run(10)
 
 
+@pytest.mark.parametrize("make", [
+    lambda: sponge.SITS(temperatures=[300.0, 320.0]), lambda: sponge.AMD(total=(-1000.0, 100.0)),
+    lambda: sponge.Metadynamics(cv.distance(0, 1), 0.01, height=0.1, every=10, grid=(0.1, 0.5, 100)),
+], ids=["SITS", "AMD", "Metadynamics"])
+def test_a_method_that_a_simulation_refused_is_free_for_the_next(make):
+    method, bath = make(), sponge.LangevinMiddle(300, 1.0, 0.001)
+    with pytest.raises(ValueError, match="positions"):
+        sponge.Simulation(molecule(), bath, sampling=[method], positions=np.zeros((2, 3)))
+    sponge.Simulation(molecule(), bath, sampling=[method]).run(5)
+    with pytest.raises(ValueError, match="belongs to one simulation"):
+        sponge.Simulation(molecule(), bath, sampling=[method])
+
+
 # -- what cannot be meant
 # -----------------------------------------------------------------------------------------------
 

@@ -88,8 +88,9 @@ def assert_output(shown, printed, tolerance=0.05):
     """Check that `printed` reads as `shown`: the same words and layout of lines, numbers within a relative tolerance.
 
     Numbers shown with few digits may differ by one unit of the last digit, and what is below 1e-9 is zero. `...`
-    matches any text.
+    matches any text. NumPy pads the numbers of an array to one width, so blanks beside its brackets do not count.
     """
+    shown, printed = (re.sub(r"(?<=\[)\s+|\s+(?=\])", "", text) for text in (shown, printed))
     pattern, numbers = "", []
     for part in re.split(rf"(\.\.\.|{NUMBER.pattern}|\s+)", shown.strip()):
         if part == "...":

@@ -91,6 +91,8 @@ def test_a_block_without_end_is_reported(tmp_path):
     ("1,024 steps in ... s", "1,024 steps in 3.2 s"),
     ("a   b\nc", "a b\nc"),
     ("100 of 100", "100 of 99"),
+    ("rates: [0.7  0.75]", "rates: [0.72 0.8 ]"),
+    ("[ 0.3 -0.2]", "[0.3 -0.2]"),
 ])
 def test_output_agrees(shown, printed):
     assert_output(shown, printed)
@@ -103,6 +105,7 @@ def test_output_agrees(shown, printed):
     ("two words", "two words more"),
     ("100 of 100", "100 of 80"),
     ("1 2 3", "1 2"),
+    ("[1 2]", "[12]"),
 ])
 def test_output_differs(shown, printed):
     with pytest.raises(AssertionError):

@@ -91,7 +91,7 @@ def test_a_block_without_end_is_reported(tmp_path):
     ("1,024 steps in ... s", "1,024 steps in 3.2 s"),
     ("a   b\nc", "a b\nc"),
     ("100 of 100", "100 of 99"),
-    ("rates: [0.7  0.75]", "rates: [0.72 0.8 ]"),
+    ("rates: [0.6  0.81]", "rates: [0.61 0.8 ]"),
     ("[ 0.3 -0.2]", "[0.3 -0.2]"),
 ])
 def test_output_agrees(shown, printed):

@@ -45,6 +45,8 @@ class MadeFrom:
             here = fingerprint(self._sim) | {"first box": self.fingerprint["first box"]}
             found = differences(self.fingerprint, here, then="when it was made",
                                 now="now") or ["something of the system"]
+        found += [f"sampling {method.name} (which belongs to another simulation now)" for method in self._sim.sampling
+                  if method._engine is not self._sim._engine]
         found += [f"system.{name} (set sim.{name} to move the simulation)" for name in sorted(self._starts)
                   if self._moved(name)]
         if found:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..engine.flags import FORCES_STALE
 from ..sealed import Fixed
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ __all__ = ["Sampling"]
 class Sampling(Fixed):
     """A method that changes what a simulation samples, such as SITS or metadynamics.
 
-    It belongs to one simulation, which takes it in `sampling`. What it has learned stands in its own arrays, at fixed
-    addresses, to which its tasks are bound; its options are attributes whose names have no underscore in front, so that
-    checkpoints can tell whether they fit.
+    It belongs to one simulation, which takes it in `sampling`; a frozen bias may move to another one. What it has
+    learned stands in its own arrays, at fixed addresses, to which its tasks are bound; its options are attributes whose
+    names have no underscore in front, so that checkpoints can tell whether they fit.
 
     Attributes
     ----------
@@ -34,8 +35,8 @@ class Sampling(Fixed):
     """
 
     name: str
-    _taken = False  # by a simulation
-    _shareable = False  # by a second simulation, as a frozen bias is
+    _engine: Engine | None = None  # of the simulation it belongs to
+    _movable = False  # whether it may move to another simulation, as a frozen bias may
 
     def check(self, system: System, integrator: Integrator) -> None:
         """Take over what depends on the system and the integrator; raise ValueError or a subclass if something does not
@@ -43,13 +44,22 @@ class Sampling(Fixed):
 
         Called by the simulation before anything else. That of a subclass begins with this one.
         """
-        if self._taken and not self._shareable:
+        if self._engine is not None and not self._movable:
+            hint = ", or freeze it" if isinstance(type(self)._movable, property) else ""
             raise ValueError(f"{type(self).__name__} {self.name!r}: belongs to one simulation, and has one already "
-                             f"(make another one{', or freeze it' if hasattr(self, 'freeze') else ''})")
+                             f"(make another one{hint})")
 
-    def claim(self) -> None:
-        """Belong to the simulation that called `check`; called when nothing of it can fail any more."""
-        self._taken = True
+    def claim(self, engine: Engine) -> None:
+        """Belong to the simulation of `engine`; called when nothing of it can fail any more.
+
+        A simulation that it belonged to before cannot run on.
+        """
+        self._engine = engine
+
+    def _bias_changed(self) -> None:
+        """Let the simulation compute forces and energies again, as the bias has changed between two steps."""
+        if self._engine is not None:
+            self._engine.flags[FORCES_STALE] = 1
 
     def split(self, engine: Engine) -> EnergySplit | None:
         """Return the parts of the energy that the method scales separately; called before any plan is made."""

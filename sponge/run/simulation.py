@@ -161,7 +161,7 @@ class Simulation(Fixed):
         given = {"positions": positions, "velocities": velocities}
         self._made_from = MadeFrom(self, [name for name, value in given.items() if value is not None])
         for method in self.sampling:
-            method.claim()
+            method.claim(self._engine)
 
     _advice = ADVICE
 

@@ -56,7 +56,6 @@ class Boost(Sampling):
         self.temperature, self.every, self.name = temperature, check.integer(every, f"{where}: every", 1), name
         self._numbers = np.array([[-np.inf, 0.0]] * 2)  # thresholds, and alpha or k, of the total and of the torsions
         self._kept = Records(5, _ROWS)
-        self._engine: Engine | None = None
         self._torsions: tuple[str, ...] = ()
         self._thermal = np.nan
 
@@ -92,7 +91,7 @@ class Boost(Sampling):
         """Records of the energies and boosts."""
         split, plan = engine.split, engine.plans[self.name]
         assert split is not None and isinstance(plan, _BoostPlan)
-        self._engine, ahead = engine, int(integrator.forces_at == "new")
+        ahead = int(integrator.forces_at == "new")
         task = Task(kernels.record, engine.flags, ahead, self.every, split.energies, plan.boosts, self._kept.mark,
                     self._kept.buffer, self._kept.count)
         return [Phase([task], name=f"{self.name}: records", redo=True),

@@ -229,8 +229,7 @@ class Metadynamics(VariableBias):
 
     def check(self, system, integrator):
         super().check(system, integrator)
-        self._set_temperature(self.temperature if self.temperature is not None
-                              else getattr(integrator, "temperature", None))
+        self._set_temperature(self._bath(self.temperature, self._temperature, integrator))
         if self.bias_factor is not None and self._temperature is None:
             raise ValueError(
                 f"Metadynamics {self.name!r}: with a bias factor, temperature must be given, as "
@@ -289,11 +288,20 @@ class Metadynamics(VariableBias):
         return False
 
     @property
-    def _shareable(self):  # type: ignore[override]
+    def _movable(self):  # type: ignore[override]
         return not self._active[0]
 
+    def claim(self, engine):
+        if self._engine is not None:  # states are numbered from 0 again
+            self._full, self._counts[:], self._shared, self._common = [], 0, 0, self._grid.copy()
+        super().claim(engine)
+
     def freeze(self, frozen: bool = True) -> Metadynamics:
-        """Stop adding hills (recording continues), or start again."""
+        """Stop adding hills (recording continues), or start again.
+
+        A frozen bias may be given to another simulation of the same temperature. The records of that one then take the
+        place of those before, and the first simulation cannot run on.
+        """
         self._active[0] = not frozen
         return self
 

@@ -156,7 +156,7 @@ class OPES(VariableBias):
 
     def check(self, system, integrator):
         super().check(system, integrator)
-        temperature = self.temperature or getattr(integrator, "temperature", None)
+        temperature = self._bath(self.temperature, self._temperature, integrator)
         if temperature is None:
             raise ValueError(
                 f"OPES {self.name!r}: temperature must be given, as {type(integrator).__name__} has none"
@@ -195,11 +195,21 @@ class OPES(VariableBias):
                             "(give sigma or smallest_sigma)")
 
     @property
-    def _shareable(self):  # type: ignore[override]
+    def _movable(self):  # type: ignore[override]
         return not self._active[0]
 
+    def claim(self, engine):
+        if self._engine is not None:  # states are numbered from 0 again
+            self._kept.become(self._kept.values[:0])
+            self._state[kernels.LAST] = 0.0
+        super().claim(engine)
+
     def freeze(self, frozen: bool = True) -> OPES:
-        """Stop adding Gaussians (recording continues), or start again."""
+        """Stop adding Gaussians (recording continues), or start again.
+
+        A frozen bias may be given to another simulation of the same temperature. The records of that one then take the
+        place of those before, and the first simulation cannot run on.
+        """
         self._active[0] = not frozen
         return self
 

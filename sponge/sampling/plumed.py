@@ -105,7 +105,7 @@ class Plumed(Sampling):
         self._careless = [line for line in self._memory if action_of(line) not in _LEARN_IN_UPDATES]
         self._state, self._updated = -1, -1  # numbers of the states evaluated and updated last
         self._last: Any = None  # positions and box of the evaluation before
-        self._engine: Any = None  # of that evaluation
+        self._evaluated: Any = None  # engine of that evaluation
         self._rewound = False  # to a state before what PLUMED has learned
         self._stop, self._bias = np.zeros(1, np.intc), np.zeros(1)
         self._number = np.zeros(1, np.int_)
@@ -145,7 +145,7 @@ class Plumed(Sampling):
         update = not engine.aside and number > self._updated
         if self._careless or not update:
             seen = self._last is not None and all(map(np.array_equal, self._last, (engine.positions, engine.box)))
-            if seen and not update and number == self._state and engine is self._engine:
+            if seen and not update and number == self._state and engine is self._evaluated:
                 return  # a step that is made again after its cause of failure was mended
             if self._careless and not seen and (self._state > self._updated or number <= self._updated):
                 raise PlumedError(f"Plumed {self.name!r}: {action_of(self._careless[0])} learns whenever it is "
@@ -165,7 +165,7 @@ class Plumed(Sampling):
             raise PlumedError(f"Plumed {self.name!r}: an action of the input, such as COMMITTOR, ends the run at state "
                               f"{number}")
         row[0], row[1:] = self._bias[0], -virial.reshape(-1)  # PLUMED's virial has the other sign
-        self._state, self._engine = number, engine
+        self._state, self._evaluated = number, engine
         self._last = engine.positions.copy(), engine.box.copy()
         if update:
             self._updated = number

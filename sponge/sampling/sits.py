@@ -116,7 +116,6 @@ class SITS(Sampling):
         self._used = 0  # records that the estimator has seen, or will not see
         self._learner: Any = None  # a LadderWeights
         self._sharing: Sharing | None = None
-        self._engine: Engine | None = None
         self._found: tuple[tuple[int, int], LadderReweighting] | None = None
         self._begin()
 
@@ -152,7 +151,7 @@ class SITS(Sampling):
     def after_step(self, engine: Engine, integrator: Integrator) -> list[Phase]:
         """Records, and improvements of n_k."""
         assert engine.split is not None
-        self._engine, enhanced = engine, np.zeros(1)
+        enhanced = np.zeros(1)
         ahead = int(integrator.forces_at == "new")
         task = Task(record, engine.flags, ahead, self.every, engine.split.energies, self.cross, enhanced,
                     self._history.mark, self._history.buffer, self._history.count)
@@ -194,6 +193,7 @@ class SITS(Sampling):
     def _set(self, mode):
         self._mode = mode
         self._begin()
+        self._bias_changed()
         return self
 
     def _begin(self):
@@ -219,6 +219,7 @@ class SITS(Sampling):
         self._log_n[:] = values - values.mean()
         self._started = True
         self._begin()
+        self._bias_changed()
 
     # -- learning ------------------------------------------------------------------------------------------------------
 
@@ -268,6 +269,7 @@ class SITS(Sampling):
                 self._log_n[k] = 0.0  # one temperature alone: f_b = beta_k / beta
                 self._started = True
                 self._begin()
+                self._bias_changed()
                 sim.run(steps)
                 energies = self._history.energies(slice(self._history.first, None))
                 means.append(energies[len(energies) // 2:].mean())

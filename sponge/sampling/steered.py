@@ -152,13 +152,26 @@ class SteeredMD(VariableBias):
         self._marks[:], self._work[0] = -1, 0.0
         self._center[:] = self._before[:] = self._start
         self._kept.become(np.zeros((0, self._kept.buffer.shape[1])))
+        self._bias_changed()
 
     # -- results -------------------------------------------------------------------------------------------------------
 
     @property
     def work(self) -> float:
         """The work that moving the center has taken so far, in kJ/mol."""
-        return float(self._work[0])
+        return float(self._work[0]) + self._last_move()
+
+    def _last_move(self):
+        """Work of the move to the present center, where the kernel adds it only when the next step finds forces."""
+        engine = self._engine
+        if engine is None or self._marks[1] == engine.flags[STEP] or np.array_equal(self._before, self._center):
+            return 0.0
+        box = engine.box if engine.periodic else None
+        total = 0.0
+        for variable, k, before, center in zip(self.cvs, self._k, self._before, self._center, strict=True):
+            value = float(variable(engine.positions, box))
+            total += 0.5 * k * (variable.difference(value, center) ** 2 - variable.difference(value, before) ** 2)
+        return float(total)
 
     def _records(self):
         return self._kept.values

@@ -32,6 +32,16 @@ class VariableBias(Sampling):
             raise ValueError(f"{where}: the integrator must compute all forces once a step, which "
                              f"{type(integrator).__name__} does not")
 
+    def _bath(self, given: float | None, known: float | None, integrator: Any) -> float | None:
+        """Return the temperature `given`, that of the integrator, or the `known` one that the bias was learned at."""
+        found = getattr(integrator, "temperature", None) if given is None else given
+        if self._engine is None or known is None:
+            return found
+        if found is not None and found != known:
+            raise ValueError(f"{type(self).__name__} {self.name!r}: temperature must be that of the frozen bias, "
+                             f"{known:g} K, got {found:g} K")
+        return known
+
     def _records(self) -> np.ndarray:
         """Rows of the recorded states: number, variables, and what the method adds."""
         raise NotImplementedError

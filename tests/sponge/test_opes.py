@@ -9,6 +9,7 @@ import pytest
 from triskele import sponge
 from triskele.sponge import cv, units
 from triskele.sponge.engine.flags import N_FLAGS, STATUS, STEP
+from triskele.sponge.errors import StaleSimulationError
 from triskele.sponge.sampling import opes_kernels as kernels
 from triskele.sponge.testing import example_system
 
@@ -162,6 +163,27 @@ def test_a_frozen_bias_stays():
     sim.run(500)
     np.testing.assert_array_equal(opes.bias(np.linspace(-1, 1, 5)), before)
     assert len(opes.steps) == 99
+
+
+@pytest.mark.parametrize("make", [lambda: sponge.OPES(X, 20.0, 10, sigma=0.2),
+                                  lambda: sponge.Metadynamics(X, 0.2, 1.0, 10, bias_factor=8, grid=(-3, 3))])
+def test_a_frozen_bias_that_moves_has_the_records_of_its_simulation(make):
+    bias = make()
+    first = simulation(bias)
+    first.run(500)
+    bias.freeze()
+    hot = sponge.LangevinMiddle(600, 5.0, 0.005)
+    with pytest.raises(ValueError, match="temperature must be that of the frozen bias, 300 K, got 600 K"):
+        sponge.Simulation(first.system, hot, sampling=[bias])
+    assert len(bias.steps) == 49
+    learned, second = bias.bias(np.linspace(-1, 1, 5)), simulation(bias, seed=2)
+    record = sponge.Variables({"x": X}, every=10)
+    second.run(600, report=record)
+    np.testing.assert_array_equal(bias.bias(np.linspace(-1, 1, 5)), learned)
+    assert bias.steps.tolist() == list(range(10, 600, 10))
+    np.testing.assert_allclose(bias.values[:, 0], record["x"][:-1], rtol=1e-12)
+    with pytest.raises(StaleSimulationError, match="belongs to another simulation now"):
+        first.run(10)
 
 
 @pytest.mark.parametrize(("options", "message"), [

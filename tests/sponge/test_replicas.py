@@ -258,7 +258,7 @@ def test_walkers_that_cannot_share_are_refused():
                        match=r"those of walker 1 differ from those of walker 0: mean rate \(2.0 in 1, 1.0 in 0\)"):
         sponge.MultipleWalkers(lambda k: springs(k, sampling=Mean(k + 1.0)), 2)
     class Frozen(Mean):
-        _shareable = True
+        _movable = True
 
     mean, frozen = Mean(), Frozen()
     with pytest.raises(ValueError, match="belongs to one simulation"):

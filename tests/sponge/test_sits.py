@@ -231,6 +231,15 @@ def test_observing_is_plain_dynamics():
     np.testing.assert_allclose(sits.weights(), 1 / len(sits.steps))
 
 
+def test_energies_follow_a_change_of_the_mode():
+    sits = tempering(temperature=T0)
+    sits.log_n = EXACT
+    sim = run_of(sits, 10, integrator=sponge.VelocityVerlet(timestep=0.005))
+    assert sim.energies()["sits"] != 0
+    sits.observe()
+    assert sim.energies()["sits"] == 0
+
+
 @pytest.mark.parametrize("integrator", [langevin(), sponge.VelocityVerlet(timestep=0.005),
                                         sponge.Bussi(temperature=T0, relaxation_time=0.1, timestep=0.005)])
 def test_records_belong_to_the_states_that_reporters_see(integrator):

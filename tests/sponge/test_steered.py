@@ -63,6 +63,28 @@ def test_slow_work_is_what_the_energy_gains(integrator):
     assert pull.work == pytest.approx(done, abs=0.05), "the center stays where it is"
 
 
+@pytest.mark.parametrize("integrator", [sponge.VelocityVerlet(0.002), sponge.LangevinMiddle(300, 20.0, 0.002)])
+def test_the_last_move_counts(integrator):
+    """The work of a jump is the difference of energies where it happens, as soon as it has happened."""
+    pull = sponge.SteeredMD(X, 0.0, 0.3, K, 1)
+    sim = particle(pull, integrator)
+    sim.run(1)
+    done = pull.work
+    assert done == pytest.approx(0.5 * K * (0.3**2 - 0.6 * sim.positions[0, 0]), rel=1e-12)
+    sim.run(10)
+    assert pull.work == done == pull.works[-1]
+
+
+@pytest.mark.parametrize("integrator", [sponge.VelocityVerlet(0.002), sponge.LangevinMiddle(300, 20.0, 0.002)])
+def test_energies_follow_a_restart(integrator):
+    pull = sponge.SteeredMD(X, 0.0, 0.3, K, 100)
+    sim = particle(pull, integrator)
+    sim.run(100)
+    assert sim.energies()["steered"] == pytest.approx(0.5 * K * (sim.positions[0, 0] - 0.3) ** 2)
+    pull.restart()
+    assert sim.energies()["steered"] == pytest.approx(0.5 * K * sim.positions[0, 0] ** 2)
+
+
 def test_a_torsion_goes_the_way_that_is_asked_for():
     pull = sponge.SteeredMD(cv.torsion(0, 1, 2, 3), np.radians(170), np.radians(190), 500.0, 400)
     system = example_system(sponge.harmonic_bond([[i, i + 1] for i in range(11)], k=1e5, r0=0.15))

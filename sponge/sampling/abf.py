@@ -13,9 +13,9 @@ from triskele.core.extend import Task, check, device, kernel, simd
 from triskele.core.random import Fold
 
 from .. import units
-from ..cv.compiled import Evaluation
-from ..cv.variable import CollectiveVariable, as_variables
-from ..engine.flags import STEP
+from ..cv.compiled import Evaluation, status_code
+from ..cv.variable import CollectiveVariable, VariableError, as_variables
+from ..engine.flags import STATUS, STEP
 from ..engine.program import Phase
 from ..integrators.normals import normals
 from .history import Records
@@ -34,11 +34,13 @@ def _difference(x, period):
 
 
 @device
-def _bin_of(x, low, width, bins):
+def _bin_of(x, low, width, bins, period):
     """Number of the bin of each variable, in one number; -1 outside."""
     place = 0
     for c in range(x.size):
         k = math.floor((x[c] - low[c]) / width[c])
+        if period[c] > 0.0:
+            k -= bins[c] * math.floor(k / bins[c])
         if not 0 <= k < bins[c]:
             return -1
         place = place * bins[c] + int(k)
@@ -48,8 +50,7 @@ def _bin_of(x, low, width, bins):
 @kernel(nogil=True)
 def couple(chunk, values, center, k, period, marks, slopes, bias):
     """Energy of the springs between variables and their extended ones, and its slopes by the former."""
-    if marks[0] == 0:  # the extended variables begin where the variables are
-        marks[0] = 1
+    if marks[0] == 0:  # the extended variables begin where the variables are in the first step
         center[:] = values
     total = 0.0
     for c in range(values.size):
@@ -60,18 +61,22 @@ def couple(chunk, values, center, k, period, marks, slopes, bias):
 
 
 @kernel(nogil=True)
-def advance(chunk, flags, ahead, every, marks, values, k, period, low, width, bins, full, active, time, mass, decay,
-            thermal, key, numbers, center, speed, counts, forces, visits, ways, buffer, count):
+def advance(chunk, flags, code, ahead, every, marks, values, k, period, low, width, bins, full, active, time, mass,
+            decay, thermal, key, numbers, center, speed, counts, forces, visits, ways, buffer, count):
     """Count the state, and move the extended variables over one step: kick, half a drift, thermostat, half a drift.
 
-    counts, forces are by bin of the extended variables, visits, ways by bin of the variables.
+    counts, forces are by bin of the extended variables, visits, ways by bin of the variables. The status is set to
+    `code` when the variables begin outside of their range.
     """
     state = flags[STEP] + ahead
     if state == marks[1]:  # the phases of this step run again, since a later one had failed
         return
-    marks[1] = state
     m = values.size
-    place, seen = _bin_of(center, low, width, bins), _bin_of(values, low, width, bins)
+    place, seen = _bin_of(center, low, width, bins, period), _bin_of(values, low, width, bins, period)
+    if marks[0] == 0 and seen < 0:
+        flags[STATUS] = code
+        return
+    marks[0], marks[1] = 1, state
     if seen >= 0:
         visits[seen] += 1
         for c in range(m):
@@ -121,7 +126,7 @@ class ABF(VariableBias):
     cvs : CollectiveVariable or sequence of one or two
     grid : int, tuple or sequence of these
         Number of bins of a periodic variable, or (lowest, highest, bins); for each variable. Fictitious particles are
-        reflected at the ends of the range.
+        reflected at the ends of the range, in which the variables must begin.
     sigma : float or sequence of float, optional
         Spread of the variable about its fictitious particle, in its unit: the force constant is RT/sigma^2. Defaults to
         the width of a bin.
@@ -137,6 +142,16 @@ class ABF(VariableBias):
         Steps between records.
     name : str
         Name under which the energy of the springs is reported.
+
+    Attributes
+    ----------
+    grid : list of tuple
+        Lowest value, highest value and number of bins of each variable.
+
+    Raises
+    ------
+    VariableError
+        From a run, when a variable begins outside of the grid, or it or its gradient is not defined.
 
     References
     ----------
@@ -161,7 +176,9 @@ class ABF(VariableBias):
         m = len(self.cvs)
         if m > 2:
             raise ValueError(f"{where}: there must be one or two collective variables, got {m}")
-        self._low, self._width, self.bins = _grid(where, self.cvs, grid)
+        self.grid = _grid(where, self.cvs, grid)
+        low, high, bins = (tuple(ends) for ends in zip(*self.grid, strict=True))
+        self._low, self._width, self.bins = np.array(low), np.subtract(high, low) / bins, bins
         given = self._width if sigma is None else np.asarray(sigma, np.float64)
         if given.shape not in ((), (m,)) or not np.all((given > 0) & np.isfinite(given)):
             raise ValueError(f"{where}: sigma must be a positive number, or one for each of {m} variables, got "
@@ -210,12 +227,23 @@ class ABF(VariableBias):
         key = np.asarray(random.fold_in(random.fold_in(random.key(engine.seed), Fold.EXTENDED), number))
         mass = self._k * (self.period / (2 * math.pi)) ** 2
         ahead, decay = int(integrator.forces_at == "new"), math.exp(-self.friction * time)
-        task = Task(advance, engine.flags, ahead, self.record, self._marks, values, self._k, self._period, self._low,
-                    self._width, np.array(self.bins), self.full_samples, self._active, time, mass, decay, self._thermal,
-                    key, np.zeros(8), self._center, self._speed, self._counts, self._forces, self._visits, self._ways,
-                    self._kept.buffer, self._kept.count)
+        code = status_code(f"ABF {self.name!r}: outside")
+        engine.on_status(code, self._outside)
+        task = Task(advance, engine.flags, code, ahead, self.record, self._marks, values, self._k, self._period,
+                    self._low, self._width, np.array(self.bins), self.full_samples, self._active, time, mass, decay,
+                    self._thermal, key, np.zeros(8), self._center, self._speed, self._counts, self._forces,
+                    self._visits, self._ways, self._kept.buffer, self._kept.count)
         return [Phase([task], name=self.name, redo=True),
                 Phase(call=self._kept.take_over, every=self.record * (_ROWS - 1), name=f"{self.name}: records")]
+
+    def _outside(self, engine) -> bool:
+        found = engine.plans[self.name].evaluation
+        for variable, value, (low, high, _) in zip(self.cvs, found.values, self.grid, strict=True):
+            if variable.period is None and not low <= value < high:
+                raise VariableError(f"ABF {self.name!r}: {variable.name} must begin on the grid from {low:g} to "
+                                    f"{high:g}, got {value:.6g} {found.at_step()} (move it there by SteeredMD, or "
+                                    "widen `grid`)")
+        raise VariableError(f"ABF {self.name!r}: a variable begins outside of the grid {found.at_step()}")
 
     def freeze(self, frozen: bool = True) -> ABF:
         """Keep the biasing force as it is, or adapt it again; counting for the free energy goes on."""
@@ -317,13 +345,13 @@ _STATE = ("marks", "active", "center", "speed", "counts", "forces", "visits", "w
 
 
 def _grid(where, cvs, given):
-    """Lowest values, widths and numbers of bins of each variable."""
+    """Lowest value, highest value and number of bins of each variable."""
     entries: list[Any] = [given] * len(cvs) if isinstance(given, int) else list(given)
     if len(cvs) == 1 and len(entries) == 3 and all(np.isscalar(e) for e in entries):
         entries = [tuple(entries)]
     if len(entries) != len(cvs):
         raise ValueError(f"{where}: grid must have an entry for each of {len(cvs)} variables, got {given!r}")
-    lows, widths, bins = [], [], []
+    found = []
     for variable, entry in zip(cvs, entries, strict=True):
         if np.isscalar(entry):
             if variable.period is None:
@@ -334,9 +362,9 @@ def _grid(where, cvs, given):
         if variable.period is not None and not np.allclose(entry[:2], variable.period, rtol=1e-12):
             raise ValueError(f"{where}: grid of {variable.name}, which is periodic, must be its period "
                              f"{variable.period}, got {entry[:2]}")
-        bins.append(check.integer(entry[2], f"{where}: bins of {variable.name}", 2))
-        lows.append(float(entry[0]))
-        widths.append((entry[1] - entry[0]) / bins[-1])
-    if math.prod(bins) > _MOST_BINS:
-        raise ValueError(f"{where}: the grid must have at most {_MOST_BINS} bins, got {' x '.join(map(str, bins))}")
-    return np.array(lows), np.array(widths), tuple(bins)
+        bins = check.integer(entry[2], f"{where}: bins of {variable.name}", 2)
+        found.append((float(entry[0]), float(entry[1]), bins))
+    if math.prod(bins for *_, bins in found) > _MOST_BINS:
+        raise ValueError(f"{where}: the grid must have at most {_MOST_BINS} bins, got "
+                         f"{' x '.join(str(bins) for *_, bins in found)}")
+    return found

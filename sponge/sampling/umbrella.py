@@ -211,6 +211,13 @@ class UmbrellaSampling(Replicas):
         return mbar(np.concatenate([np.zeros((1, len(s))), bias]), np.array([0, *map(len, self.samples)]),
                     inefficiency=[1.0, *(inefficiency_of(x, periods) if len(x) else 1.0 for x in self.samples)])
 
+    def save(self, path: str | os.PathLike) -> None:
+        if self._recording:  # a run may end between two meetings
+            self._collect(self._all(lambda w: self._windows[w].take(self._simulations[w])))
+        super().save(path)
+
+    save.__doc__ = Replicas.save.__doc__
+
     def _news(self, k, sim):
         return self._windows[k].take(sim) if self._recording else None
 
@@ -240,7 +247,7 @@ class _Window(Sampling):
     """
 
     def __init__(self, cvs, center, k, record, slots):
-        self.name, self.record = "umbrella", record
+        self.name, self.record, self.cvs = "umbrella", record, cvs
         self._bias = umbrella(cvs, center, k)
         self.center, self.k = self._bias.params["center"], self._bias.params["k"]
         self._held = self.center.copy()  # at; elsewhere than `center` while it is pulled

@@ -7,6 +7,7 @@ import pytest
 
 from triskele import sponge
 from triskele.sponge import cv, units
+from triskele.sponge.errors import CheckpointError
 from triskele.sponge.testing import example_system
 
 X, Y = (cv.function(lambda x, k=k: x[0, k], [0], name="xy"[k]) for k in range(2))
@@ -115,6 +116,11 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
     for key in ("values", "extended", "counts", "steps"):
         np.testing.assert_array_equal(getattr(biases[2], key), getattr(biases[0], key))
     np.testing.assert_array_equal(biases[2].free_energy(), biases[0].free_energy())
+    wider = particle(double_well, sponge.ABF(X, (-2.0, 2.0, 32), 0.1, full_samples=20, record=7), [-1.0, 0, 0])
+    narrow = particle(double_well, sponge.ABF(X, (-1.6, 1.6, 32), 0.1, full_samples=20, record=7), [-1.0, 0, 0])
+    narrow.save(tmp_path / "narrow.chk")
+    with pytest.raises(CheckpointError, match="these differ: sampling abf: grid"):
+        wider.load(tmp_path / "narrow.chk")
 
 
 def test_fictitious_particles_stay_in_their_range_and_start_at_the_variables():
@@ -125,6 +131,35 @@ def test_fictitious_particles_stay_in_their_range_and_start_at_the_variables():
     sim.run(3000)
     assert np.all(np.abs(abf.extended[:, 0]) <= 0.2) and np.all(np.abs(abf.extended[:, 1]) <= math.pi)
     assert np.ptp(abf.extended[:, 1]) > math.pi
+
+
+@pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300, 5.0, 0.005), sponge.Bussi(300, 0.1, 0.005)])
+def test_they_start_with_the_run_not_with_a_look_at_energies(integrator):
+    found = []
+    for look in (False, True):
+        abf = sponge.ABF(X, (-1.6, 1.6, 32), record=1)
+        sim = particle(double_well, abf, [-1.0, 0, 0], integrator=integrator)
+        assert not look or sim.energies()["abf"] == 0.0
+        sim.positions = [[-0.8, 0, 0]]
+        sim.run(10)
+        found.append(abf.extended)
+    assert abs(found[0][0, 0] + 0.8) < 0.05
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_start_outside_of_the_grid_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sim = particle(double_well, sponge.ABF(X, (-0.5, 0.5, 10)), [-0.7, 0, 0])
+    with pytest.raises(cv.VariableError, match="x must begin on the grid from -0.5 to 0.5, got -0.7 at step 0"):
+        sim.run(10)
+
+
+def test_any_image_of_a_periodic_variable_counts():
+    abf = sponge.ABF(cv.function(lambda x: x[0, 0], [0], period=(0.0, 1.0)), 20, record=1)
+    particle(lambda x: 10.0 * np.cos(2 * np.pi * x[0, 0]), abf, [3.45, 0, 0]).run(1000)
+    assert abf.counts.sum() == 1000 and np.all((abf.extended[1:] >= 0) & (abf.extended[1:] <= 1))
+    numbers = np.floor(abf.values[:, 0] % 1.0 * 20).astype(int)
+    np.testing.assert_array_equal(abf.counts, np.bincount(numbers, minlength=20))
 
 
 def test_two_methods_have_noise_of_their_own():
@@ -155,5 +190,9 @@ def test_bad_use_is_named():
     abf = sponge.ABF(X, (-1.0, 1.0, 10), period=0.02)
     with pytest.raises(ValueError, match="period must be above ten time steps"):
         particle(double_well, abf, [0, 0, 0])
+    taken = sponge.ABF(X, (-1.0, 1.0, 10)).freeze()
+    particle(double_well, taken, [0, 0, 0])
+    with pytest.raises(ValueError, match=r"has one already \(make another one\)"):
+        particle(double_well, taken, [0, 0, 0])
     with pytest.raises(ValueError, match="temperature must be given, as VelocityVerlet has none"):
         particle(double_well, sponge.ABF(X, (-1.0, 1.0, 10)), [0, 0, 0], integrator=sponge.VelocityVerlet(0.005))

@@ -144,8 +144,23 @@ def test_windows_resume_bit_for_bit(tmp_path):
     assert all(np.array_equal(whole[w].positions, resumed[w].positions) for w in range(3))
     with pytest.raises(CheckpointError, match="these differ: record"):
         make(record=5).load(tmp_path / "a.chk")
+    other = sponge.UmbrellaSampling(dimer(), cv.distance(1, 0), CENTERS[:3], 3000.0, LANGEVIN, record=10, every=50)
+    with pytest.raises(CheckpointError, match="these differ: sampling umbrella: cvs"):
+        other.load(tmp_path / "a.chk")
     with pytest.raises(ValueError, match="checkpoint's every must be a multiple of 50 steps, got 70"):
         whole.run(100, checkpoint=sponge.Checkpoint(tmp_path / "a.chk", 70))
+
+
+def test_a_checkpoint_at_the_end_holds_all_records(tmp_path):
+    """A run may end between two meetings of the windows."""
+    made = [sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTERS[:2], 3000.0, LANGEVIN, record=10, every=50)
+            for _ in range(2)]
+    for windows in made:
+        windows.run(120, checkpoint=tmp_path / "a.chk")
+        windows.run(40)
+    for first, second in zip(made[0].samples, made[1].samples, strict=True):
+        assert len(first) == 16
+        np.testing.assert_array_equal(first, second)
 
 
 def test_too_few_samples_are_an_error_and_windows_far_apart_a_warning():

@@ -279,6 +279,8 @@ def _edges(data, bins, periods, limits, dimensions):
     for d, given in enumerate(_intervals("limits", limits, dimensions)):
         if given is None:
             given = periods[d] or (min(x[:, d].min() for x in data), max(x[:, d].max() for x in data))
+        if periods[d] is not None and not periods[d][0] <= given[0] < given[1] <= periods[d][1]:
+            raise ValueError(f"wham: limits must lie within the period {periods[d]}, got {given}")
         if not given[0] < given[1]:
             raise ValueError(f"wham: samples must differ, got {given[0]} only (give limits)")
         edges.append(np.linspace(given[0], given[1], bins[d] + 1))

@@ -123,7 +123,7 @@ def to_ase(system: SystemLike, positions: Any = None) -> Any:
     """
     ase = optional.need("ase", "to_ase", "md")
     optional.need("ase.units", "to_ase", "md")
-    positions = _positions(system, positions, "to_ase")[0]
+    (positions,) = _positions(system, positions, "to_ase", frames=False)
     atoms = ase.Atoms(numbers=system.topology.elements, positions=positions / units.angstrom, masses=system.masses)
     if system.box is not None:
         atoms.set_cell(system.box / units.angstrom)
@@ -133,15 +133,14 @@ def to_ase(system: SystemLike, positions: Any = None) -> Any:
     return atoms
 
 
-def _positions(system: SystemLike, positions: Any, where: str) -> np.ndarray:
-    """Positions [frames, n, 3]."""
+def _positions(system: SystemLike, positions: Any, where: str, frames: bool = True) -> np.ndarray:
+    """Positions [frames, n, 3], of one frame unless several `frames` are allowed."""
     positions = system.positions if positions is None else positions
     if positions is None:
         raise ValueError(f"{where}: positions are needed; give them, or set system.positions")
     positions = np.asarray(positions, np.float64)
-    frames = positions[None] if positions.ndim == 2 else positions
-    if frames.shape[1:] != (system.n, 3):
-        raise ValueError(
-            f"{where}: positions must have shape {(system.n, 3)} or [frames, {system.n}, 3], got {positions.shape}"
-        )
-    return frames
+    found = positions if positions.ndim == 3 and frames else positions[None]
+    if found.shape[1:] != (system.n, 3):
+        several = f" or [frames, {system.n}, 3]" if frames else ""
+        raise ValueError(f"{where}: positions must have shape {(system.n, 3)}{several}, got {positions.shape}")
+    return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -346,7 +347,9 @@ _STATE = ("marks", "active", "center", "speed", "counts", "forces", "visits", "w
 
 def _grid(where, cvs, given):
     """Lowest value, highest value and number of bins of each variable."""
-    entries: list[Any] = [given] * len(cvs) if isinstance(given, int) else list(given)
+    if not isinstance(given, (Integral, Iterable)):
+        raise TypeError(f"{where}: grid must be a number of bins or have an entry for each variable, got {given!r}")
+    entries: list[Any] = [given] * len(cvs) if isinstance(given, Integral) else list(given)
     if len(cvs) == 1 and len(entries) == 3 and all(np.isscalar(e) for e in entries):
         entries = [tuple(entries)]
     if len(entries) != len(cvs):

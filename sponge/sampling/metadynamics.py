@@ -14,8 +14,10 @@ from triskele.core.extend import Task, check, plots, short_repr
 from .. import units
 from ..cv.compiled import Evaluation, status_code
 from ..cv.variable import CollectiveVariable, VariableError, as_variables
+from ..engine.flags import STEP
 from ..engine.program import Phase
 from . import metadynamics_kernels as kernels
+from .history import find_states
 from .metadynamics_grid import intervals_of
 from .variable_bias import VariableBias
 
@@ -355,7 +357,7 @@ class Metadynamics(VariableBias):
         Parameters
         ----------
         steps : (m,) int, optional
-            Numbers of states. Defaults to all that were recorded.
+            Numbers of states, such as those of a reporter. Defaults to all that were recorded.
 
         Returns
         -------
@@ -374,7 +376,7 @@ class Metadynamics(VariableBias):
         Parameters
         ----------
         steps : (m,) int, optional
-            Numbers of states. Defaults to all that were recorded.
+            Numbers of states, such as those of a reporter. Defaults to all that were recorded.
 
         Returns
         -------
@@ -383,18 +385,21 @@ class Metadynamics(VariableBias):
         where = "Metadynamics.weights"
         rows = self._records()
         if steps is not None:
-            wanted = np.asarray(steps)
-            known = rows[:, 0].astype(np.int64)
-            at = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
-            if not len(known) or np.any(known[at] != wanted):
-                missing = wanted if not len(known) else wanted[known[at] != wanted]
-                raise ValueError(
-                    f"{where}: states must have been recorded, but {missing[0]} was not (record = {self.record})"
-                )
-            rows = rows[at]
+            here = -1 if self._engine is None else int(self._engine.flags[STEP])
+            places = find_states(where, self.steps, steps, self.record, here)
+            if np.any(places == len(rows)):
+                rows = np.vstack([rows, self._present_row()])
+            rows = rows[places]
         if not len(rows):
             raise ValueError(f"{where}: nothing was recorded yet")
         return (rows[:, -3] - rows[:, -2]) / (units.GAS_CONSTANT * self._known_temperature(where))
+
+    def _present_row(self):
+        """The record of the present state, which the next step adds to the table."""
+        engine = self._engine
+        assert engine is not None
+        values = [float(v(engine.positions, engine.box if engine.periodic else None)) for v in self.cvs]
+        return [engine.flags[STEP], *values, float(self.bias(*values)), self._now[0], 0.0]
 
     def free_energy(self, blocks: int = 10, skip: float = 0.2) -> FreeEnergyEstimate:
         """Free energy of the variables, with error bars.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,9 @@ def intervals_of(where: str, cvs: list[CollectiveVariable], sigma: list[float],
                  given: Any) -> list[tuple[float, float, int]]:
     """Lowest value, highest value and number of intervals of each variable."""
     d = len(cvs)
-    entries = [None] * d if given is None else [given] if isinstance(given, int) else list(given)
+    if given is not None and not isinstance(given, (Integral, Iterable)):
+        raise TypeError(f"{where}: grid must be a sequence with an entry for each variable, got {given!r}")
+    entries = [None] * d if given is None else [given] if isinstance(given, Integral) else list(given)
     if d == 1 and len(entries) in (2, 3) and all(np.isscalar(e) for e in entries):
         entries = [tuple(entries)]
     if len(entries) != d:

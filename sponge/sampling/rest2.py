@@ -18,6 +18,8 @@ from ..system import System
 
 __all__ = ["rest2"]
 
+# Electrostatics that charges in proportion to sqrt(lambda) do not bring to the formula below
+_POLARIZABLE = {"ChargeEquilibration", "InducedDipoles", "NetworkCharges"}
 # Parameters by term that the energy is linear in: torsions, and pairs three bonds apart.
 _LINEAR = {"periodic_torsion": ("k",), "ryckaert_bellemans": ("c0", "c1", "c2", "c3", "c4", "c5"),
            "pair14": ("charge_product", "epsilon")}
@@ -54,7 +56,7 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     Raises
     ------
     ValueError
-        If the solute is empty, or names atoms that there are not.
+        If the solute is empty or names atoms that there are not, or if it is polarizable.
 
     References
     ----------
@@ -76,6 +78,10 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     inside = solute_mask(system, solute, "rest2: solute")
     for name, value in (("temperature", temperature), ("reference", reference)):
         check.positive(value, f"rest2: {name}", "K")
+    if inside[system.drude_pairs].any():
+        raise ValueError("rest2: the solute must not be polarizable, got atoms with Drude particles")
+    if wrong := [p.name for p in system.potentials if type(p).__name__ in _POLARIZABLE]:
+        raise ValueError(f"rest2: the solute must not be polarizable, got charges and dipoles of {wrong[0]!r}")
     factor = reference / temperature
     root = np.sqrt(factor)
     scaled = system.copy()

@@ -190,6 +190,9 @@ def test_bad_use_is_named():
     abf = sponge.ABF(X, (-1.0, 1.0, 10), period=0.02)
     with pytest.raises(ValueError, match="period must be above ten time steps"):
         particle(double_well, abf, [0, 0, 0])
+    assert sponge.ABF([ANGLE, ANGLE], np.int64(36)).bins == (36, 36)
+    with pytest.raises(TypeError, match="grid must be a number of bins or have an entry for each variable, got 3.0"):
+        sponge.ABF(ANGLE, 3.0)
     taken = sponge.ABF(X, (-1.0, 1.0, 10)).freeze()
     particle(double_well, taken, [0, 0, 0])
     with pytest.raises(ValueError, match=r"has one already \(make another one\)"):

@@ -290,6 +290,8 @@ class TestASE:
             del atoms[0]
             atoms.calc = sponge.Calculator(system)
             atoms.get_potential_energy()
+        with pytest.raises(ValueError, match=r"to_ase: positions must have shape \(22, 3\), got \(2, 22, 3\)"):
+            sponge.exchange.to_ase(system, np.zeros((2, 22, 3)))
         periodic = system.to_ase()
         periodic.set_cell([30, 30, 30])
         periodic.set_pbc(True)

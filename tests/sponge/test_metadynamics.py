@@ -192,11 +192,18 @@ def test_weights_are_those_of_the_records():
     bias = sponge.Metadynamics(PHI, 0.3, height=2.0, every=10, bias_factor=5, record=5)
     with pytest.raises(ValueError, match="nothing was recorded yet"):
         bias.weights()
-    langevin(torsion_chain(), [bias], timestep=0.002).run(500)
+    sim = langevin(torsion_chain(), [bias], timestep=0.002)
+    sim.run(500)
     all_of_them = bias.weights()
     np.testing.assert_allclose(bias.weights(bias.steps[3::7]), all_of_them[3::7] / all_of_them[3::7].sum(), rtol=1e-12)
-    with pytest.raises(ValueError, match=r"states must have been recorded, but 12 was not \(record = 5\)"):
+    with pytest.raises(ValueError, match=r"among those recorded \(multiples of 5, from 5 to 495\), got 12"):
         bias.weights([10, 12])
+    with pytest.raises(ValueError, match="steps must be whole numbers"):
+        bias.weights(10)
+    present = bias.weights([100, 500])  # the last state, which the next step records
+    sim.run(1)
+    assert bias.steps[-1] == 500
+    np.testing.assert_allclose(present, bias.weights([100, 500]), rtol=1e-12)
 
 
 def torsion_free_energy(phi):
@@ -445,6 +452,9 @@ def test_a_bias_belongs_to_one_simulation():
 
 
 def test_options_that_do_not_fit_the_simulation():
+    assert len(sponge.Metadynamics(PHI, 0.3, height=1.0, every=10, grid=np.int64(90)).axes[0]) == 90
+    with pytest.raises(TypeError, match="grid must be a sequence with an entry for each variable, got 3.0"):
+        sponge.Metadynamics(PHI, 0.3, height=1.0, every=10, grid=3.0)
     with pytest.raises(ValueError, match="temperature must be given, as VelocityVerlet has none"):
         sponge.Simulation(torsion_chain(), sponge.VelocityVerlet(timestep=0.001),
                           sampling=[sponge.Metadynamics(PHI, 0.3, height=1.0, every=10, bias_factor=3)])

@@ -156,6 +156,7 @@ def test_bins_that_nobody_saw_are_infinite():
     ({"limits": (5.0, 6.0)},
      "within the limits, got none in window 0"), ({"bootstrap": 1}, "bootstrap must be 0 or at least 2"),
     ({"samples": [np.zeros(3), np.zeros(3)]}, "samples must differ"),
+    ({"period": (-1.0, 1.0), "limits": (0.0, 2.0)}, "limits must lie within the period"),
 ])
 def test_bad_input_of_wham(arguments, message):
     given = {"samples": [np.array([0.0, 0.1]), np.array([0.1, 0.2])], "centers": [0.0, 0.2], "k": 10.0,

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from triskele.core.extend import check
 
 from ..errors import FileFormatError
+from ..virtual_sites.sites import place_all
 from .door import documented
+from .whole import whole_positions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +41,7 @@ _COORDINATES = ("AMBER coordinates", "GROMACS coordinates", "CHARMM coordinates"
 
 
 def load(*files: str | Path, forcefield: Any = None, **options: Any) -> System:
-    """Read a system from its files.
+    """Read a system from its files; molecules that are broken at the faces of the box are put together.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> System:
     for topology, reader in _READERS.items():
         if topology in by_kind:
             with documented(*paths, options=bool(options)):
-                return reader(by_kind, **options)
+                return _whole(reader(by_kind, **options))
     if len(paths) > 1 or kinds[0] not in _STRUCTURES:
         raise TypeError(
             f"load: a topology or one structure is needed, got {', '.join(f'{p} ({k})' for p, k in zip(paths, kinds))}"
@@ -228,6 +230,15 @@ def _charmm(by_kind, **options):
 
     _check_options(load_charmm, options)
     return _with_coordinates(load_charmm, by_kind, "CHARMM topology", by_kind.get("CHARMM parameters", []), **options)
+
+
+def _whole(system: System) -> System:
+    """The system with its molecules in one piece."""
+    if system.positions is not None:
+        whole = whole_positions(system, system.positions, system.box)
+        if whole is not system.positions:
+            system.positions = place_all(system.virtual_sites, whole)
+    return system
 
 
 def _check_options(reader, options, more=()):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from .. import box as boxes
+from ..protocols import SystemLike
 
-__all__ = ["make_whole"]
+__all__ = ["make_whole", "whole_positions"]
 
 
 def make_whole(positions: np.ndarray, bonds: np.ndarray, box: np.ndarray | None) -> np.ndarray:
     """Positions with each molecule in one piece: bound atoms stand at their nearest images.
 
-    The first atom of each molecule stays; molecules that are whole stay bit by bit.
+    The first atom of each molecule stays; molecules that are whole, or have no ends as their bonds go around the box,
+    stay bit by bit.
 
     Parameters
     ----------
@@ -33,8 +35,7 @@ def make_whole(positions: np.ndarray, bonds: np.ndarray, box: np.ndarray | None)
     if box is None or not len(bonds):
         return positions
     bonds = np.asarray(bonds, np.int64)
-    step = positions[bonds[:, 1]] - positions[bonds[:, 0]]
-    torn = np.any(np.abs(boxes.displacement(step, box) - step) > 1e-6, axis=1)
+    torn = _torn(positions, bonds, box)
     if not np.any(torn):
         return positions
     from scipy.sparse import coo_array
@@ -54,4 +55,40 @@ def make_whole(positions: np.ndarray, bonds: np.ndarray, box: np.ndarray | None)
         near = out[ways[placed[ways[:, 0]], 0][first]]
         out[edge] = near + boxes.displacement(positions[edge] - near, box)
         placed[edge] = True
+    endless = np.isin(molecule, molecule[bonds[_torn(out, bonds, box), 0]])
+    out[endless] = positions[endless]
     return out
+
+
+def whole_positions(system: SystemLike, positions: np.ndarray, box: np.ndarray | None) -> np.ndarray:
+    """Positions with each molecule of a system in one piece: what bonds, constraints and Drude springs hold together.
+
+    Parameters
+    ----------
+    system : System
+    positions : (n, 3) float, nm
+    box : (3, 3) float or None
+
+    Returns
+    -------
+    (n, 3) float
+        Those given if all are whole.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> pair = sponge.Topology.of_particles(2, bonds=[[0, 1]])
+    >>> system = sponge.System(pair, [1.0, 1.0], box=[2.0, 2.0, 2.0])
+    >>> whole_positions(system, np.array([[0.1, 0, 0], [1.95, 0, 0]]), system.box)[1]
+    array([-0.05,  0.  ,  0.  ])
+    """
+    if box is None:
+        return positions
+    return make_whole(positions, np.concatenate([np.reshape(pairs, (-1, 2)) for pairs in (
+        system.topology.bonds, system.constraints.pairs, system.drude_pairs)]), box)
+
+
+def _torn(positions, bonds, box):
+    """Mask of the bonds whose nearest images are others than the atoms as they stand."""
+    step = positions[bonds[:, 1]] - positions[bonds[:, 0]]
+    return np.any(np.abs(boxes.displacement(step, box) - step) > 1e-6, axis=1)

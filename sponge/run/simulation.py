@@ -30,6 +30,7 @@ from ..integrators.temperature import (
     set_thermal_velocities,
 )
 from ..load.structure import Structure
+from ..load.whole import whole_positions
 from ..report.bar import Bar
 from ..report.checkpoint import Checkpoint, as_checkpoint
 from ..report.records import as_reporters
@@ -146,12 +147,12 @@ class Simulation(Fixed):
         self._freedom = degrees_of_freedom(system)
         self._drawn = False  # whether velocities were drawn, not given
         self._measured: dict[str, float] | None = None  # energies of the present state
+        self._given: np.ndarray | None = None  # positions that were set since the last step
         self._rate = 0.0  # steps per second
         self._running = False
         self._lists = ListSchedule(self._engine, lambda: integrator.pair_interval(system.potentials),
                                    lambda: self._temperature_expected)
-        if positions is not None:
-            self.positions = positions
+        self.positions = start
         if velocities is not None:
             self.velocities = velocities
         elif system.velocities is None and self._temperature_wanted is not None:
@@ -218,13 +219,21 @@ class Simulation(Fixed):
 
     @property
     def positions(self) -> np.ndarray:
-        """Positions [n, 3] in nm, not wrapped into the box: a copy that is read-only. Can be set as a whole."""
+        """Positions [n, 3] in nm, not wrapped into the box: a copy that is read-only. Can be set as a whole; molecules
+        that are broken at the faces of the box are put together.
+        """
         return _read_only(self._engine.positions)
 
     @positions.setter
     def positions(self, values: Any) -> None:
-        self._engine.positions[:] = as_vectors(values, self.system.topology, "Simulation: positions")
+        self._given = np.array(as_vectors(values, self.system.topology, "Simulation: positions"))
+        self._gather()
         self._touched()
+
+    def _gather(self):
+        """Put molecules in one piece: positions that were given, in the present box."""
+        if self._given is not None:
+            self._engine.positions[:] = whole_positions(self.system, self._given, self.box)
 
     @property
     def velocities(self) -> np.ndarray:
@@ -245,11 +254,10 @@ class Simulation(Fixed):
     @box.setter
     def box(self, value: Any) -> None:
         if not self._engine.periodic:
-            raise ValueError(
-                "Simulation: a box cannot be given to a system that is not periodic (set system.box before)"
-            )
+            raise ValueError("Simulation: a system that is not periodic cannot have a box (set system.box before)")
         self._engine.box[:] = boxes.as_box(value, "Simulation: box")
         self._engine.box_changed()
+        self._gather()
         self._touched()
         self._lists.state_changed()
 
@@ -390,6 +398,7 @@ class Simulation(Fixed):
             Energy, force, number of steps, and whether the tolerance was reached.
         """
         self.check_unchanged()
+        self._given = None
         self._lists.strict()
         try:
             return minimize(self._engine, tolerance, max_steps, method, report, progress)
@@ -463,7 +472,7 @@ class Simulation(Fixed):
 
     def _advance(self, steps: int) -> None:
         """Make steps without any reporting."""
-        self._measured = None
+        self._measured = self._given = None
         self._lists.begin()
         self._runner.run(steps)
 
@@ -531,9 +540,8 @@ class Simulation(Fixed):
         except CheckpointError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise CheckpointError(
-                f"checkpoint {path!r}: does not hold the state of a simulation: {type(error).__name__} {error}"
-            ) from error
+            raise CheckpointError(f"checkpoint {path!r}: does not hold the state of a simulation: "
+                                  f"{type(error).__name__} {error}") from error
         vars(self).update(files=files, resumed_from=path)
 
     def _snapshot(self):
@@ -546,7 +554,7 @@ class Simulation(Fixed):
         return arrays | self._lists.state(), {"step": self.step, "time": self.time}
 
     def _restore(self, arrays, meta):
-        engine = self._engine
+        engine, self._given = self._engine, None
         self._runner.program.restart()  # makes the plans, and with them the store
         places = {name: getattr(engine, name) for name in ("positions", "velocities", "forces", "box")}
         places |= nested("store/", {name: engine.store[name] for name in below("store/", arrays)})
@@ -580,9 +588,8 @@ class Simulation(Fixed):
         return now if now > _HOT * bath else bath
 
     def __repr__(self):
-        return (
-            f"<Simulation: {self.system.n} atoms, {type(self.integrator).__name__}, step {self.step}, {self.time:g} ps>"
-        )
+        kind = type(self.integrator).__name__
+        return f"<Simulation: {self.system.n} atoms, {kind}, step {self.step}, {self.time:g} ps>"
 
 
 def _read_only(values):

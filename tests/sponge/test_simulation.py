@@ -15,7 +15,7 @@ import pytest
 from triskele import core, sponge
 from triskele.core.extend import Task
 from triskele.core.kernels.njit import kernel
-from triskele.sponge import units
+from triskele.sponge import cv, units
 from triskele.sponge.engine.engine import Runner
 from triskele.sponge.engine.flags import STEP
 from triskele.sponge.engine.program import Phase
@@ -194,6 +194,38 @@ def test_pressure_is_the_derivative_by_the_volume_of_molecules_that_stay_rigid(p
     assert sim.energies()["pressure"] == pytest.approx(-slope * units.BAR_PER_PRESSURE, rel=1e-4, abs=1.0)
 
 
+def test_molecules_broken_at_the_faces_of_the_box_are_put_together(peptide, tmp_path):
+    """As in many .gro files and trajectories: pressures, constraints and an RMSD take molecules as wholes."""
+    x, sides = peptide.positions - peptide.positions[8], np.diag(peptide.box)
+    broken = x - sides * np.floor(x / sides)
+    whole, mended = solvated(peptide, positions=x), solvated(peptide, positions=broken)
+    rmsd = cv.rmsd(range(22), x)
+    assert rmsd(broken) > 1 and rmsd(mended.positions) < 1e-6
+    assert mended.energies()["pressure"] == pytest.approx(whole.energies()["pressure"], abs=1.0)
+    mended.run(5)
+    mended.positions, mended.box = broken * 1.1, peptide.box * 1.1  # in either order
+    other = solvated(peptide)
+    other.box, other.positions = peptide.box * 1.1, broken * 1.1
+    np.testing.assert_array_equal(mended.positions, other.positions)
+    assert rmsd(mended.positions) < 0.1
+
+    lines = [f"{r + 1:5d}MOL  {name:>5s}{i:5d}" + "".join(f"{c:10.5f}" for c in row) for i, (r, name, row)
+             in enumerate(zip(peptide.topology.residue_index, peptide.topology.names, broken, strict=True), 1)]
+    ends = "".join(f"{side:10.5f}" for side in sides)
+    (tmp_path / "broken.gro").write_text("\n".join(["", str(peptide.n), *lines, ends, ""]))
+    folder = DATA / "ala2_explicit_pme"
+    system = sponge.load(folder / "alanine-dipeptide.prmtop.gz", tmp_path / "broken.gro", constraints="h-bonds")
+    assert rmsd(system.positions) < 1e-4
+
+
+def test_molecules_without_ends_stay_as_they_are():
+    ring = np.array([[k, (k + 1) % 4] for k in range(4)])
+    system = sponge.System(sponge.Topology.of_particles(4, "C", 6, ring), np.full(4, 12.0), 2.0,
+                           [[0.5 * k, 0.0, 0.0] for k in range(4)])
+    system.add(sponge.harmonic_bond(ring, k=1000.0, r0=0.5))
+    np.testing.assert_array_equal(sponge.Simulation(system, sponge.VelocityVerlet(0.001)).positions, system.positions)
+
+
 def test_pressure_of_an_ideal_gas():
     system = sponge.System(sponge.Topology.of_particles(500, "AR", 18), np.full(500, 40.0), 10.0, np.zeros((500, 3)),
                            remove_com_motion=False)
@@ -279,7 +311,7 @@ def test_simulation_needs_a_system_positions_and_an_integrator():
         sponge.Simulation("dhfr.prmtop", sim.integrator)
     with pytest.raises(TypeError, match="integrator must be an Integrator, got float"):
         sponge.Simulation(sim.system, 0.002)
-    with pytest.raises(ValueError, match="a system that is not periodic"):
+    with pytest.raises(ValueError, match="a system that is not periodic cannot have a box"):
         sim.box = 3.0
     sim.system.positions = None
     with pytest.raises(ValueError, match="positions are needed"):

@@ -16,7 +16,6 @@ from ..analysis.mbar import Mbar, mbar
 from ..analysis.wham import Wham, inefficiency_of, wham
 from ..cv.compiled import Evaluation
 from ..cv.variable import CollectiveVariable, as_variables
-from ..engine.flags import FORCES_STALE
 from ..engine.program import Phase
 from ..integrators.integrator import Integrator
 from ..potentials.bias import umbrella
@@ -282,12 +281,13 @@ class _Window(Sampling):
                            c in zip(self._bias.cvs, self.center, strict=True)]
         self._span[:] = sim.step, sim.step + steps
         self._held[:] = self.center + self._offset
-        sim._engine.flags[FORCES_STALE] = 1
+        self._bias_changed()
 
     def hold(self):
         """Hold the variables at the center."""
         self._offset[:] = 0.0
         self._held[:] = self.center
+        self._bias_changed()
 
     def skip(self, sim):
         """Take nothing of what was before the present state."""

@@ -328,10 +328,9 @@ def function(f: Callable, atoms: Any, *, period: tuple[float, float] | None = No
     if not callable(f):
         raise TypeError(f"{where}: must be a function of positions, got {type(f).__name__}")
     if period is not None:
-        low, high = map(float, period)
-        if not -np.inf < low < high < np.inf:
+        if np.shape(period) != (2,) or not -np.inf < float(period[0]) < float(period[1]) < np.inf:
             raise ValueError(f"{where}: period must be (lowest, highest), got {period!r}")
-        period = low, high
+        period = float(period[0]), float(period[1])
     try:
         takes_box = "box" in inspect.signature(f).parameters
     except (TypeError, ValueError):  # a builtin without signature

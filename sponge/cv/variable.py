@@ -69,7 +69,7 @@ class CollectiveVariable:
             raise TypeError(
                 f"collective variable {self.name}: must be a number, got an array of shape {np.shape(value)}"
             )
-        return value
+        return value.astype(np.float64) if getattr(value, "dtype", None) == np.float32 else value  # of a network
 
     def __call__(self, positions: Any, box: Any = None) -> Any:
         """The value, for positions [n, 3] of all atoms in nm and the box [3, 3] or None; can be differentiated."""

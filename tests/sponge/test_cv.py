@@ -153,6 +153,15 @@ def test_a_variable_is_one_number():
         cv.function(lambda x: x[0], [1, 2], name="f")(chain(0))
 
 
+def test_functions_in_single_precision():
+    """As of networks."""
+    square = cv.function(lambda x: x[0, 0].astype(np.float32) ** 2, [0])
+    system = sponge.System(sponge.Topology.of_particles(1), [12.0], positions=[[0.5, 0, 0]])
+    system.add(sponge.umbrella(square, 0.15, 100.0))
+    assert system.energy() == pytest.approx(50 * 0.1**2, rel=1e-6)
+    np.testing.assert_allclose(system.forces(), [[-100 * 0.1 * 2 * 0.5, 0, 0]], rtol=1e-6)
+
+
 def test_periodic_differences():
     phi = cv.torsion(0, 1, 2, 3)
     assert float(phi.difference(3.0, -3.0)) == pytest.approx(6 - 2 * np.pi)
@@ -173,6 +182,7 @@ def test_periodic_differences():
     (lambda: cv.radius_of_gyration([3, 4], masses=[0.0, 0.0]), "masses must be 2 numbers"),
     (lambda: cv.function(3.0, [0]), "must be a function"),
     (lambda: cv.function(np.sum, [0], period=(1, 0)), "period must be"),
+    (lambda: cv.function(np.sum, [0], period=(1,)), "period must be"),
 ])
 def test_bad_input(make, message):
     with pytest.raises((TypeError, ValueError), match=message):

@@ -184,7 +184,8 @@ class Replicas(Fixed):
             `stopped` keeps its reason. Give it on all ranks.
         replica_report : callable, optional
             ``replica_report(k)`` returns the reporters of replica k, with files of their own, such as
-            ``lambda k: sponge.DCD(f"replica{k}.dcd", every=500)``. They are called from threads.
+            ``lambda k: sponge.DCD(f"replica{k}.dcd", every=500)``. They are called from threads. One that raises
+            StopIteration ends the run of all replicas when they next wait for each other.
         progress : bool, optional
             Show a progress bar on the first rank. By default only on terminals and in notebooks.
         checkpoint : path-like or Checkpoint, optional
@@ -256,7 +257,7 @@ class Replicas(Fixed):
         if self._step > work.step:
             work(record)
         if report is not None:
-            vars(self)["stopped"] = self._root(lambda: work.stopped)
+            vars(self)["stopped"] = self._root(lambda: work.stopped) or self.stopped
 
     def _save(self, reporters, work, path):
         self._all(lambda k: [r.sync() for r in reporters[k]])
@@ -294,11 +295,8 @@ class Replicas(Fixed):
 
         def open_all(k):
             sim = self._simulations[k]
-            vars(sim)["target"], sim._guard.path, sim._running = (
-                target,
-                f"{stem}.replica{k}.last_good{ending or '.chk'}",
-                True,
-            )
+            vars(sim).update(target=target, stopped=None, _running=True)
+            sim._guard.path = f"{stem}.replica{k}.last_good{ending or '.chk'}"
             for r in made[k]:
                 r.open(sim)
                 reporters[k].append(r)
@@ -319,13 +317,15 @@ class Replicas(Fixed):
         meet = due % self.every == 0
 
         def work(k):
-            _advance(self._simulations[k], reporters[k], due)
-            return self._news(k, self._simulations[k]) if meet else None
+            sim = self._simulations[k]
+            _advance(sim, reporters[k], due)
+            return sim.stopped, self._news(k, sim) if meet else None
 
-        news = self._all(work, workers, interrupted)
+        reasons, news = zip(*self._all(work, workers, interrupted), strict=True)
         self._step = due
+        vars(self)["stopped"] = next((f"replica {k}: {why}" for k, why in enumerate(reasons) if why), None)
         if meet:
-            self._meet(news)
+            self._meet(list(news))
 
     # -- for subclasses ------------------------------------------------------------------------------------------------
 

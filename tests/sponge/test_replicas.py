@@ -59,6 +59,18 @@ class Mean(Sampling):
 # -- one process -------------------------------------------------------------------------------------------------------
 
 
+def test_a_reporter_of_one_replica_ends_the_run_of_all():
+    def stop(record):
+        if record["step"] >= 60:
+            raise StopIteration("enough")
+
+    replicas = sponge.Replicas(springs, 2, every=50)
+    replicas.run(1000, replica_report=lambda k: stop if k else None, report=[].append)
+    assert replicas.step == 100 and replicas.stopped == "replica 1: enough"
+    replicas.run(20)
+    assert replicas.step == 120 and replicas.stopped is None
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_replicas_are_the_simulations_that_they_would_be_alone(threads):
     before = core.get_threads()

@@ -16,7 +16,6 @@ from ..analysis.mbar import LEAST_SAMPLES
 from ..barostats.monte_carlo import MonteCarloBarostat
 from ..integrators.langevin_middle import LangevinMiddle
 from ..load import load
-from ..load.whole import make_whole
 from ..run.arguments import number_of_steps
 from ..run.simulation import Simulation
 from ..system import System
@@ -43,7 +42,6 @@ def solute(given: Any, where: str) -> System:
     system = given if isinstance(given, System) else load(
         *((given,) if isinstance(given, (str, os.PathLike)) else given), method="none", constraints="h-bonds")
     if system is not given and len(np.unique(system.topology.molecules)) == 1:  # a .gro file always has a box
-        system.positions = make_whole(system.positions, system.topology.bonds, system.box)
         system.box = None
     if system.box is not None:
         raise ValueError(f"{where}: a molecule must have no box, got {system.n} atoms in a box (give the files of the "

@@ -126,10 +126,11 @@ def test_adaptive_biasing_force():
     """The mean force of the bin, with this state's, without the ramps of few samples, which differ."""
     method = sponge.ABF(CVS, 12, full_samples=1, temperature=T)
     bins, flags, found = np.array(method.bins), np.zeros(N_FLAGS, np.int64), []
+    method._marks[0] = 1  # they have begun somewhere
     for step, (s, force) in enumerate(zip(ANGLES, DATA["springs"], strict=True)):
         flags[STEP] = step
         # springs of constant 1 put any force on a particle at s, when the variable is this far from it
-        abf.advance(0, flags, 0, len(ANGLES), method._marks, s + force, np.ones(2), np.zeros(2), method._low,
+        abf.advance(0, flags, 1, 0, len(ANGLES), method._marks, s + force, np.ones(2), np.zeros(2), method._low,
                     method._width, bins, 1, method._active, 0.0, np.ones(2), 1.0, 0.0, np.zeros(2, np.uint32),
                     np.zeros(8), s.copy(), np.zeros(2), method._counts, method._forces, method._visits, method._ways,
                     np.zeros((1, 5)), np.zeros(1, np.int64))

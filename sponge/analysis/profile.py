@@ -89,6 +89,9 @@ def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60,
     check_bins(where, temperature, bins, blocks)
     if period is not None and limits is not None:
         raise ValueError(f"{where}: either period or limits can be given, not both")
+    for name, ends in (("period", period), ("limits", limits)):
+        if ends is not None and np.shape(ends) != (2,):
+            raise ValueError(f"{where}: {name} must be (lowest, highest), got {ends!r}")
     x, w = as_weighted(where, x, weights)
     low, high = period or limits or (float(x.min()), float(x.max()))
     if not low < high:

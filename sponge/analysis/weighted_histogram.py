@@ -87,8 +87,8 @@ def free_energies(index: np.ndarray, weights: np.ndarray, bins: int, slow: Seque
 
 def check_bins(where: str, temperature: float, bins: int, blocks: int | None) -> None:
     """Raise ValueError unless the temperature is positive, and there is a bin and, if given, two blocks."""
-    if not temperature > 0 or bins < 1:
-        raise ValueError(f"{where}: temperature must be > 0 K and bins >= 1, got {temperature} and {bins}")
+    check.positive(temperature, f"{where}: temperature", "K")
+    check.integer(bins, f"{where}: bins", 1)
     if blocks is not None:
         check.integer(blocks, f"{where}: blocks", 2)
 

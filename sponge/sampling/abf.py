@@ -20,7 +20,7 @@ from ..engine.flags import STATUS, STEP
 from ..engine.program import Phase
 from ..integrators.normals import normals
 from .history import Records
-from .variable_bias import VariableBias
+from .variable_bias import VariableBias, per_variable
 
 __all__ = ["ABF"]
 
@@ -180,11 +180,7 @@ class ABF(VariableBias):
         self.grid = _grid(where, self.cvs, grid)
         low, high, bins = (tuple(ends) for ends in zip(*self.grid, strict=True))
         self._low, self._width, self.bins = np.array(low), np.subtract(high, low) / bins, bins
-        given = self._width if sigma is None else np.asarray(sigma, np.float64)
-        if given.shape not in ((), (m,)) or not np.all((given > 0) & np.isfinite(given)):
-            raise ValueError(f"{where}: sigma must be a positive number, or one for each of {m} variables, got "
-                             f"{sigma!r}")
-        self.sigma = tuple(np.broadcast_to(given, (m,)).tolist())
+        self.sigma = tuple(per_variable(where, "sigma", self._width if sigma is None else sigma, m, positive=True))
         self.full_samples = check.integer(full_samples, f"{where}: full_samples", 1)
         self.record = check.integer(record, f"{where}: record", 1)
         for key, value, unit in (("period", period, "ps"), ("friction", friction, "1/ps")):

@@ -19,7 +19,7 @@ from ..engine.program import Phase
 from . import metadynamics_kernels as kernels
 from .history import find_states
 from .metadynamics_grid import intervals_of
-from .variable_bias import VariableBias
+from .variable_bias import VariableBias, per_variable
 
 __all__ = ["FreeEnergyEstimate", "Metadynamics"]
 
@@ -183,12 +183,7 @@ class Metadynamics(VariableBias):
         d = len(self.cvs)
         if d > 3:
             raise ValueError(f"{where}: at most 3 collective variables fit a grid, got {d}")
-        widths = np.asarray(sigma, np.float64)
-        if widths.shape not in ((), (d,)) or not np.all((widths > 0) & np.isfinite(widths)):
-            raise ValueError(
-                f"{where}: sigma must be a positive number, or one for each of {d} variables, got {sigma!r}"
-            )
-        self.sigma = np.broadcast_to(widths, (d,)).tolist()
+        self.sigma = per_variable(where, "sigma", sigma, d, positive=True)
         check.positive(height, f"{where}: height", "kJ/mol")
         record = every if record is None else record
         for key, value in (("every", every), ("record", record)):

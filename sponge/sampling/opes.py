@@ -16,7 +16,7 @@ from ..cv.variable import CollectiveVariable, VariableError, as_variables
 from ..engine.program import Phase
 from . import opes_kernels as kernels
 from .history import Records
-from .variable_bias import VariableBias
+from .variable_bias import VariableBias, per_variable
 
 __all__ = ["OPES"]
 
@@ -112,8 +112,9 @@ class OPES(VariableBias):
             check.positive(temperature, f"{where}: temperature", "K")
         if not 0 <= threshold < math.inf:
             raise ValueError(f"{where}: threshold must be finite and >= 0, got {threshold!r}")
-        self.sigma = None if sigma is None else _widths(where, "sigma", sigma, d)
-        self.smallest_sigma = None if smallest_sigma is None else _widths(where, "smallest_sigma", smallest_sigma, d)
+        self.sigma, self.smallest_sigma = (
+            None if given is None else per_variable(where, name, given, d, positive=True)
+            for name, given in (("sigma", sigma), ("smallest_sigma", smallest_sigma)))
         if any(a < b for a, b in zip(self.sigma or (), self.smallest_sigma or (), strict=False)):
             raise ValueError(f"{where}: smallest_sigma must be at most sigma {self.sigma}, got {self.smallest_sigma}")
         self.barrier, self.every, self.record, self.measure = float(barrier), int(every), int(record), int(measure)
@@ -328,13 +329,3 @@ class OPES(VariableBias):
         self._gaussians[:, : found.shape[1]] = found
         self._state[:], self._active[:] = state["state"], state["active"]
         self._kept.become(state["records"])
-
-
-def _widths(where, name, given, d):
-    try:
-        widths = np.asarray(given, np.float64)
-    except ValueError:  # a word
-        widths = np.array(np.nan)
-    if widths.shape not in ((), (d,)) or not np.all((widths > 0) & np.isfinite(widths)):
-        raise ValueError(f"{where}: {name} must be a positive number, or one for each of {d} variables, got {given!r}")
-    return np.broadcast_to(widths, (d,)).tolist()

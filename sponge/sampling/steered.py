@@ -14,7 +14,7 @@ from ..cv.variable import CollectiveVariable, as_variables
 from ..engine.flags import STEP
 from ..engine.program import Phase
 from .history import Records
-from .variable_bias import VariableBias
+from .variable_bias import VariableBias, per_variable
 
 __all__ = ["SteeredMD"]
 
@@ -118,12 +118,10 @@ class SteeredMD(VariableBias):
         where = type(self).__name__
         self.name, self.cvs = name, as_variables(where, cvs)
         m = len(self.cvs)
-        self.start, self.end, self.k = (_numbers(where, key, given, m) for key, given in
-                                        (("start", start), ("end", end), ("k", k)))
+        self.start, self.end = (per_variable(where, key, given, m) for key, given in (("start", start), ("end", end)))
+        self.k = per_variable(where, "k", k, m, positive=True)
         for variable, *ends in zip(self.cvs, self.start, self.end, strict=True):
             variable.check_values(where, "start and end", ends)
-        if min(self.k) <= 0:
-            raise ValueError(f"{where}: k must be positive, got {k!r}")
         self.duration = check.integer(duration, f"{where}: duration", 1)
         self.record = check.integer(max(self.duration // 100, 1) if record is None else record, f"{where}: record", 1)
         self._k, self._start = np.array(self.k), np.array(self.start)
@@ -196,10 +194,3 @@ class SteeredMD(VariableBias):
             state[key] for key in ("marks", "center", "before", "work")
         )
         self._kept.become(state["records"])
-
-
-def _numbers(where, name, given, m):
-    values = np.asarray(given, np.float64)
-    if values.shape not in ((), (m,)) or not np.all(np.isfinite(values)):
-        raise ValueError(f"{where}: {name} must be a finite number, or one for each of {m} variables, got {given!r}")
-    return np.broadcast_to(values, (m,)).tolist()

@@ -109,9 +109,9 @@ class UmbrellaSampling(Replicas):
         n = len(self.centers)
         if positions is not None and np.shape(positions) != (n, system.n, 3):
             raise ValueError(f"{where}: positions must have shape {(n, system.n, 3)}, got {np.shape(positions)}")
-        self.temperature, self.seed = float(integrator.temperature), seed
         check.integer(record, f"{where}: record", 1)
-        self.record = int(record)
+        check.integer(seed, f"{where}: seed", 0)
+        self.temperature, self.seed, self.record = float(integrator.temperature), int(seed), int(record)
         self._windows: dict[int, _Window] = {}
         self._recording = False
         self._samples: list[list[np.ndarray]] = [[] for _ in range(n)]

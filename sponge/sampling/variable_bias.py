@@ -9,7 +9,25 @@ import numpy as np
 from ..cv.variable import CollectiveVariable
 from ..run.sampling_method import Sampling
 
-__all__ = ["VariableBias"]
+__all__ = ["VariableBias", "per_variable"]
+
+
+def per_variable(where: str, name: str, given: Any, m: int, positive: bool = False) -> list[float]:
+    """Return one finite number for each of m variables, from a number for all or one for each.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or has numbers that are not finite, or not positive where they have to be.
+    """
+    try:
+        values = np.asarray(given, np.float64)
+    except (TypeError, ValueError):  # a word
+        values = np.array(np.nan)
+    if values.shape not in ((), (m,)) or not np.all(np.isfinite(values) & ((values > 0) | (not positive))):
+        raise ValueError(f"{where}: {name} must be a {'positive' if positive else 'finite'} number, or one for each of "
+                         f"{m} variables, got {given!r}")
+    return np.broadcast_to(values, (m,)).tolist()
 
 
 class VariableBias(Sampling):

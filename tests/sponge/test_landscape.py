@@ -226,6 +226,10 @@ def test_bad_input_is_named():
         analysis.effective_samples(np.ones(10))
     with pytest.raises(ValueError, match="no sample lies within the limits 2 to 3"):
         analysis.profile(x, temperature=300, limits=(2, 3))
+    with pytest.raises(ValueError, match="profile: bins must be an integer >= 1, got 2.5"):
+        analysis.profile(x, temperature=300, bins=2.5)
+    with pytest.raises(ValueError, match=r"profile: limits must be \(lowest, highest\), got \(0, 1, 2\)"):
+        analysis.profile(x, temperature=300, limits=(0, 1, 2))
     with pytest.raises(ValueError, match="either period or limits"):
         analysis.profile(x, temperature=300, limits=(2, 3), period=(0, 1))
     with pytest.raises(ValueError, match="blocks must be an integer >= 2"):

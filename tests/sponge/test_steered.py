@@ -107,7 +107,8 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"k": 0.0}, "k must be positive"),
+    ({"k": 0.0}, "k must be a positive number"),
+    ({"k": "stiff"}, "k must be a positive number, or one for each of 1 variables, got 'stiff'"),
     ({"start": [0.0, 1.0]}, "start must be a finite number, or one for each of 1 variables"),
     ({"end": np.nan}, "end must be a finite number"),
     ({"cvs": cv.torsion(0, 1, 2, 3), "end": 190.0}, "got 190 .angles are in radians"),

@@ -181,6 +181,7 @@ def test_too_few_samples_are_an_error_and_windows_far_apart_a_warning():
     ({"cvs": cv.torsion(0, 1, 2, 3), "centers": [-180.0, 0.0]},
      r"centers of torsion.* must be from -6.28 to 6.28, got -180 \(angles are in radians"),
     ({"k": 0.0}, "k must be positive"), ({"k": [1.0, 2.0, 3.0]}, "k must be positive, a number or of shape"),
+    ({"seed": -1}, "seed must be an integer >= 0"),
     ({"record": 0}, "record must be an integer"), ({"positions": np.zeros((3, 2, 3))},
                                                        r"positions must have shape \(2, 2, 3\)"),
 ])

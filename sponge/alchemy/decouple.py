@@ -72,12 +72,12 @@ def decouple(system: System, atoms: Any, *, annihilate: Iterable[str] = ("electr
     ------
     ValueError
         If marked atoms have a net charge, unless `charged`; if one is bonded, excluded from, constrained or tied as a
-        virtual site to one that is not marked; if a potential of pairs other than `Nonbonded`, or one of many bodies,
-        such as GB, EAM or a network, acts on them and others; if a term of an `ExpressionCompound` does that
-        `restraints` does not name; if `thole_screening` or `lennard_jones_pair` acts
-        between atoms whose interaction of that kind is annihilated; if `bonded` names 1-4 pairs that `annihilate`
-        changes, or a name of `restraints`; if Nonbonded uses "ljpme" or "ewald", or has a
-        table in which marked atoms do not mix by the rules of Lorentz and Berthelot.
+        virtual site or Drude particle to one that is not marked; if a potential of pairs other than `Nonbonded`, or
+        one of many bodies, such as GB, EAM or a network, acts on them and others; if a term of an `ExpressionCompound`
+        does that `restraints` does not name; if `thole_screening` or `lennard_jones_pair` acts between atoms whose
+        interaction of that kind is annihilated; if `bonded` names 1-4 pairs that `annihilate` changes, or a name of
+        `restraints`; if `bonded` or `restraints` names springs of Drude particles; if Nonbonded uses "ljpme" or
+        "ewald", or has a table in which marked atoms do not mix by the rules of Lorentz and Berthelot.
 
     Warns
     -----
@@ -222,6 +222,7 @@ def _check_cut(system, marked):
             ("excluded from interacting", system.exclusions)]
     ties += [("tied as a virtual site", np.stack([site.sites, column], axis=1))
              for site in system.virtual_sites for column in np.asarray(site.parents).T]
+    ties.append(("tied as a Drude particle", system.drude_pairs))
     for how, pairs in ties:
         pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
         cut = marked[pairs[:, 0]] != marked[pairs[:, 1]]

@@ -14,6 +14,7 @@ from ..barostats.molecules import molecules
 from ..constraints.choose import Constraints
 from ..potential import Potential
 from ..potentials.cmap import CMAP
+from ..potentials.drude import thole_screening
 from ..potentials.expression import ExpressionExternal
 from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..potentials.restraints import PositionRestraint
@@ -67,7 +68,8 @@ def hybrid(old: System, new: System, mapping: Mapping[int, int], *, soft_core: S
     ValueError
         If `check_mapping` refuses the mapping; if shared atoms are excluded, constrained or placed as virtual sites
         otherwise in the new molecule; if mixing rules or other atoms differ; if the net charge changes, unless
-        `charged`; or if a potential is not made of bonded terms. Maps (CMAP), position restraints and external fields
+        `charged`; if springs of Drude particles differ, or `thole_screening` acts between shared atoms and others; or
+        if a potential is not made of bonded terms. Maps (CMAP), position restraints and external fields
         may act on other atoms, such as those of a protein; so may exceptions from mixing rules (NBFIX).
 
     Warns
@@ -283,6 +285,10 @@ class _Parts:
                         left[row] -= 1
                         shared[k] = True
                 own = np.isin(p.atoms, only).any(axis=1)
+                if type(p) is thole_screening and np.any(own & ~np.isin(p.atoms, only).all(axis=1)):
+                    raise ValueError(f"hybrid: {name!r} screens dipoles of shared atoms and of atoms that only the "
+                                     f"{'old' if falling else 'new'} molecule has, which would polarize each other in "
+                                     "the other molecule too")
                 found += self._named(p, (shared if falling else np.zeros_like(shared)) | own, name
                                      if falling else f"{name} of new atoms")
                 found += [Scaled(part, "mixing", falling) for part in

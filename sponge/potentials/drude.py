@@ -56,8 +56,9 @@ def drude_spring(r, charge, polarizability):
 def _check_springs(self, system):
     TermPotential.check(self, system)
     where = f"drude_spring {self.name!r}"
-    if len(np.unique(self.atoms)) < self.atoms.size:
-        atoms, counts = np.unique(self.atoms, return_counts=True)
+    others = [p.atoms for p in system.potentials if p.of_drude_particles and p is not self]
+    atoms, counts = np.unique(np.concatenate([self.atoms, *others]), return_counts=True)
+    if counts.max(initial=0) > 1:
         raise ValueError(f"{where}: each atom must have one Drude particle at most, and this one atom, got "
                          f"{system.topology.describe(int(atoms[np.argmax(counts)]))} in {counts.max()} pairs")
     bad = self.params["polarizability"] <= 0

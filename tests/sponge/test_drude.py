@@ -9,7 +9,7 @@ from scipy import special
 
 from triskele import core, sponge
 from triskele.core.extend import threads
-from triskele.sponge import build
+from triskele.sponge import alchemy, build
 from triskele.sponge.errors import BrokenSimulationError, FileFormatError, MissingParameterError
 from triskele.sponge.integrators.temperature import degrees_of_freedom, drude_kinetic_energy, kinetic_energy
 from triskele.sponge.testing import Trial, check_integrator, spring_system
@@ -345,8 +345,8 @@ def test_force_fields_that_are_refused(tmp_path, old, new, error, message):
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda s: s.add(sponge.drude_spring([[4, 0], [5, 0]], charge=-1.0, polarizability=1e-3)), "in 2 pairs"),
-    (lambda s: s.add(sponge.drude_spring([[4, 0]], charge=-1.0, polarizability=0.0)), "polarizability must be > 0"),
+    (lambda s: s.add(sponge.drude_spring([[1, 6], [2, 6]], charge=-1.0, polarizability=1e-3)), "in 2 pairs"),
+    (lambda s: s.add(sponge.drude_spring([[1, 6]], charge=-1.0, polarizability=0.0)), "polarizability must be > 0"),
     (lambda s: s.add(sponge.DrudeAnisotropy([[4, 0, 1, 99]], k=1.0)), "atoms must be 0 to 39"),
     (lambda s: sponge.DrudeAnisotropy([[4, 0, 1, 1]], k=1.0), "must be different"),
     (lambda s: sponge.Simulation(s, sponge.LangevinMiddle(300, 1.0, 0.001)), "LangevinMiddle.*DrudeLangevin"),
@@ -355,6 +355,45 @@ def test_force_fields_that_are_refused(tmp_path, old, new, error, message):
 def test_bad_input(make, message):
     with pytest.raises(ValueError, match=message):
         make(water())
+
+
+def test_an_atom_has_one_drude_particle_whatever_potentials_there_are():
+    system = water(2)
+    system.masses[1] = 16.0
+    with pytest.raises(ValueError, match=r"one Drude particle at most.*got atom 0 .*O\) in 2 pairs"):
+        system.add(sponge.drude_spring([[1, 0]], charge=-1.0, polarizability=1e-3))
+
+
+def test_springs_do_not_go_with_a_lambda():
+    """Their Drude particles would be atoms in the bath of atoms."""
+    system, other = water(2), water(2)
+    for options in ({"bonded": ["drude"]}, {"restraints": ["drude"]}):
+        with pytest.raises(ValueError, match="springs of Drude particles must be the same in all states, got 'drude"):
+            alchemy.decouple(system, range(5), **options)
+    soft = alchemy.decouple(system, range(5))
+    np.testing.assert_array_equal(soft.drude_pairs, system.drude_pairs)
+    other["drude"].params["polarizability"][0] *= 1.1
+    with pytest.raises(ValueError, match="the same in all states.* 'drude of the old molecule' .*the lambda 'mixing'"):
+        alchemy.hybrid(system, other, {k: k for k in range(5)})
+
+
+def test_hybrids_have_no_screening_between_shared_atoms_and_dummies():
+    """Which would polarize each other where only one of them is there."""
+    systems = []
+    for ends in ([1], [1, 2]):
+        n = 2 * (1 + len(ends))
+        system = sponge.System(sponge.Topology.of_particles(n, bonds=[[0, 2 * k] for k in ends]),
+                               np.tile([16.0, 0.4], n // 2), positions=0.1 * np.arange(3 * n).reshape(n, 3) % 0.7,
+                               exclusions=[[i, j] for i in range(n) for j in range(i)])
+        charges = np.tile([1.5, -1.5], n // 2)
+        system.add(sponge.Nonbonded(charges, np.full(n, 0.3), np.full(n, 0.1), method="none"))
+        rows = [[2 * k + 1, 2 * k, -1, -1, -1] for k in range(n // 2)]
+        for potential in sponge.drude_oscillators(rows, charges[1::2], np.full(n // 2, 1e-3), None,
+                                                  [[0, k] for k in ends], np.full(len(ends), 2.6)):
+            system.add(potential)
+        systems.append(system)
+    with pytest.raises(ValueError, match="'thole' screens dipoles of shared atoms and of atoms that only the new mole"):
+        alchemy.hybrid(*systems, {k: k for k in range(4)})
 
 
 def test_massless_particles_do_not_run():

@@ -59,6 +59,8 @@ class Potential(Sealed):
         of `Nonbonded` can do without, for molecules that are whole, or restraints that are longer than half the box.
     of_drude_particles : bool
         The potential's atoms (m, 2) are Drude particles and their atoms; see `System.drude_pairs`.
+    moving_charges : bool
+        The potential finds charges of the atoms for itself at every configuration, beside those in `params`.
 
     Examples
     --------
@@ -83,6 +85,7 @@ class Potential(Sealed):
     together: slice | np.ndarray | None = None
     images: bool = True
     of_drude_particles: bool = False
+    moving_charges: bool = False
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         """Energy in kJ/mol: pure NumPy code that the core can trace; kernels must agree with it.

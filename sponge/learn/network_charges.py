@@ -11,15 +11,19 @@ import numpy as np
 from triskele import core
 from triskele.core.extend import check
 
+from .. import box as boxes
 from ..box import displacement
 from ..engine.plan import Plan
+from ..errors import BoxError
 from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..potentials.at_values import Part, at_values
 from ..potentials.nonbonded.energy import terms
 from ..potentials.nonbonded.moving_charges import factors14
 from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.pair14 import pair14
 from ..protocols import SystemLike
+from ..topology import Topology, as_vectors
 from ..units import COULOMB
 from .charge_network import ChargeNetwork, check_network
 from .network import neighbor_rows
@@ -74,8 +78,8 @@ class NetworkCharges(Potential):
     Raises
     ------
     ValueError
-        When it is added to a system that has an element which the network does not know (the atom is named), another
-        potential with charges of its own, a 1-4 pair whose factor is not known, or of one atom of `atoms` and another.
+        When the system has an element which the network does not know (the atom is named), another potential with
+        charges of its own, such as `thole_screening`, a 1-4 pair whose factor is not known, or of one atom of `atoms` and another.
     AttributeError
         When the system has no `Nonbonded`.
 
@@ -96,6 +100,8 @@ class NetworkCharges(Potential):
     True
     """
 
+    moving_charges = True
+
     def __init__(self, network: ChargeNetwork, *, atoms: Any = None, elements: Any = None,
                  scale14: float | None = None):
         check_network("network charges", network)
@@ -107,6 +113,7 @@ class NetworkCharges(Potential):
         self.params = {key: np.array(w, np.float64) for key, w in named_weights(network)}
         self.pairs14, self.factors14 = np.zeros((0, 2), np.int64), np.zeros(0)
         self.species: np.ndarray | None = None
+        self._periodic = False
 
     # -- the system ----------------------------------------------------------------------------------------------------
 
@@ -119,15 +126,12 @@ class NetworkCharges(Potential):
             return
         plain = system.nonbonded
         network_species(self.network.network, system, self.atoms, self.elements, where)
-        marked = np.ones(system.n, bool) if self.atoms is None else np.isin(np.arange(system.n), self.atoms)
+        marked = self._marked(system.n)
+        found: list[Any] = [p for p in system.potentials if isinstance(p, pair14)]
+        self._check_others([p for p in system.potentials if p is not plain and p not in found], marked)
         changed, pairs, factors = [], [self.pairs14], [self.factors14]
-        for p in system.potentials:
-            if p is not plain and "charges" in p.params:
-                raise ValueError(f"{where}: {p.name!r} has charges of its own, which would stay as they are")
-            if "charge_product" not in p.params:
-                continue
-            products = np.array(np.broadcast_to(p.params["charge_product"], len(p.atoms)))  # type: ignore[attr-defined]
-            own = p.atoms.astype(np.int64)  # type: ignore[attr-defined]
+        for p in found:
+            products, own = p.params["charge_product"], p.atoms.astype(np.int64)
             inside = marked[own].sum(1)
             if np.any((inside == 1) & (products != 0)):
                 i, j = own[np.argmax((inside == 1) & (products != 0))]
@@ -152,9 +156,23 @@ class NetworkCharges(Potential):
     def check(self, system: SystemLike) -> None:
         self.species = network_species(self.network.network, system, self.atoms, self.elements,
                                         f"network charges {self.name!r}")
+        self._check_others([p for p in system.potentials if p is not self], self._marked(system.n))
+        self._periodic = system.box is not None
         plain = self._plain(self.params)
         plain.check(system)
         self._own.exclusions = plain.exclusions
+
+    def _marked(self, n):
+        return np.ones(n, bool) if self.atoms is None else np.isin(np.arange(n), self.atoms)
+
+    def _check_others(self, potentials, marked):
+        """Raise ValueError if one of the potentials has charges of its own."""
+        for p in potentials:
+            own = p.moving_charges or np.any(p.params.get("charges", 0.0))
+            if "charge_product" in p.params:
+                own |= np.any(marked[p.atoms].any(axis=1) & (p.params["charge_product"] != 0))
+            if own:
+                raise ValueError(f"network charges: {p.name!r} has charges of its own, which would stay as they are")
 
     @property
     def _own(self):
@@ -191,8 +209,10 @@ class NetworkCharges(Potential):
         return (np.maximum(np.abs(charges), 0.5), *others)
 
     def check_box(self, box: np.ndarray | None) -> None:
-        """Raise BoxError if the method cannot be used with such a box."""
+        """Raise BoxError if the method, or the network, cannot be used with such a box."""
         self._own.check_box(box)
+        if box is not None:
+            boxes.check_cutoff(f"network charges {self.name!r}: network", self.network.cutoff, box)
 
     # -- energies ------------------------------------------------------------------------------------------------------
 
@@ -202,10 +222,24 @@ class NetworkCharges(Potential):
         Parameters
         ----------
         positions : (n, 3) array, nm
-        box : (3, 3) array, optional
+        box : float, (3,) or (3, 3) array, nm, optional
+            Must be given if the system is periodic.
+
+        Raises
+        ------
+        ValueError
+            If positions are not finite, or not those of all atoms.
+        BoxError
+            If the box does not fit.
         """
-        box = None if box is None else np.asarray(box, np.float64)
-        data, leaves = self._data(np.asarray(positions, np.float64), box), [*self.params.values(), positions]
+        topology = Topology.of_particles(len(self._own.params["charges"]))
+        positions = as_vectors(positions, topology, "network charges: positions")
+        box = None if box is None else boxes.as_box(box)
+        if (box is not None) != self._periodic:
+            raise BoxError(f"network charges {self.name!r}: a box must be given if the system has one, and only then, "
+                           f"got {box if box is None else box.tolist()}")
+        self.check_box(box)
+        data, leaves = self._data(positions, box), [*self.params.values(), positions]
         function = _charges(*self._shape(), box is not None)
         return np.asarray(function(data, *leaves, *([] if box is None else [box])))
 
@@ -230,7 +264,7 @@ class NetworkCharges(Potential):
     def _parts(self, own, periodic, *values):
         """The parts of the energy at given values: those of `Nonbonded`, with charges put in, and 1-4 pairs."""
         positions, box = (values[-2], values[-1]) if periodic else (values[-1], None)
-        own.check_box(box)
+        self.check_box(box)
         parts = terms(own.form(box), tuple(own.params), periodic, own.types, own.exclusions, positions, box)
         data, shape = self._data(positions, box), self._shape()
         found = [Part(_with_charges(q.function, *shape, periodic), (data, q.data), q.compile) for q in parts]

@@ -20,7 +20,7 @@ from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..potentials.at_values import Part, at_values
 from ..protocols import SystemLike
-from ..topology import check_indices
+from ..topology import as_indices, check_indices
 from .network import Network, neighbor_rows
 from .training_range import outside
 
@@ -123,7 +123,7 @@ def different_atoms(atoms: Any, where: str) -> np.ndarray | None:
     """Numbers of atoms, int64 [m], or None for all of a system."""
     if atoms is None:
         return None
-    found = np.array(atoms, np.int64)
+    found = as_indices(atoms, f"{where}: atoms").astype(np.int64)
     if found.ndim != 1 or len(np.unique(found)) != len(found):
         raise ValueError(f"{where}: atoms must be a list of different numbers, got shape {found.shape}")
     return found

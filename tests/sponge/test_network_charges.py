@@ -7,6 +7,7 @@ import pytest
 
 from triskele import core, sponge
 from triskele.sponge import learn
+from triskele.sponge.errors import BoxError
 from triskele.sponge.testing import check_potential
 
 LEANING = np.array([[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]])
@@ -133,6 +134,25 @@ def test_what_is_refused():
     molecule = peptide()
     with pytest.raises(ValueError, match="belong to another system already"):
         solvated.add(molecule["nonbonded"])
+    screened, elements = fluid()
+    screened.add(sponge.thole_screening([[1, 2]], charge_product=1.0, damping=5.0))
+    with pytest.raises(ValueError, match="'thole' has charges of its own, which would stay as they are"):
+        screened.add(sponge.NetworkCharges(network(), elements=elements, scale14=0.5))
+    later, elements = fluid()
+    charges = later.add(sponge.NetworkCharges(network(), elements=elements, scale14=0.5))
+    with pytest.raises(BoxError, match="a box must be given if the system has one"):
+        charges.charges(later.positions)
+    charges.nonbonded.update(cutoff=0.3, switch=None)
+    for function in (charges.charges, lambda x, box: charges.energy(charges.params, x, box)):
+        with pytest.raises(BoxError, match="network: the cut-off must be at most half the smallest box edge 0.7 nm"):
+            function(later.positions, 0.7 * np.eye(3))
+    with pytest.raises(ValueError, match="positions must be finite, got .*nan"):
+        charges.charges(np.nan * later.positions, later.box)
+    later.add(sponge.pair14([[8, 9]], charge_product=0.1, sigma=0.2, epsilon=0.1))
+    with pytest.raises(ValueError, match="'pair14 2' has charges of its own"):
+        later.energy()
+    with pytest.raises(ValueError, match="atoms: indices must be integers"):
+        sponge.NetworkCharges(network(), atoms=[0.5, 1.5])
     sits = sponge.SITS(temperatures=np.linspace(290, 500, 8))
     with pytest.raises(ValueError, match="cannot be split by a sampling method"):
         sponge.Simulation(molecule, sponge.LangevinMiddle(300, 1.0, 0.001), sampling=[sits])

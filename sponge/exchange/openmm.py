@@ -240,10 +240,10 @@ def _induced_dipoles(mm: Any, system: System, potential: InducedDipoles) -> Any:
     force.setPolarizationType(force.Mutual)
     force.setMutualInducedMaxIterations(500)
     force.setMutualInducedTargetEpsilon(potential.convergence * _DEBYE)
-    if potential.grid is not None:
+    if (grid := potential.mesh(system.box)) is not None:
         force.setNonbondedMethod(force.PME)
         force.setCutoffDistance(potential.cutoff)
-        force.setPMEParameters(potential.alpha, *potential.grid)
+        force.setPMEParameters(potential.alpha, *grid)
     return force
 
 

@@ -16,7 +16,7 @@ from triskele import core
 from ..units import COULOMB
 
 __all__ = ["coulomb_influence", "dipole_reciprocal_energy", "dispersion_influence", "dispersion_reciprocal_energy",
-           "ewald_energy", "mesh_factor", "multipole_matrix", "reciprocal_energy", "spline_moduli"]
+           "ewald_energy", "mesh_factor", "multipole_matrix", "reciprocal_energy", "smooth_coulomb", "spline_moduli"]
 
 
 def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int],
@@ -258,6 +258,21 @@ def ewald_energy(charges: Any, positions: Any, box: Any, alpha: float, counts: t
     influence = weight * np.exp(-(np.pi / alpha) ** 2 * safe) / safe * (COULOMB / (np.pi * volume))
     energy = np.sum(influence * np.reshape(real**2 + imag**2, (-1,)))
     return energy + _coulomb_constants(charges, volume, alpha)
+
+
+def smooth_coulomb(alpha: Any, r2: Any) -> tuple[Any, Any]:
+    """erf(alpha r) / r and minus its derivative over r, smooth at 0."""
+    x = alpha**2 * r2
+    small = x < 0.5
+    y, z = np.where(small, x, 0.5), np.where(small, 0.5, x)
+    # integrals of t^(2 n) exp(-x t^2) from 0 to 1, n = 0 and 1: a series with positive terms, and the closed form
+    term, series = 1 / 3 + 0 * y, 1 / 3 + 0 * y
+    for k in range(1, 16):
+        term = term * 2 * y / (2 * k + 3)
+        series = series + term
+    decay = np.exp(-x)
+    f1 = np.where(small, decay * series, (0.5 * np.sqrt(np.pi / z) * special.erf(np.sqrt(z)) - np.exp(-z)) / (2 * z))
+    return 2 * alpha / np.sqrt(np.pi) * (2 * x * f1 + decay), 4 * alpha**3 / np.sqrt(np.pi) * f1
 
 
 def spline_moduli(n: int, order: int) -> np.ndarray:

@@ -6,7 +6,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.special import erfc
 
 from triskele import core
 from triskele.core.extend import check
@@ -16,8 +15,10 @@ from .. import pme
 from ..errors import BoxError
 from ..neighbors.pairs import find_pairs
 from ..pme import parameters as ewald_parameters
+from ..pme.energy import smooth_coulomb
 from ..pme.mesh import grid_size
 from ..potential import Potential
+from ..topology import Topology, as_indices, as_vectors
 from ..units import COULOMB
 from .at_values import Part, at_values
 
@@ -40,8 +41,8 @@ class ChargeEquilibration(Potential):
 
     with a fixed sum of charges in each group of atoms [1]_, between charges with Gaussian densities [2]_: near charges
     are screened, so that the energy has one minimum for hardnesses that are not negative. All pairs count, in periodic
-    boxes with all their images (particle mesh Ewald). Forces are exact: the energy does not change to first order with
-    the charges.
+    boxes with all their images (particle mesh Ewald) and, for a net charge, with a uniform background that makes the
+    box neutral. Forces are exact: the energy does not change to first order with the charges.
 
     Charges are found at every step by conjugate gradients, preconditioned with inverses of the couplings of near atoms.
     Directions are computed in single precision; the derivatives that `convergence` is about, energies and forces in
@@ -100,6 +101,8 @@ class ChargeEquilibration(Potential):
     array([ 0.17, -0.17])
     """
 
+    moving_charges = True
+
     def __init__(self, electronegativities: Any, hardnesses: Any, widths: Any, *, groups: Any = None,
                  totals: Any = 0.0, cutoff: float = 0.9, tolerance: float = 1e-5, convergence: float = 1e-5):
         where, self.name = "charge equilibration", "charge_equilibration"
@@ -107,17 +110,20 @@ class ChargeEquilibration(Potential):
         if chi.ndim != 1 or eta.shape != chi.shape or not len(chi):
             raise ValueError(f"{where}: electronegativities and hardnesses must be given for each atom, got shapes "
                              f"{chi.shape} and {eta.shape}")
-        self.widths = np.array(np.broadcast_to(np.asarray(widths, np.float64), chi.shape))
-        self.groups = np.zeros(len(chi), np.int64) if groups is None else np.array(groups, np.int64)
+        self.widths = _spread(f"{where}: widths", widths, len(chi), "atoms")
+        self.groups = np.zeros(len(chi), np.int64) if groups is None else as_indices(
+            groups, f"{where}: groups").astype(np.int64)
         if self.groups.shape != chi.shape or set(self.groups.tolist()) != set(range(self.groups.max() + 1)):
             raise ValueError(f"{where}: groups must number the groups of all {len(chi)} atoms from 0 on, got "
                              f"{self.groups.tolist()[:10]}")
-        self.totals = np.array(np.broadcast_to(np.asarray(totals, np.float64), self.groups.max() + 1))
+        self.totals = _spread(f"{where}: totals", totals, self.groups.max() + 1, "groups")
         for name, values in (("electronegativities", chi), ("hardnesses", eta), ("totals", self.totals)):
             if not np.all(np.isfinite(values)):
                 raise ValueError(f"{where}: {name} must be finite, got {values[np.argmin(np.isfinite(values))]}")
         self.cutoff = check.positive(cutoff, f"{where}: cutoff", "nm")
         self.tolerance = check.positive(tolerance, f"{where}: tolerance")
+        if self.tolerance >= 0.5:
+            raise ValueError(f"{where}: tolerance must lie between 0 and 0.5, got {tolerance}")
         self.convergence = check.positive(convergence, f"{where}: convergence", "kJ/mol/e")
         if not (np.all(self.widths > 0) and _WIDEST * self.widths.max() <= self.cutoff):
             raise ValueError(f"{where}: widths must be positive and at most a ninth of the cut-off of {self.cutoff} "
@@ -140,19 +146,28 @@ class ChargeEquilibration(Potential):
         where, chi = f"charge equilibration {self.name!r}", self.params["electronegativities"]
         if len(chi) != system.n:
             raise ValueError(f"{where}: there must be parameters for each of {system.n} atoms, got {len(chi)}")
-        if np.any(self.params["hardnesses"] < 0):
-            k = int(np.argmin(self.params["hardnesses"]))
-            raise ValueError(f"{where}: hardnesses must be >= 0, got {self.params['hardnesses'][k]} for "
-                             f"{system.topology.describe(k)}")
+        for name, least in (("electronegativities", -np.inf), ("hardnesses", 0.0)):
+            good = np.isfinite(self.params[name]) & (self.params[name] >= least)
+            if not np.all(good):
+                k = int(np.argmin(good))
+                raise ValueError(f"{where}: {name} must be {'finite and >= 0' if name == 'hardnesses' else 'finite'}, "
+                                 f"got {self.params[name][k]} for {system.topology.describe(k)}")
         for p in system.potentials:
-            if p is not self and any(np.any(p.params[key]) for key in ("charges", "charge_product") if key in p.params):
+            if p is not self and (p.moving_charges or any(np.any(p.params.get(key, 0.0))
+                                                          for key in ("charges", "charge_product"))):
                 raise ValueError(f"{where}: {p.name!r} must have no charges of its own (set them to 0, and let the "
                                  "charges of this potential take their place)")
         self.invariant = system.box is None
         if system.box is not None:
-            boxes.check_cutoff(where, self.cutoff, system.box)
-            # a grid that stays as it is, for derivatives by the box
-            self.grid = self.grid or grid_size(ewald_parameters.grid_size(system.box, self.alpha, self.tolerance))
+            self.check_box(system.box)
+
+    def check_box(self, box: np.ndarray | None) -> None:
+        """Raise BoxError if there is no box where the system has one, or if the cut-off does not fit into it."""
+        where = f"charge equilibration {self.name!r}"
+        if box is not None:
+            boxes.check_cutoff(where, self.cutoff, box)
+        elif not self.invariant:
+            raise BoxError(f"{where}: the box must be given, as that of the system, got none")
 
     def charges(self, positions: Any, box: Any = None) -> np.ndarray:
         """The charges at a configuration in e, float64 [n], by dense equations.
@@ -160,31 +175,51 @@ class ChargeEquilibration(Potential):
         Parameters
         ----------
         positions : (n, 3) array, nm
-        box : (3, 3) array, optional
+        box : float, (3,) or (3, 3) array, nm, optional
+            Must be given if the system is periodic.
+
+        Raises
+        ------
+        ValueError
+            If positions are not finite, or not those of all atoms.
+        BoxError
+            If the box does not fit.
         """
-        leaves = [*self.params.values(), np.asarray(positions, np.float64)]
-        leaves += [] if box is None else [np.asarray(box, np.float64)]
+        topology = Topology.of_particles(len(self.groups))
+        leaves = [*self.params.values(), as_vectors(positions, topology, f"{self.name}: positions")]
+        leaves += [] if box is None else [boxes.as_box(box)]
         (part,) = self._parts(*leaves)
-        linear, matrix = _equations(self._form(box is not None), part.data, leaves)
+        linear, matrix = _equations(self._form(leaves[3] if box is not None else None), part.data, leaves)
         return np.asarray(_solved(linear, matrix, part.data))
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         leaves = [*(params[key] for key in self.params), positions, *([] if box is None else [box])]
         return at_values(self._parts, *leaves)
 
-    def _form(self, periodic):
-        if periodic and self.grid is None:
-            raise BoxError(f"charge equilibration {self.name!r}: a box must be that of a system which it was added to")
-        return (self.alpha, self.grid) if periodic else (0.0, None)
+    def mesh(self, box: np.ndarray) -> tuple[int, int, int]:
+        """The mesh in a box: the attribute `grid` if it is set, or one that follows from the tolerance."""
+        return self.grid or grid_size(ewald_parameters.grid_size(box, self.alpha, self.tolerance))
+
+    def _form(self, box):
+        return (0.0, None) if box is None else (self.alpha, self.mesh(box))
 
     def _parts(self, *leaves):
         positions, box = leaves[2], leaves[3] if len(leaves) > 3 else None
+        self.check_box(box)
         pairs = find_pairs(positions, box, self.cutoff if box is not None else None, np.zeros((0, 2), np.int64))
         i, j = np.ascontiguousarray(pairs.T)
         gamma = 1 / np.sqrt(2 * (self.widths[i] ** 2 + self.widths[j] ** 2))
         own = COULOMB / (np.sqrt(np.pi) * self.widths)
         member = (self.groups == np.arange(len(self.totals))[:, None]).astype(np.float64)
-        return [Part(_minimum(self._form(box is not None)), (i, j, gamma, own, member, self.totals))]
+        squares = self.widths**2
+        return [Part(_minimum(self._form(box)), (i, j, gamma, own, squares, member, self.totals))]
+
+    def background(self, volume: float) -> np.ndarray:
+        """What the background that neutralizes the box adds to the electronegativities, as densities are no points.
+
+        It makes the interaction of charges a sum over all wave vectors but 0, as for densities that are smooth.
+        """
+        return _background(self.widths**2, self.totals, volume)
 
     def plan(self, engine: Engine) -> Plan:
         """Conjugate gradients over pairs and mesh, and forces at the charges found."""
@@ -217,26 +252,39 @@ def _minimum(form):
 
 def _equations(form, data, leaves):
     """Derivatives of the energy by the charges at charges 0, and the matrix of its second derivatives."""
-    (i, j, gamma, own, _, _), (alpha, grid) = data, form
+    (i, j, gamma, own, squares, _, totals), (alpha, grid) = data, form
     chi, eta, positions = leaves[:3]
     box = leaves[3] if grid else None
     d = boxes.displacement(positions[i] - positions[j], box)
-    r = np.sqrt(np.sum(d * d, axis=-1))
-    pair = COULOMB * (erfc(alpha * r) - erfc(gamma * r)) / r
+    r2 = np.sum(d * d, axis=-1)
+    pair = COULOMB * (smooth_coulomb(gamma, r2)[0] - smooth_coulomb(alpha, r2)[0])
 
     def energy(q):
         e = np.sum(pair * q[i] * q[j]) + 0.5 * np.sum((eta + own) * q * q)
         return e + pme.reciprocal_energy(q, positions, box, alpha, grid, _ORDER) if grid else e
 
-    return chi, core.hessian(energy)(np.zeros(len(own)))
+    linear = chi + _background(squares, totals, boxes.volume(box)) if grid else chi
+    return linear, core.hessian(energy)(np.zeros(len(own)))
+
+
+def _background(squares, totals, volume):
+    return 2 * np.pi * COULOMB * np.sum(totals) * squares / volume
 
 
 def _solved(linear, matrix, data):
     """Charges at which the derivatives by the charges of a group are all the same, with the groups' totals."""
-    member, totals = data[4:]
+    member, totals = data[5:]
     border = np.concatenate([np.concatenate([matrix, member.T], axis=1),
                              np.concatenate([member, np.zeros((len(member), len(member)))], axis=1)])
     return np.linalg.solve(border, np.concatenate([-linear, totals]))[: len(linear)]
+
+
+def _spread(where, values, count, of):
+    """One number for all, or one for each, as float64 [count]."""
+    values = np.asarray(values, np.float64)
+    if values.shape not in ((), (count,)):
+        raise ValueError(f"{where} must be a number, or one for each of {count} {of}, got shape {values.shape}")
+    return np.array(np.broadcast_to(values, count))
 
 
 def example():

@@ -8,6 +8,7 @@ import numpy as np
 
 from triskele.core.extend import Task, kernel
 
+from ..box import volume
 from ..engine.flags import ENERGY, N_FLAGS, STATUS, STEP
 from ..engine.plan import ROW, Plan
 from ..engine.program import Phase, Program
@@ -54,12 +55,14 @@ def renew_near(_chunk, age, renew):
 
 
 @kernel(nogil=True)
-def own_energy(_chunk, flags, linear, diagonal, charges, row):
-    """Energy of the charges with themselves."""
+def own_energy(_chunk, flags, linear, background, diagonal, charges, row):
+    """Energy of the charges with themselves and with the background, which falls with the volume; virial of that."""
     if flags[ENERGY]:
-        row[0] = 0.0
+        row[:] = 0.0
         for i in range(charges.shape[0]):
             row[0] += charges[i] * (linear[i] + 0.5 * diagonal[i] * charges[i])
+            for k in (1, 5, 9):
+                row[k] += charges[i] * background[i]
 
 
 def _own_list(engine, name, cutoff):
@@ -89,7 +92,7 @@ class EquilibrationPlan(Plan):
         self._history, self._known = np.zeros((_HIGHEST + 2, n)), 0
         self._former = self._history, 0, 1
         self._result, self._flags = np.zeros(solver.N_WORDS), np.zeros(N_FLAGS, np.int64)
-        self._linear, self._widths = potential.params["electronegativities"], 2 * potential.widths**2
+        self._linear, self._background, self._widths = np.zeros(n), np.zeros(n), 2 * potential.widths**2
         self._diagonal = potential.params["hardnesses"] + COULOMB / (np.sqrt(np.pi) * potential.widths)
         self._cutoff, self._alpha = (potential.cutoff, potential.alpha) if periodic else (EVERYWHERE, 0.0)
         self._table = kernels.smeared_table()
@@ -112,15 +115,17 @@ class EquilibrationPlan(Plan):
         rows = np.zeros((chunks + 1, ROW))
         self._meshes: list[PME] = []  # in float64 and float32
         if periodic:
-            self._meshes = [PME(engine, self.charges, self._alpha, potential.grid, _MESH_ORDER, precision=precision,
+            self._meshes = [PME(engine, self.charges, self._alpha, potential.mesh(engine.first_box), _MESH_ORDER, precision=precision,
                                 builds=listed.state[BUILDS : BUILDS + 1]) for precision in ("double", "mixed")]
         before = [*self._preparation(), Phase(call=self._solve, name="charges")]
         reduce = [Task(kernels.add_forces, engine.atom_starts, listed.slots, self._collected, engine.forces,
                        chunks=engine.atom_chunks), *(self._meshes[0].reduce if periodic else [])]
         self._first = Program(self._evaluation(self._fill(), 1, []), self._flags)
         self._check = Program(self._evaluation(self._forces(rows), 4, [
-            Task(own_energy, engine.flags, self._linear, self._diagonal, self.charges, rows[-1])]), self._flags)
+            Task(own_energy, engine.flags, self._linear, self._background, self._diagonal, self.charges, rows[-1])]),
+            self._flags)
         self._descent = Program(self._iteration(), self._flags)
+        self._update_linear()
         super().__init__(before=before, reduce=reduce, rows=rows, update_box=self._update_box if periodic else None,
                          undo=self._undo)
 
@@ -226,6 +231,13 @@ class EquilibrationPlan(Plan):
     def _update_box(self):
         for mesh in self._meshes:
             mesh.update_box()
+        self._update_linear()
+
+    def _update_linear(self):
+        """Derivatives of the energy by the charges at charges 0."""
+        if self.engine.periodic:
+            self._background[:] = self.potential.background(volume(self.engine.box))
+        self._linear[:] = self.potential.params["electronegativities"] + self._background
 
     def _solve(self):
         """Find the charges among those whose sums in the groups are the totals, and what forces are made of."""

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.special import erf, erfc
+from scipy.special import erfc
 
 from triskele import core
 from triskele.core.extend import check
@@ -18,6 +18,7 @@ from ..engine.engine import Engine
 from ..errors import BoxError
 from ..neighbors.pairs import find_pairs
 from ..pme import parameters as ewald_parameters
+from ..pme.energy import smooth_coulomb
 from ..pme.mesh import grid_size
 from ..potential import Potential
 from ..system import System
@@ -161,15 +162,23 @@ class InducedDipoles(Potential):
                 of = f" for {system.topology.describe(k)}" if len(values) == system.n else ""
                 raise ValueError(f"{where}: {name} must be {wanted}, got {values[k]}{of}")
         for p in system.potentials:
+            if p.moving_charges:
+                raise ValueError(f"{where}: charges must be fixed, got those of {type(p).__name__} {p.name!r}, which would "
+                                 "induce no dipoles")
             if p is not self and np.any(p.params.get("charges", 0.0)):
                 raise ValueError(f"{where}: {p.name!r} must have no charges of its own (set them to 0, and let the "
                                  "charges of this potential take their place)")
-        self._check_box(system.box)
+        self.check_box(system.box)
         self.exclusions = system.exclusions
-        if system.box is not None:  # a grid that stays as it is, for derivatives by the box
-            self.grid = self.grid or grid_size(ewald_parameters.grid_size(system.box, self.alpha, self.tolerance))
 
-    def _check_box(self, box):
+    def mesh(self, box: np.ndarray | None) -> tuple[int, int, int] | None:
+        """The mesh in a box: the attribute `grid` if it is set, or one that follows from the tolerance."""
+        if box is None:
+            return None
+        return self.grid or grid_size(ewald_parameters.grid_size(box, self.alpha, self.tolerance))
+
+    def check_box(self, box: np.ndarray | None) -> None:
+        """Raise BoxError if the method cannot be used with such a box."""
         where = f"induced dipoles {self.name!r}"
         if (box is not None) != (self.method == "pme"):
             raise BoxError(f"{where}: method {self.method!r} must be used " +
@@ -202,10 +211,8 @@ class InducedDipoles(Potential):
         leaves = [*(params[key] for key in self.params), positions, *([] if box is None else [box])]
         return at_values(self._parts, *leaves)
 
-    def _form(self, periodic):
-        if periodic and self.grid is None:
-            raise BoxError(f"induced dipoles {self.name!r}: a box must be that of a system which they were added to")
-        return self.alpha, self.grid, "thole" in self.params
+    def _form(self, box):
+        return self.alpha, self.mesh(box), "thole" in self.params
 
     def _parts(self, *leaves):
         form, data = self._terms(*leaves)
@@ -216,7 +223,7 @@ class InducedDipoles(Potential):
         """The functional form, and the pairs at values of parameters, positions and box."""
         count = len(self.params)
         positions, box = leaves[count], leaves[count + 1] if len(leaves) > count + 1 else None
-        self._check_box(box)
+        self.check_box(box)
         pairs = find_pairs(positions, box, None if box is None else self.cutoff, np.zeros((0, 2), np.int64))
         i, j = np.ascontiguousarray(pairs.T)
         first, second = np.sort(self.exclusions, axis=1).astype(np.int64).reshape(-1, 2).T
@@ -230,7 +237,7 @@ class InducedDipoles(Potential):
                                f"atoms {i[near[0]]} and {j[near[0]]}")
         acts = seen | (r2 > 0)  # excluded charges at one place do not
         i, j, seen, both = i[acts], j[acts], seen[acts], both[acts]
-        return self._form(box is not None), (i, j, seen.astype(np.float64), both, first, second)
+        return self._form(box), (i, j, seen.astype(np.float64), both, first, second)
 
     def _check_stable(self, form, data, leaves):
         """Raise RuntimeError if the energy has no minimum in the dipoles."""
@@ -260,8 +267,8 @@ class InducedDipoles(Potential):
         """Derivatives of the energy by all parameters at what `engine` has last computed."""
         mu = engine.plans[self.name].dipoles  # type: ignore[attr-defined]
         leaves = [*self.params.values(), engine.positions.copy(), *([engine.box.copy()] if engine.periodic else [])]
-        form, data = self._terms(*leaves)
-        count = len(self.params)
+        _, data = self._terms(*leaves)
+        form, count = self._form(engine.first_box if engine.periodic else None), len(self.params)
 
         def energy(mu, *params):
             return _interaction(form, data, [*params, *leaves[count:]], mu)
@@ -347,7 +354,7 @@ def _blocks(form, data, leaves):
     found = [(i, j, _block(seen * b0, (seen * b1)[:, None] * d, tensor))]
     if grid and len(first):
         d = boxes.displacement(positions[second] - positions[first], box)
-        s0, s1 = _smooth(alpha, np.sum(d * d, axis=-1))
+        s0, s1 = smooth_coulomb(alpha, np.sum(d * d, axis=-1))
         found.append((first, second, _block(-s0, -s1[:, None] * d, np.zeros((len(first), 3, 3)))))
     return found
 
@@ -355,21 +362,6 @@ def _blocks(form, data, leaves):
 def _block(charges, mixed, dipoles):
     top = np.concatenate([charges[:, None, None], -mixed[:, None, :]], axis=2)
     return np.concatenate([top, np.concatenate([mixed[:, :, None], dipoles], axis=2)], axis=1)
-
-
-def _smooth(alpha, r2):
-    """erf(alpha r) / r and minus its derivative over r, smooth at 0."""
-    x = alpha**2 * r2
-    small = x < 0.5
-    y, z = np.where(small, x, 0.5), np.where(small, 0.5, x)
-    # integrals of t^(2 n) exp(-x t^2) from 0 to 1, n = 0 and 1: a series with positive terms, and the closed form
-    term, series = 1 / 3 + 0 * y, 1 / 3 + 0 * y
-    for k in range(1, 16):
-        term = term * 2 * y / (2 * k + 3)
-        series = series + term
-    decay = np.exp(-x)
-    f1 = np.where(small, decay * series, (0.5 * np.sqrt(np.pi / z) * erf(np.sqrt(z)) - np.exp(-z)) / (2 * z))
-    return 2 * alpha / np.sqrt(np.pi) * (2 * x * f1 + decay), 4 * alpha**3 / np.sqrt(np.pi) * f1
 
 
 def example():

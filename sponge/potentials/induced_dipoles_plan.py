@@ -80,7 +80,7 @@ class InducedDipolesPlan(Plan):
         last = [Task(kernels.pair_forces, chunks, n, engine.flags, cutoff, potential.alpha, constants, own,
                      self.dipoles, *rows, seen, first, second, sources, forces, sums, chunks=chunks)]
         stages, added, self._parts = [last], [forces], [sums]
-        self._mesh = mesh = DipolePME(engine, charges, potential.alpha, potential.grid) if engine.periodic else None
+        self._mesh = mesh = DipolePME(engine, charges, potential.alpha, potential.mesh(engine.first_box)) if engine.periodic else None
         if mesh is not None:
             sort = [mesh.before] if mesh.before else []
             before += [*(Phase(tasks, name="fields of the mesh") for tasks in [*sort, *mesh.stages]),

@@ -5,7 +5,8 @@ import pytest
 from scipy.special import erf
 
 from triskele import core, sponge
-from triskele.sponge import alchemy
+from triskele.sponge import alchemy, learn
+from triskele.sponge.errors import BoxError
 from triskele.sponge.neighbors.state import BUILDS
 from triskele.sponge.potentials import equilibration, induced_dipoles
 from triskele.sponge.potentials import equilibration_solver as solver
@@ -34,7 +35,7 @@ def melt(seed=0, precision=1e-9, grid=None, **options):
 def gaussian_matrix(positions, box, widths):
     """The interaction of periodic Gaussian charges, each with itself too, as a sum over wave vectors alone.
 
-    Without the wave vector 0: right for charges whose sum is 0.
+    Without the wave vector 0, which belongs to the background that makes the box neutral.
     """
     inverse, volume = 2 * np.pi * np.linalg.inv(box), abs(np.linalg.det(box))
     counts = np.stack(np.meshgrid(*[np.arange(-36, 37)] * 3), axis=-1).reshape(-1, 3)
@@ -59,9 +60,10 @@ def test_two_atoms_by_hand():
 
 
 def test_charges_and_energy_are_those_of_a_dense_solve_over_wave_vectors():
-    """Also in groups, of which two have charges that cancel, and with an atom whose charge is fixed."""
+    """Also in groups, of which two have charges that cancel, with an atom whose charge is fixed, and with a net charge.
+    """
     groups = np.array([0] * 12 + [1] * 14 + [2])
-    for options in ({}, {"groups": groups, "totals": [0.5, -0.8, 0.3]}):
+    for options in ({}, {"groups": groups, "totals": [0.5, -0.8, 0.3]}, {"groups": groups, "totals": [1.5, 0, 0.3]}):
         system, added = melt(tolerance=1e-9, grid=(108, 108, 108), **options)
         matrix = gaussian_matrix(system.positions, system.box, added.widths) + np.diag(added.params["hardnesses"])
         member = (added.groups == np.arange(len(added.totals))[:, None]).astype(float)
@@ -273,6 +275,43 @@ def test_pairs_that_others_exclude_count():
     assert engine.energies()[added.name] == pytest.approx(expected, rel=1e-9)
 
 
+def test_only_one_potential_may_find_charges():
+    """Others would count twice, or not see them."""
+    system, added = melt()
+    for other, message in ((sponge.ChargeEquilibration(*added.params.values(), 0.06), "no charges of its own"),
+                           (sponge.InducedDipoles(np.zeros(27), np.full(27, 1e-3), cutoff=0.65),
+                            "charges must be fixed, got those of ChargeEquilibration"),
+                           (sponge.NetworkCharges(learn.ChargeNetwork.init(core.random.key(0), ["Na"], cutoff=0.3),
+                                                  elements=["Na"] * 27), "'charge_equilibration' has charges of its")):
+        with pytest.raises(ValueError, match=message):
+            system.add(other)
+
+
+@pytest.mark.parametrize("module", [equilibration, induced_dipoles])
+def test_the_mesh_is_that_of_the_present_box(module):
+    """Of a system whose box was changed after the potential had been added."""
+    (potential, *_), options = module.example()[-1]
+    system = example_system(potential, **options)
+    wide = np.diag([1.2, 1.2, 6.0])
+    here = system.energy(box=None)
+    system = system.copy()
+    system.box = wide
+    fresh = sponge.System(system.topology, system.masses, wide, system.positions, exclusions=system.exclusions)
+    ((new, *_), _) = module.example()[-1]
+    fresh.add(new)
+    assert system.energy() == pytest.approx(fresh.energy(), rel=1e-12) != here
+
+
+def test_charges_at_one_place():
+    """Their coupling is finite, and has derivatives."""
+    system = sponge.System(sponge.Topology.of_particles(3), np.ones(3), positions=[[0, 0, 0], [0, 0, 0], [0.2, 0, 0]])
+    added = system.add(sponge.ChargeEquilibration([200.0, 100.0, 300.0], [500.0] * 3, 0.05, convergence=1e-9))
+    energy = core.value_and_grad(lambda x: added.energy(added.params, x, None))
+    value, slope = energy(system.positions)
+    assert float(value) == pytest.approx(system.energy(), rel=1e-9)
+    np.testing.assert_allclose(slope, -system.forces(), atol=1e-6)
+
+
 def test_a_preconditioner_that_is_not_positive_gives_way_to_the_diagonal():
     groups, sizes, diagonal = np.array([0, 0, 1, 1]), np.array([2.0, 2.0]), np.array([1.0, 2.0, 4.0, 4.0])
     rest, p, result = np.array([1.0, -1.0, 2.0, -2.0, 0.0]), np.full(4, 7.0), np.zeros(solver.N_WORDS)
@@ -290,8 +329,22 @@ def test_what_is_refused():
         sponge.ChargeEquilibration([1.0, 2.0], [1.0, 2.0], [0.05, 0.2])
     system, added = melt()
     added.params["hardnesses"][3] = -1.0
-    with pytest.raises(ValueError, match="hardnesses must be >= 0, got -1.0 for"):
+    with pytest.raises(ValueError, match="hardnesses must be finite and >= 0, got -1.0 for"):
         system.energy()
+    for options, message in (({"groups": [0.0, 1.7]}, "indices must be integers"),
+                             ({"widths": [0.05] * 3}, r"one for each of 2 atoms, got shape \(3,\)"),
+                             ({"totals": [0, 1]}, r"one for each of 1 groups, got shape \(2,\)"),
+                             ({"tolerance": 0.6}, "tolerance must lie between 0 and 0.5, got 0.6")):
+        with pytest.raises(ValueError, match=message):
+            sponge.ChargeEquilibration([1.0, 2.0], [1.0, 2.0], **{"widths": 0.05, **options})
+    system, added = melt()
+    with pytest.raises(BoxError, match="the box must be given, as that of the system"):
+        added.charges(system.positions)
+    for function in (added.charges, lambda x, box: added.energy(added.params, x, box)):
+        with pytest.raises(BoxError, match="cut-off must be at most half the smallest box edge 1.2 nm, got 0.65"):
+            function(system.positions, 1.2 * np.eye(3))
+    with pytest.raises(ValueError, match="positions must be finite, got .*nan"):
+        added.charges(np.nan * system.positions, system.box)
     system, _ = melt()
     system["nonbonded"].params["charges"][2] = 0.5
     with pytest.raises(ValueError, match="'nonbonded' must have no charges of its own"):

@@ -18,11 +18,11 @@ from ..system import System
 
 __all__ = ["rest2"]
 
-# Electrostatics that charges in proportion to sqrt(lambda) do not bring to the formula below
-_POLARIZABLE = {"ChargeEquilibration", "InducedDipoles", "NetworkCharges"}
 # Parameters by term that the energy is linear in: torsions, and pairs three bonds apart.
 _LINEAR = {"periodic_torsion": ("k",), "ryckaert_bellemans": ("c0", "c1", "c2", "c3", "c4", "c5"),
-           "pair14": ("charge_product", "epsilon")}
+           "pair14": ("charge_product", "epsilon"), "thole_screening": ("charge_product",)}
+# Pair potentials that take off a part of the Coulomb energy, and the parameter that it is linear in.
+_DAMPING = {"thole_damping": "dipole", "tang_toennies": "product"}
 
 
 def rest2(system: System, solute: Any, temperature: float, reference: float) -> System:
@@ -36,7 +36,8 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     its Lennard-Jones well depths by lambda, and torsions, 1-4 pairs and maps by lambda if all of their atoms are the
     solute's, by sqrt(lambda) if some are. Bonds, angles, harmonic impropers, restraints and potentials of the user's
     own stay as they are; in implicit solvent the charges of the solute are scaled, too, so that its polarization goes
-    with lambda.
+    with lambda. So are charges of Drude particles, with `thole_screening`, `thole_damping` and `tang_toennies`, while
+    springs stay.
 
     Parameters
     ----------
@@ -56,7 +57,8 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     Raises
     ------
     ValueError
-        If the solute is empty or names atoms that there are not, or if it is polarizable.
+        If the solute is empty, or names atoms that there are not; or if a potential has charges whose energy is no sum
+        over pairs, such as `InducedDipoles`, `ChargeEquilibration` and `NetworkCharges`.
 
     References
     ----------
@@ -78,10 +80,6 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     inside = solute_mask(system, solute, "rest2: solute")
     for name, value in (("temperature", temperature), ("reference", reference)):
         check.positive(value, f"rest2: {name}", "K")
-    if inside[system.drude_pairs].any():
-        raise ValueError("rest2: the solute must not be polarizable, got atoms with Drude particles")
-    if wrong := [p.name for p in system.potentials if type(p).__name__ in _POLARIZABLE]:
-        raise ValueError(f"rest2: the solute must not be polarizable, got charges and dipoles of {wrong[0]!r}")
     factor = reference / temperature
     root = np.sqrt(factor)
     scaled = system.copy()
@@ -93,6 +91,8 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
 
 def _scale(potential: Potential, inside: np.ndarray, factor: float, root: float) -> None:
     params, name = potential.params, type(potential).__name__
+    if potential.moving_charges or ("charges" in params and not isinstance(potential, (Nonbonded, GB))):
+        raise ValueError(f"rest2: the charges of the solute cannot be scaled in {name} {potential.name!r}")
     if isinstance(potential, (Nonbonded, GB)):
         params["charges"] = np.where(inside, params["charges"] * root, params["charges"])
     if isinstance(potential, Nonbonded) and potential.mixing == "table":
@@ -102,6 +102,8 @@ def _scale(potential: Potential, inside: np.ndarray, factor: float, root: float)
     elif name in _LINEAR:
         by_term = _of_terms(inside[potential.atoms], factor, root)  # type: ignore[attr-defined]
         params.update({key: params[key] * by_term for key in _LINEAR[name]})
+    elif name in _DAMPING:
+        _scale_damping(potential, _DAMPING[name], inside, root)
     elif isinstance(potential, CMAP):
         by_term = _of_terms(inside[np.concatenate([potential.phi, potential.psi], axis=1)], factor, root)
         kinds, potential.types = np.unique(np.stack([potential.types, by_term]), axis=1, return_inverse=True)
@@ -118,9 +120,28 @@ def _scale_table(potential, inside, root):
     """A type of its own for each type of the solute's atoms, with coefficients scaled by root for each such atom of a
     pair.
     """
-    kinds, types = np.unique(np.stack([potential.types, inside]), axis=1, return_inverse=True)
-    scale = np.where(kinds[1], root, 1.0)
-    a, b = (potential.params[x][np.ix_(kinds[0], kinds[0])] * np.outer(scale, scale) for x in ("a", "b"))
-    table = LJTable(types.reshape(-1), a, b)
+    types, rows, scales = _split_types(potential.types, inside, root)
+    table = LJTable(types, *(potential.params[x][rows] * scales for x in ("a", "b")))
     potential.types = table.types
     potential.params.update(a=table.a, b=table.b)
+
+
+def _split_types(types, inside, root):
+    """Types that tell atoms of the solute from others; the rows and columns of tables that they have; factors."""
+    kinds, split = np.unique(np.stack([types, inside]), axis=1, return_inverse=True)
+    scale = np.where(kinds[1], root, 1.0)
+    return split.reshape(-1).astype(np.int32), np.ix_(kinds[0], kinds[0]), np.outer(scale, scale)
+
+
+def _scale_damping(potential, key, inside, root):
+    """The same for pair potentials with a parameter of atoms that is multiplied, or with tables."""
+    params, rule = potential.params, potential.rules[key]
+    if rule == "product":
+        params[key] = np.where(inside, params[key] * root, params[key])
+    elif rule == "table":
+        potential.types, rows, scales = _split_types(potential.types, inside, root)
+        params.update({name: params[name][rows] for name, of in potential.rules.items() if of == "table"})
+        params[key] = params[key] * scales
+    else:
+        raise ValueError(f"rest2: {key!r} of {potential.name!r} must be a table, or one for each atom with "
+                         f"mixing='product', got the rule {rule!r}")

@@ -295,6 +295,45 @@ def test_terms_half_inside_tables_and_maps_are_scaled():
     assert len(maps) == 2 and maps[hot["cmap"].types[0]] == pytest.approx(maps[hot["cmap"].types[1]] * np.sqrt(factor))
 
 
+def test_damping_of_drude_particles_goes_with_their_charges(rng):
+    """Each term is a quadratic in the root of lambda, by how many of its atoms are the solute's."""
+    pairs = np.arange(8).reshape(4, 2)
+    x = np.repeat(rng.uniform(0, 0.6, (4, 3)), 2, axis=0) + rng.normal(0, 0.01, (8, 3))
+    dipole = np.tile([-1.7, 1.7], 4)
+    product = np.array([[0, 0.9, -0.9], [0.9, 0, 0], [-0.9, 0, 0]])
+    system = sponge.System(sponge.Topology.of_particles(8), np.tile([16.0, 0.4], 4), positions=x, exclusions=pairs)
+    system.add(sponge.Nonbonded(-dipole, np.full(8, 0.3), np.zeros(8), method="none"))
+    system.add(sponge.thole_damping(dipole=dipole, screening=np.full(8, 5.0), mixing="product"))
+    system.add(sponge.tang_toennies(product=product, b=45.0, c=np.ones((3, 3)), types=[0, 1, 2, 0, 1, 2, 0, 1]))
+    system.add(sponge.thole_screening([[0, 2], [1, 3], [3, 5], [5, 7]], charge_product=2.9, damping=20.0))
+    names, solute, factor = ("nonbonded", "thole_damping", "tang_toennies", "thole"), np.arange(4), 0.49
+
+    def terms(of, atoms):
+        """Energies between these atoms alone."""
+        part = of.copy()
+        cut = [(i, j) for i in range(8) for j in range(i) if not {i, j} <= set(atoms)]
+        part.exclusions = np.concatenate([part.exclusions, np.array(cut, int).reshape(-1, 2)])
+        kept = np.isin(part["thole"].atoms, atoms).all(1)
+        part["thole"].params["charge_product"] = np.where(kept, 2.9, 0.0)
+        found = part.energy_terms()
+        return np.array([found[name] for name in names])
+
+    whole, pp, ww = terms(system, range(8)), terms(system, solute), terms(system, np.arange(4, 8))
+    found = sponge.rest2(system, solute, 300 / factor, 300.0).energy_terms()
+    expected = factor * pp + np.sqrt(factor) * (whole - pp - ww) + ww
+    assert np.all(np.abs(whole - pp - ww) > 1e-3) and np.all(np.abs(pp) > 1e-3)
+    assert [found[name] for name in names] == pytest.approx(expected, rel=1e-10)
+
+
+def test_charges_that_cannot_be_scaled_are_named():
+    for potential in (sponge.InducedDipoles([1.0, -1.0], [0.0, 1e-3], method="none"),
+                      sponge.ChargeEquilibration([100.0, 200.0], [500.0, 500.0], 0.05)):
+        system = sponge.System(sponge.Topology.of_particles(2), np.ones(2), positions=[[0, 0, 0], [0.4, 0, 0]])
+        system.add(potential)
+        with pytest.raises(ValueError, match=f"cannot be scaled in {type(potential).__name__} '{potential.name}'"):
+            sponge.rest2(system, [0], 400.0, 300.0)
+
+
 def test_solute_tempering_gives_the_same_numbers_on_any_number_of_threads(peptide):
     found, before = [], core.get_threads()
     try:

@@ -121,8 +121,8 @@ class DrudeLangevin(Integrator):
         atom = int(engine.flags[STATUS_INFO])
         raise BrokenSimulationError(
             f"{engine.system.topology.describe(atom)}: the Drude particle must stay near its atom, got beyond twice "
-            f"hard_wall={self.hard_wall} nm at step {engine.flags[STEP]} (is the time step too large, or should the "
-            "positions be minimized?)"
+            f"hard_wall={self.hard_wall} nm at step {engine.flags[STEP]} (is the time step too large, should the "
+            "positions be minimized, or are both in different images of the box?)"
         )
 
     def heat(self, engine: Any) -> float:

@@ -17,9 +17,9 @@ from triskele.core.extend import check
 from ..box import displacement
 from ..geometry import length
 from ..potential import Potential
-from ..topology import check_indices
+from ..topology import as_indices, check_indices
 from ..units import COULOMB
-from .terms import TermPotential, bond_potential, indices
+from .terms import TermPotential, bond_potential, indices, of_each
 
 __all__ = ["DrudeAnisotropy", "drude_oscillators", "drude_spring", "thole_screening"]
 
@@ -61,6 +61,9 @@ def _check_springs(self, system):
     if counts.max(initial=0) > 1:
         raise ValueError(f"{where}: each atom must have one Drude particle at most, and this one atom, got "
                          f"{system.topology.describe(int(atoms[np.argmax(counts)]))} in {counts.max()} pairs")
+    if np.any(unbound := self.params["charge"] == 0):
+        raise ValueError(f"{where}: charge must not be 0, which leaves a spring without strength, for "
+                         f"{system.topology.describe(int(self.atoms[np.argmax(unbound), 0]))}")
     bad = self.params["polarizability"] <= 0
     if np.any(bad):
         k = int(np.argmax(bad))
@@ -113,6 +116,17 @@ def thole_screening(r, charge_product, damping):
     return COULOMB * charge_product / r * (1 - (1 + 0.5 * x) * math.exp(-x))
 
 
+def _check_screening(self, system):
+    TermPotential.check(self, system)
+    if np.any(self.params["damping"] < 0):
+        k = int(np.argmin(self.params["damping"]))
+        raise ValueError(f"thole_screening {self.name!r}: damping must be >= 0 1/nm, got "
+                         f"{self.params['damping'][k]:g} in term {k}")
+
+
+thole_screening.check = _check_screening
+
+
 class DrudeAnisotropy(Potential):
     """Springs of Drude particles along directions in their molecules, u = k/2 (d . n)^2 [1]_.
 
@@ -146,7 +160,7 @@ class DrudeAnisotropy(Potential):
         if given.ndim != 2 or given.shape[1:] != (4,):
             raise ValueError(f"{where}: atoms must have shape [m, 4], got {given.shape}")
         self.atoms = np.concatenate([indices(where, given[:, :2], 2), indices(where, given[:, 2:], 2)], axis=1)
-        self.params = {"k": np.array(np.broadcast_to(np.asarray(k, np.float64), (len(given),)))}
+        self.params = {"k": of_each(f"{where}: k", k, len(given), "terms")}
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         box = box if self.images else None
@@ -199,16 +213,23 @@ def drude_oscillators(particles: Any, charges: Any, polarizabilities: Any, aniso
     >>> made[1]
     <thole_screening 'thole': charge_product (4,), damping (4,)>
     """
-    rows = np.asarray(particles, np.int64).reshape(-1, 5)
-    q, alpha = np.asarray(charges, np.float64), np.asarray(polarizabilities, np.float64)
+    where = "drude_oscillators"
+    rows = _index_rows(f"{where}: particles", particles, 5)
+    pairs = _index_rows(f"{where}: screened", screened, 2)
+    check_indices(pairs, len(rows), f"{where}: screened")
+    q, alpha = (of_each(f"{where}: {name}", values, len(rows), "particles")
+                for name, values in (("charges", charges), ("polarizabilities", polarizabilities)))
     drude, atom = rows[:, 0], rows[:, 1]
-    axes = np.ones((len(rows), 2)) if anisotropies is None else np.array(anisotropies, np.float64)
+    axes = np.array(np.ones((len(rows), 2)) if anisotropies is None else anisotropies, np.float64)
+    if len(rows) and axes.shape != (len(rows), 2):
+        raise ValueError(f"{where}: anisotropies must have shape {(len(rows), 2)}, got {axes.shape}")
+    axes = axes.reshape(-1, 2)
     ends = np.stack([np.stack([atom, rows[:, 2]], 1), rows[:, 3:5]], 1)  # two axes of two atoms
     axes[(ends < 0).any(-1)] = 1.0
     third = 3.0 - axes.sum(1)
     if len(rows) and not np.all(np.c_[axes, third] * alpha[:, None] > 0):
         bad = int(np.argmin((np.c_[axes, third] * alpha[:, None] > 0).all(1)))
-        raise ValueError(f"drude_oscillators: polarizabilities must be > 0 along each axis, got {alpha[bad]:g} nm^3 "
+        raise ValueError(f"{where}: polarizabilities must be > 0 along each axis, got {alpha[bad]:g} nm^3 "
                          f"times {axes[bad, 0]:g}, {axes[bad, 1]:g} and {third[bad]:g} for particle {drude[bad]}")
     made: list[Potential] = [drude_spring(rows[:, :2], charge=q, polarizability=alpha * third)]
     k = COULOMB * (q * q / alpha)[:, None] * (1 / axes - 1 / third[:, None])
@@ -216,10 +237,10 @@ def drude_oscillators(particles: Any, charges: Any, polarizabilities: Any, aniso
     if acts.any():
         atoms = np.concatenate([np.broadcast_to(rows[:, None, :2], (len(rows), 2, 2)), ends], -1)
         made.append(DrudeAnisotropy(atoms[acts], k[acts]))
-    pairs = np.asarray(screened, np.int64).reshape(-1, 2)
     if len(pairs):
         one, other = pairs.T
-        damping = np.asarray(thole, np.float64) / (alpha[one] * alpha[other]) ** (1 / 6)
+        sums = of_each(f"{where}: thole", thole, len(pairs), "screened pairs")
+        damping = sums / (alpha[one] * alpha[other]) ** (1 / 6)
         product = q[one] * q[other]
         combined = [(a, b, s * product) for a, b, s in ((drude[one], drude[other], 1), (drude[one], atom[other], -1),
                                                         (atom[one], drude[other], -1), (atom[one], atom[other], 1))]
@@ -227,6 +248,13 @@ def drude_oscillators(particles: Any, charges: Any, polarizabilities: Any, aniso
                                     charge_product=np.concatenate([c for _, _, c in combined]),
                                     damping=np.tile(damping, 4)))
     return made
+
+
+def _index_rows(where, values, width):
+    given = as_indices(values, where)
+    if given.size and (given.ndim != 2 or given.shape[1] != width):
+        raise ValueError(f"{where} must have shape [m, {width}], got {given.shape}")
+    return given.reshape(-1, width).astype(np.int64)
 
 
 def example():

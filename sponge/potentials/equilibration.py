@@ -21,6 +21,7 @@ from ..potential import Potential
 from ..topology import Topology, as_indices, as_vectors
 from ..units import COULOMB
 from .at_values import Part, at_values
+from .terms import of_each
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -110,13 +111,13 @@ class ChargeEquilibration(Potential):
         if chi.ndim != 1 or eta.shape != chi.shape or not len(chi):
             raise ValueError(f"{where}: electronegativities and hardnesses must be given for each atom, got shapes "
                              f"{chi.shape} and {eta.shape}")
-        self.widths = _spread(f"{where}: widths", widths, len(chi), "atoms")
+        self.widths = of_each(f"{where}: widths", widths, len(chi), "atoms")
         self.groups = np.zeros(len(chi), np.int64) if groups is None else as_indices(
             groups, f"{where}: groups").astype(np.int64)
         if self.groups.shape != chi.shape or set(self.groups.tolist()) != set(range(self.groups.max() + 1)):
             raise ValueError(f"{where}: groups must number the groups of all {len(chi)} atoms from 0 on, got "
                              f"{self.groups.tolist()[:10]}")
-        self.totals = _spread(f"{where}: totals", totals, self.groups.max() + 1, "groups")
+        self.totals = of_each(f"{where}: totals", totals, self.groups.max() + 1, "groups")
         for name, values in (("electronegativities", chi), ("hardnesses", eta), ("totals", self.totals)):
             if not np.all(np.isfinite(values)):
                 raise ValueError(f"{where}: {name} must be finite, got {values[np.argmin(np.isfinite(values))]}")
@@ -277,14 +278,6 @@ def _solved(linear, matrix, data):
     border = np.concatenate([np.concatenate([matrix, member.T], axis=1),
                              np.concatenate([member, np.zeros((len(member), len(member)))], axis=1)])
     return np.linalg.solve(border, np.concatenate([-linear, totals]))[: len(linear)]
-
-
-def _spread(where, values, count, of):
-    """One number for all, or one for each, as float64 [count]."""
-    values = np.asarray(values, np.float64)
-    if values.shape not in ((), (count,)):
-        raise ValueError(f"{where} must be a number, or one for each of {count} {of}, got shape {values.shape}")
-    return np.array(np.broadcast_to(values, count))
 
 
 def example():

@@ -256,6 +256,14 @@ def indices(where: str, atoms: Any, k: int) -> np.ndarray:
     return as_indices(given, where)
 
 
+def of_each(where: str, values: Any, count: int, of: str) -> np.ndarray:
+    """A number for all, or one for each of `count`, as float64 [count]."""
+    values = np.asarray(values, np.float64)
+    if values.shape not in ((), (count,)):
+        raise ValueError(f"{where} must be a number, or one for each of {count} {of}, got shape {values.shape}")
+    return np.array(np.broadcast_to(values, count))
+
+
 def checked_function(function: Any, coordinate: str, taken: Iterable[str]) -> Elementwise:
     """The function of a user as one of scalars; its first argument is the `coordinate`, none may be `taken`."""
     own = function if isinstance(function, Elementwise) else elementwise(function)

@@ -333,6 +333,7 @@ def edited(tmp_path, old, new):
 
 @pytest.mark.parametrize(("old", "new", "error", "message"), [
     ('thole="1.3"', 'thole="1.3" hyper="2"', FileFormatError, "DrudeForce.*hyper"),
+    ('thole="1.3"', "", FileFormatError, "must give charge, polarizability and thole, got none of thole for swm4ndp-OD"),
     (' type2="swm4ndp-O"', "", FileFormatError, "own type and that of its atom"),
     ('type2="swm4ndp-O" charge', 'type2="swm4ndp-H" charge', MissingParameterError,
      "particle OD of residue template HOH must find one atom of type 'swm4ndp-H', got H1, H2"),
@@ -344,10 +345,24 @@ def test_force_fields_that_are_refused(tmp_path, old, new, error, message):
         sponge.create_system(box.topology, box.positions, None, edited(tmp_path, old, new))
 
 
+def oscillators(**options):
+    """The potentials of two Drude particles, with some arguments wrong."""
+    return sponge.drude_oscillators(**{"particles": [[1, 0, -1, -1, -1], [3, 2, -1, -1, -1]], "charges": [-1.5, -1.5],
+                                       "polarizabilities": 1e-3, **options})
+
+
 @pytest.mark.parametrize(("make", "message"), [
     (lambda s: s.add(sponge.drude_spring([[1, 6], [2, 6]], charge=-1.0, polarizability=1e-3)), "in 2 pairs"),
     (lambda s: s.add(sponge.drude_spring([[1, 6]], charge=-1.0, polarizability=0.0)), "polarizability must be > 0"),
+    (lambda s: s.add(sponge.drude_spring([[1, 6]], charge=0.0, polarizability=1e-3)), "charge must not be 0"),
+    (lambda s: s.add(sponge.thole_screening([[1, 6]], charge_product=1.0, damping=-9.0)), "damping must be >= 0"),
     (lambda s: s.add(sponge.DrudeAnisotropy([[4, 0, 1, 99]], k=1.0)), "atoms must be 0 to 39"),
+    (lambda s: oscillators(particles=np.arange(10).reshape(5, 2)), r"must have shape \[m, 5\], got \(5, 2\)"),
+    (lambda s: oscillators(charges=[-1.5]), r"charges must be a number, or one for each of 2 particles, got shape \(1,"),
+    (lambda s: oscillators(anisotropies=np.ones((3, 2))), r"anisotropies must have shape \(2, 2\), got \(3, 2\)"),
+    (lambda s: oscillators(screened=[[0, -1]], thole=2.6), "screened must be 0 to 1, got -1 to 0"),
+    (lambda s: oscillators(screened=[[0, 1, 1]], thole=2.6), r"screened must have shape \[m, 2\], got \(1, 3\)"),
+    (lambda s: oscillators(screened=[[0, 1]]), "thole must be a number, or one for each of 1 screened pairs"),
     (lambda s: sponge.DrudeAnisotropy([[4, 0, 1, 1]], k=1.0), "must be different"),
     (lambda s: sponge.Simulation(s, sponge.LangevinMiddle(300, 1.0, 0.001)), "LangevinMiddle.*DrudeLangevin"),
     (lambda s: sponge.DrudeLangevin(300, 5.0, 0.001, drude_temperature=-1.0), "drude_temperature must be"),

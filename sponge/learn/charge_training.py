@@ -95,8 +95,8 @@ def train_charges(network: ChargeNetwork, data: Dataset, epochs: int, *, validat
     Raises
     ------
     ValueError
-        If options or data make no sense: charges of a frame that do not add up to the network's total, or dipole
-        moments of a periodic frame.
+        If options or data make no sense: charges of a frame that do not add up to the network's total, dipole moments
+        of a periodic frame, or validation data that do not know what the others do.
     FloatingPointError
         If the loss becomes non-finite.
     CheckpointError
@@ -122,8 +122,11 @@ def train_charges(network: ChargeNetwork, data: Dataset, epochs: int, *, validat
     data, judge = held_out(where, data, validation, seed, epochs, batch)
     for part in (data, judge):
         _check(where, part, network.total)
-    known = [data.charges is not None and judge.charges is not None,
-             data.dipoles is not None and judge.dipoles is not None]
+    for name in ("charges", "dipoles"):
+        if (getattr(data, name) is None) != (getattr(judge, name) is None):
+            raise ValueError(f"{where}: {name} must be known to the data for training and to those for validation, or to "
+                             "neither")
+    known = [data.charges is not None, data.dipoles is not None]
     wanted = [float(w) if k else 0.0 for w, k in zip((charge_weight, dipole_weight), known, strict=True)]
     if min(charge_weight, dipole_weight) < 0 or not sum(wanted):
         raise ValueError(f"{where}: weights must be >= 0, and one positive of what the data know, got {charge_weight} "

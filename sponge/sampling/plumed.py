@@ -33,7 +33,8 @@ class Plumed(Sampling):
     """Biases, collective variables and records of PLUMED [1]_: whatever its input says.
 
     PLUMED sees positions, masses, charges, the box and the number of the state; its forces, the energy of its bias and
-    its virial come back, so that barostats and reported energies include them. States are numbered from 0, and state n
+    its virial come back, so that barostats and reported energies include them. It does not see charges that change, as
+    those of `ChargeEquilibration` and `NetworkCharges`. States are numbered from 0, and state n
     is that after n steps. PLUMED computes the bias once for each, and then updates what it learns and prints.
     Quantities are in PLUMED's default units, which are those of this package: nm, ps, kJ/mol, dalton, e and radians.
 
@@ -124,7 +125,8 @@ class Plumed(Sampling):
         temperature = self.temperature if self.temperature is not None else getattr(integrator, "temperature", None)
         self._thermal = None if temperature is None else units.GAS_CONSTANT * temperature
         charges = [p.params["charges"] for p in system.potentials if "charges" in getattr(p, "params", {})]
-        self._charges = np.array(charges[0], np.float64) if len(charges) == 1 else None
+        moving = any(getattr(p, "moving_charges", False) for p in system.potentials)  # whose values are not those
+        self._charges = np.array(charges[0], np.float64) if len(charges) == 1 and not moving else None
 
     def plan(self, engine: Engine) -> Plan:
         forces, rows, virial = np.zeros((engine.n, 3)), np.zeros((1, ROW)), np.zeros((3, 3))

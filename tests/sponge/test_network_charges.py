@@ -220,6 +220,12 @@ def test_data_that_charges_cannot_be_learned_from(data, options, message):
         learn.train_charges(made, frames, 1, validation=frames, **options)
 
 
+@pytest.mark.parametrize("missing", ["charges", "dipoles"])
+def test_validation_data_know_what_the_others_do(missing):
+    with pytest.raises(ValueError, match=f"{missing} must be known to the data for training and to those for validation"):
+        learn.train_charges(network(), waters(4), 1, validation=waters(2, seed=1, **{missing: False}))
+
+
 def test_a_run_warns_once_outside_the_range_of_the_training_data(tmp_path):
     """Distances and numbers of neighbors against those of the data, and the range through a file and more training."""
     data = waters(20)

@@ -72,6 +72,16 @@ def test_forces_and_virial_are_derivatives(box):
 
 
 @needs_plumed
+def test_charges_that_change_are_not_taken_for_those_of_nonbonded():
+    system = sponge.System(sponge.Topology.of_particles(2), [20.0, 20.0], positions=[[0, 0, 0], [0.3, 0, 0]])
+    system.add(sponge.Nonbonded([0, 0], [0.2, 0.2], [0.1, 0.1], method="none"))
+    system.add(sponge.ChargeEquilibration([100.0, 400.0], [500.0, 500.0], 0.05))
+    bias = sponge.Plumed(["d: DIPOLE GROUP=1,2", "PRINT ARG=d FILE=out"])
+    with pytest.raises(sponge.PlumedError, match="calculating d"):
+        sponge.Simulation(system, sponge.VelocityVerlet(1e-4), seed=1, sampling=[bias]).run(1)
+
+
+@needs_plumed
 @pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300, 5.0, 0.001), sponge.VelocityVerlet(0.001)])
 def test_a_restraint_moves_atoms_as_an_umbrella_does(integrator):
     bias = sponge.Plumed([*TORSION, "d: DISTANCE ATOMS=1,10", "RESTRAINT ARG=phi,d AT=1.0,0.4 KAPPA=50,900",

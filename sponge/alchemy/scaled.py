@@ -58,10 +58,10 @@ class Scaled(Potential):
 
     def __init__(self, potential: Potential, key: str, falling: bool = False):
         if potential.of_drude_particles:  # without their springs, they would be atoms that fly away
-            raise ValueError(f"alchemy: springs of Drude particles must be the same in all states, got {potential.name!r} "
-                             f"to go with the lambda {key!r} (leave them out of `bonded` and `restraints`; for a "
-                             "hybrid, leave shared atoms whose springs differ, and their Drude particles, out of the "
-                             "mapping)")
+            raise ValueError(f"alchemy: springs of Drude particles must be the same in all states, got "
+                             f"{potential.name!r} to go with the lambda {key!r} (leave them out of `bonded` and "
+                             "`restraints`; for a hybrid, leave shared atoms whose springs differ, and their Drude "
+                             "particles, out of the mapping)")
         self.name, self.potential, self.key, self.falling = potential.name, potential, key, falling
         self.images, self.enhanced = potential.images, potential.enhanced
         self.params = {**potential.params, key: np.ones(())}

@@ -43,7 +43,7 @@ def read_drude(forcefield: Any, section: Any) -> None:
             raise FileFormatError(f"<Particle> of a <DrudeForce> must give its own type and that of its atom, got "
                                   f"{dict(e.attrib)}")
         if missing := [name for name in _NUMBERS[:3] if name not in e.attrib]:
-            raise FileFormatError(f"<Particle> of a <DrudeForce> must give charge, polarizability and thole, got none of "
+            raise FileFormatError("<Particle> of a <DrudeForce> must give charge, polarizability and thole, got no "
                                   f"{', '.join(missing)} for {keys[0][1]}")
         numbers = {name: float(e.attrib[name]) for name in _NUMBERS if name in e.attrib}
         forcefield.typed |= {key[1] for key in keys if key is not None and key[0] == "type"}

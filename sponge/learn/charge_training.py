@@ -124,8 +124,8 @@ def train_charges(network: ChargeNetwork, data: Dataset, epochs: int, *, validat
         _check(where, part, network.total)
     for name in ("charges", "dipoles"):
         if (getattr(data, name) is None) != (getattr(judge, name) is None):
-            raise ValueError(f"{where}: {name} must be known to the data for training and to those for validation, or to "
-                             "neither")
+            raise ValueError(f"{where}: {name} must be known to the data for training and to those for validation, or "
+                             "to neither")
     known = [data.charges is not None, data.dipoles is not None]
     wanted = [float(w) if k else 0.0 for w, k in zip((charge_weight, dipole_weight), known, strict=True)]
     if min(charge_weight, dipole_weight) < 0 or not sum(wanted):

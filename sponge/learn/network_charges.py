@@ -79,7 +79,8 @@ class NetworkCharges(Potential):
     ------
     ValueError
         When the system has an element which the network does not know (the atom is named), another potential with
-        charges of its own, such as `thole_screening`, a 1-4 pair whose factor is not known, or of one atom of `atoms` and another.
+        charges of its own, such as `thole_screening`, a 1-4 pair whose factor is not known, or of one atom of `atoms`
+        and another.
     AttributeError
         When the system has no `Nonbonded`.
 

@@ -115,8 +115,9 @@ class EquilibrationPlan(Plan):
         rows = np.zeros((chunks + 1, ROW))
         self._meshes: list[PME] = []  # in float64 and float32
         if periodic:
-            self._meshes = [PME(engine, self.charges, self._alpha, potential.mesh(engine.first_box), _MESH_ORDER, precision=precision,
-                                builds=listed.state[BUILDS : BUILDS + 1]) for precision in ("double", "mixed")]
+            grid, builds = potential.mesh(engine.first_box), listed.state[BUILDS : BUILDS + 1]
+            self._meshes = [PME(engine, self.charges, self._alpha, grid, _MESH_ORDER, precision=precision,
+                                builds=builds) for precision in ("double", "mixed")]
         before = [*self._preparation(), Phase(call=self._solve, name="charges")]
         reduce = [Task(kernels.add_forces, engine.atom_starts, listed.slots, self._collected, engine.forces,
                        chunks=engine.atom_chunks), *(self._meshes[0].reduce if periodic else [])]

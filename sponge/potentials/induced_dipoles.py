@@ -163,8 +163,8 @@ class InducedDipoles(Potential):
                 raise ValueError(f"{where}: {name} must be {wanted}, got {values[k]}{of}")
         for p in system.potentials:
             if p.moving_charges:
-                raise ValueError(f"{where}: charges must be fixed, got those of {type(p).__name__} {p.name!r}, which would "
-                                 "induce no dipoles")
+                raise ValueError(f"{where}: charges must be fixed, got those of {type(p).__name__} {p.name!r}, which "
+                                 "would induce no dipoles")
             if p is not self and np.any(p.params.get("charges", 0.0)):
                 raise ValueError(f"{where}: {p.name!r} must have no charges of its own (set them to 0, and let the "
                                  "charges of this potential take their place)")

@@ -80,8 +80,8 @@ class InducedDipolesPlan(Plan):
         last = [Task(kernels.pair_forces, chunks, n, engine.flags, cutoff, potential.alpha, constants, own,
                      self.dipoles, *rows, seen, first, second, sources, forces, sums, chunks=chunks)]
         stages, added, self._parts = [last], [forces], [sums]
-        self._mesh = mesh = DipolePME(engine, charges, potential.alpha, potential.mesh(engine.first_box)) if engine.periodic else None
-        if mesh is not None:
+        if engine.periodic:
+            mesh = DipolePME(engine, charges, potential.alpha, potential.mesh(engine.first_box))
             sort = [mesh.before] if mesh.before else []
             before += [*(Phase(tasks, name="fields of the mesh") for tasks in [*sort, *mesh.stages]),
                        Phase([mesh.add_field(np.zeros((n, 3)), self._field)], name="fields of the mesh")]
@@ -101,7 +101,8 @@ class InducedDipolesPlan(Plan):
                 added, self._parts = [*added, taken], [*self._parts, rest]
         before += [Phase(call=self._solve, name="dipoles"), placed(self.dipoles, charges)]
         self._program = Program(product, np.zeros(N_FLAGS, np.int64))
-        super().__init__(before=before, stages=stages, rows=sums, update_box=None if mesh is None else mesh.update_box,
+        super().__init__(before=before, stages=stages, rows=sums,
+                         update_box=mesh.update_box if engine.periodic else None,
                          reduce=[Task(add_forces, engine.atom_starts, f, engine.forces, chunks=engine.atom_chunks)
                                  for f in added])
 

@@ -222,7 +222,7 @@ def test_data_that_charges_cannot_be_learned_from(data, options, message):
 
 @pytest.mark.parametrize("missing", ["charges", "dipoles"])
 def test_validation_data_know_what_the_others_do(missing):
-    with pytest.raises(ValueError, match=f"{missing} must be known to the data for training and to those for validation"):
+    with pytest.raises(ValueError, match=f"{missing} must be known to the data for training and to"):
         learn.train_charges(network(), waters(4), 1, validation=waters(2, seed=1, **{missing: False}))
 
 

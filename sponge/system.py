@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["System"]
 
+_LONGER = 1.05  # edges of the box over those that an engine chose its meshes for
+
 
 class System(Sealed):
     """A molecular system: atoms, positions, box, constraints and the potentials that act on them.
@@ -245,7 +247,8 @@ class System(Sealed):
             raise ValueError("system: a box was given, but the system is not periodic (set system.box)")
         box = self.box if box is None else boxes.as_box(box)
         key = self.fingerprint()
-        if self._engines.get(precision, (b"", None))[0] != key:
+        known, engine = self._engines.get(precision, (b"", None))
+        if known != key or (self.box is not None and np.any(np.diag(self.box) > _LONGER * np.diag(engine.first_box))):
             self._engines[precision] = key, Engine(self, precision)
             check_units(self, positions, box, "system")
         engine = self._engines[precision][1]

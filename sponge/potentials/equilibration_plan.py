@@ -255,6 +255,9 @@ class EquilibrationPlan(Plan):
             worst = self._evaluate(self._check)
             if worst <= goal:
                 break
+            if np.isnan(worst):  # as energies and forces are, which is reported as for any potential
+                self._fresh[0] = 1
+                return
             if not (curvature > 0 and worst <= 0.5 * before) or self.iterations >= _MOST:
                 self._fresh[0] = 1
                 raise RuntimeError(

@@ -301,6 +301,17 @@ def test_the_mesh_is_that_of_the_present_box(module):
     assert system.energy() == pytest.approx(fresh.energy(), rel=1e-12) != here
 
 
+def test_positions_that_are_nan_give_energies_that_are():
+    """Which the guard of a run reports with step, term and atom, as for any potential; the next state is right."""
+    system, added = melt()
+    engine = sponge.Engine(system, "double")
+    engine.positions[4, 1] = np.nan
+    engine.compute()
+    assert np.isnan(engine.energies()[added.name]) and np.isnan(engine.forces).any()
+    engine.compute(system.positions)
+    assert engine.energies()[added.name] == pytest.approx(system.energy_terms()[added.name], rel=1e-12)
+
+
 def test_charges_at_one_place():
     """Their coupling is finite, and has derivatives."""
     system = sponge.System(sponge.Topology.of_particles(3), np.ones(3), positions=[[0, 0, 0], [0, 0, 0], [0.2, 0, 0]])

@@ -29,6 +29,7 @@ __all__ = ["InducedDipolesPlan"]
 _DIGITS = 1e10  # of dipoles over their convergence, beyond which rounding errors of the recursion matter
 _FAR = 1e30  # in place of an infinite factor of the damping
 _MOST = 200  # iterations
+_NUDGE = 100  # size of random dipoles over the convergence, which let the solver see any direction
 
 
 class InducedDipolesPlan(Plan):
@@ -50,6 +51,8 @@ class InducedDipolesPlan(Plan):
         charges, own = params["charges"].copy(), params["polarizabilities"].copy()
         self._scale, self._stiff = (own / COULOMB)[:, None], np.zeros((n, 1))
         np.divide(1.0, self._scale, out=self._stiff, where=self._scale > 0)
+        # in symmetric surroundings, no field has a part along dipoles that would grow without limit
+        self._nudge = _NUDGE * potential.convergence * np.random.default_rng(0).normal(size=(n, 3)) * (self._scale > 0)
         cutoff = potential.cutoff if engine.periodic else EVERYWHERE
         listed = shared_rows(engine, cutoff)
         chunks, rows = listed.chunks, (listed.xs, listed.atoms, listed.counts, listed.rows)
@@ -117,11 +120,11 @@ class InducedDipolesPlan(Plan):
         return self._product
 
     def _solve(self):
-        """Preconditioned conjugate gradients, from the dipoles that the charges alone induce."""
+        """Preconditioned conjugate gradients, from nearly the dipoles that the charges alone induce."""
         check_extent(self.engine, f"induced dipoles {self.potential.name!r}")
         self._check_pairs()
         mu, self.iterations, ended = self.dipoles, 0, ""
-        mu[:] = self._scale * self._field
+        mu[:] = self._scale * self._field + self._nudge
         if not np.all(np.isfinite(mu)):
             return  # as energy and forces will not be, which is reported as for any potential
         while True:

@@ -345,6 +345,16 @@ def test_a_polarization_catastrophe_is_reported():
         added.energy(added.params, x, None)
     apart = x + np.array([[0, 0, 0], [0, 0, 0.002], [0, 0, 0]])
     assert system.energy(apart) == pytest.approx(float(added.energy(added.params, apart, None)), rel=1e-10)
+    lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), -1).reshape(-1, 3)  # where no atom feels a field
+    for spacing, stable in ((0.2, False), (0.3, True)):
+        crystal = sponge.System(sponge.Topology.of_particles(64), np.ones(64), box=4 * spacing * np.eye(3),
+                                positions=spacing * lattice)
+        crystal.add(sponge.InducedDipoles((-1.0) ** lattice.sum(1), np.full(64, 2e-3), None, cutoff=0.39))
+        if stable:
+            np.testing.assert_allclose(crystal["induced_dipoles"].dipoles(crystal.positions, crystal.box), 0, atol=1e-7)
+            continue
+        with pytest.raises(RuntimeError, match=r"at step 0, no dipoles minimize the energy \(polarization catastrophe"):
+            crystal.energy()
     x[1] = x[0]
     with pytest.raises(RuntimeError, match=r"at step 0, polarizable atoms must not be at the same place, got atom 0 .* "
                                            r"and atom 1"):

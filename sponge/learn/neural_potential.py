@@ -10,7 +10,7 @@ import numpy as np
 from triskele import core
 from triskele.core.extend import Task, kernel
 
-from ..box import displacement
+from ..box import check_cutoff, displacement
 from ..engine.jit_task import JitTask
 from ..engine.plan import ROW, Plan, add_forces
 from ..engine.program import Phase
@@ -98,6 +98,11 @@ class NeuralPotential(Potential):
     def check(self, system: SystemLike) -> None:
         self._species = network_species(self.network, system, self.atoms, self.elements,
                                         f"neural potential {self.name!r}")
+
+    def check_box(self, box: np.ndarray | None) -> None:
+        """Raise BoxError if the network's cut-off is too long for the box."""
+        if box is not None:
+            check_cutoff(f"neural potential {self.name!r}", self.network.cutoff, box)
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         leaves = [*params.values(), positions, *([] if box is None else [box])]
@@ -194,6 +199,7 @@ class _Chosen:
 
     def __call__(self, *values):
         positions, box = values[self._count], values[-1] if self._periodic else None
+        self._potential.check_box(box)
         own = positions if self._atoms is None else positions[self._atoms]
         pairs = find_pairs(np.ascontiguousarray(own), box, self._potential.network.cutoff, np.zeros((0, 2), np.int64))
         i, j = np.concatenate([pairs, pairs[:, ::-1]]).T

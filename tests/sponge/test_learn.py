@@ -184,6 +184,9 @@ def test_bad_input_is_named(tmp_path):
         argon.add(sponge.NeuralPotential(network(), atoms=[0, 2]))
     with pytest.raises(BoxError, match="twice the cut-off of 0.8 nm"):
         molecule(8, BOX).add(sponge.NeuralPotential(network(cutoff=0.8)))
+    fitting = (system := molecule(8, BOX)).add(sponge.NeuralPotential(network()))
+    with pytest.raises(BoxError, match="cut-off must be at most half the smallest box edge 0.4 nm"):
+        fitting.energy(fitting.params, system.positions, 0.4 * np.eye(3))
     with pytest.raises(TypeError, match="a network is wanted"):
         sponge.NeuralPotential("net.safetensors")
     with pytest.raises(ValueError, match="params must be named and shaped"):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 
+from ..errors import BoxError
 from ..units import COULOMB
-from .pair_terms import pair_potential
+from .pair_terms import PairPotential, pair_potential
 
 __all__ = ["tang_toennies", "thole_damping"]
 
@@ -29,7 +30,7 @@ def thole_damping(r, dipole, screening):
         Square root of the Thole parameter over the sixth root of the polarizability; by "product" as well, so that s
         = t/(alpha alpha')^(1/6).
     cutoff : float, nm
-        At 0.7 nm, the energy of a pair with t = 2.6 and polarizabilities of 0.001 nm^3 is below 1e-4 kJ/mol.
+        Must be given in a periodic box. At 0.7 nm, the energy of a pair with t = 2.6 and polarizabilities of 0.001 nm^3 is below 1e-4 kJ/mol.
     switch, shift, mixing, types, name
         As for `PairPotential`.
 
@@ -69,6 +70,7 @@ def tang_toennies(r, product, b, c):
     types : (n,) int
         Type of each atom.
     cutoff : float, nm
+        Must be given in a periodic box.
     switch, shift, mixing, name
         As for `PairPotential`.
 
@@ -89,6 +91,16 @@ def tang_toennies(r, product, b, c):
     x = b * r
     series = 1 + x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4)))
     return -COULOMB * product / r * c * series * math.exp(-x)
+
+
+def _check_damping(self, system):
+    PairPotential.check(self, system)
+    if system.box is not None and self.cutoff is None:
+        raise BoxError(f"{type(self).__name__} {self.name!r}: cutoff must be given in a periodic box, as without one "
+                       "pairs have no images")
+
+
+thole_damping.check = tang_toennies.check = _check_damping
 
 
 def example():

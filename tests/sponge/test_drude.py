@@ -10,7 +10,7 @@ from scipy import special
 from triskele import core, sponge
 from triskele.core.extend import threads
 from triskele.sponge import alchemy, build
-from triskele.sponge.errors import BrokenSimulationError, FileFormatError, MissingParameterError
+from triskele.sponge.errors import BoxError, BrokenSimulationError, FileFormatError, MissingParameterError
 from triskele.sponge.integrators.temperature import degrees_of_freedom, drude_kinetic_energy, kinetic_energy
 from triskele.sponge.testing import Trial, check_integrator, spring_system
 from triskele.sponge.units import COULOMB, GAS_CONSTANT
@@ -153,6 +153,9 @@ def test_damping_between_molecules(rng):
     r = np.linalg.norm(x[i] - x[j], axis=1)
     damped = -COULOMB * product[i, j] / r * (1 - special.gammainc(5, 45.0 * r))
     assert system.energy_terms()["tang_toennies"] == pytest.approx(damped.sum(), rel=1e-10)
+    system.box = 2.0
+    with pytest.raises(BoxError, match="'thole_damping': cutoff must be given in a periodic box"):
+        system.energy()
 
 
 def test_crystal_waters_get_their_particles():

@@ -96,7 +96,7 @@ def train_charges(network: ChargeNetwork, data: Dataset, epochs: int, *, validat
     ------
     ValueError
         If options or data make no sense: charges of a frame that do not add up to the network's total, dipole moments
-        of a periodic frame, or validation data that do not know what the others do.
+        of a periodic frame, or validation data that lack what the training data have.
     FloatingPointError
         If the loss becomes non-finite.
     CheckpointError
@@ -123,9 +123,8 @@ def train_charges(network: ChargeNetwork, data: Dataset, epochs: int, *, validat
     for part in (data, judge):
         _check(where, part, network.total)
     for name in ("charges", "dipoles"):
-        if (getattr(data, name) is None) != (getattr(judge, name) is None):
-            raise ValueError(f"{where}: {name} must be known to the data for training and to those for validation, or "
-                             "to neither")
+        if getattr(data, name) is not None and getattr(judge, name) is None:
+            raise ValueError(f"{where}: the validation data must have {name}, as the training data have, got none")
     known = [data.charges is not None, data.dipoles is not None]
     wanted = [float(w) if k else 0.0 for w, k in zip((charge_weight, dipole_weight), known, strict=True)]
     if min(charge_weight, dipole_weight) < 0 or not sum(wanted):

@@ -318,6 +318,6 @@ def _network(cls, parts):
     if len(reference) != len(parts["elements"]) or not np.all(np.isfinite([*reference, scale, float(parts["cutoff"])])):
         raise ValueError("scale, cut-off and one reference energy for each element must be finite")
     seen = tuple((float(a), float(b), float(c)) for a, b, c in parts.get("seen", ()))
-    if len(seen) not in (0, len(reference) ** 2) or not np.all(np.isfinite(seen)):
+    if len(seen) not in (0, len(reference) ** 2) or np.any(np.isnan(seen)) or np.any(np.isinf(seen)[..., ::2]):
         raise ValueError("the range of the training data must be finite and for each pair of elements")
     return dataclasses.replace(core.tree.unflatten(structure, weights), scale=scale, reference=reference, seen=seen)

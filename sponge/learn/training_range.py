@@ -1,7 +1,8 @@
 """The range of a network's training data, and configurations outside of it.
 
 Of each element and each element of its neighbors, a network keeps the closest distance in its training data, and the
-fewest and the most neighbors that an atom has there, counted with the weight `radial.envelope`.
+fewest and the most neighbors that an atom has there, counted with the weight `radial.envelope`. The fewest neighbors of
+an element without data are infinitely many.
 """
 
 from __future__ import annotations
@@ -39,7 +40,6 @@ def with_range(network: Network, batches: Batches) -> Network:
                 seen[k, :, 0] = np.minimum(seen[k, :, 0], closest[own].min(axis=0))
                 seen[k, :, 1] = np.minimum(seen[k, :, 1], counts[own].min(axis=0))
                 seen[k, :, 2] = np.maximum(seen[k, :, 2], counts[own].max(axis=0))
-    seen[~np.isfinite(seen)] = 0.0  # of elements that do not occur
     rows = tuple((float(a), float(b), float(c)) for a, b, c in seen.reshape(-1, 3))
     return dataclasses.replace(network, seen=rows)  # type: ignore[type-var]
 
@@ -71,6 +71,8 @@ def outside(network: Network, species: np.ndarray, atoms: np.ndarray | None, pos
     if far[kind, k, s] <= 1:
         return None
     other = SYMBOLS[network.elements[s]]
+    if not np.isfinite(far[kind, k, s]):
+        return int(k if atoms is None else atoms[k]), "is of an element that the training data do not have"
     text = (f"is {closest[k, s]:.3g} nm from an atom {other}, {closer[k, s]:.2g} nm less than any of its element in "
             "the training data") if kind == 0 else (
             f"has {counts[k, s]:.3g} neighbors {other}, counted with the envelope of {network.cutoff} nm, where its "

@@ -8,6 +8,8 @@ import pytest
 from triskele import core, sponge
 from triskele.sponge import learn
 from triskele.sponge.errors import BoxError
+from triskele.sponge.learn.dataset import Batches
+from triskele.sponge.learn.training_range import outside, with_range
 from triskele.sponge.testing import check_potential
 
 LEANING = np.array([[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]])
@@ -222,7 +224,7 @@ def test_data_that_charges_cannot_be_learned_from(data, options, message):
 
 @pytest.mark.parametrize("missing", ["charges", "dipoles"])
 def test_validation_data_know_what_the_others_do(missing):
-    with pytest.raises(ValueError, match=f"{missing} must be known to the data for training and to"):
+    with pytest.raises(ValueError, match=f"the validation data must have {missing}, as the training data have"):
         learn.train_charges(network(), waters(4), 1, validation=waters(2, seed=1, **{missing: False}))
 
 
@@ -259,3 +261,23 @@ def test_a_run_warns_once_outside_the_range_of_the_training_data(tmp_path):
     more = learn.train_charges(found, learn.Dataset([["O", "H", "H"]], [close], charges=[[-0.8, 0.4, 0.4]]), 1,
                                validation=data).network
     assert np.array(more.network.seen)[2, 0] < oxygen[0, 0], "further training widens the range"
+
+
+def test_the_range_of_elements_without_data(tmp_path):
+    """Any of their atoms is outside, through a file too; data that come later count from scratch."""
+    made = learn.ChargeNetwork.init(core.random.key(2), ["O", "H", "C"], cutoff=0.3, features=4, layers=1, radial=4)
+
+    def after(network, data):
+        return dataclasses.replace(network, network=with_range(network.network, Batches(data, network.network, 4)))
+
+    learn.save(tmp_path / "charges.safetensors", after(made, waters(4)))
+    found = learn.load(tmp_path / "charges.safetensors")
+    elements = found.network.elements
+    hydrogen, carbon = (np.array([elements.index(z)], np.int32) for z in (1, 6))
+    assert outside(found.network, carbon, None, np.zeros((1, 3)), None) == (
+        0, "is of an element that the training data do not have")
+    assert "neighbors O" in outside(found.network, hydrogen, None, np.zeros((1, 3)), None)[1]
+    legs = 0.06 * np.array([[0, 0, 0], [1, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]])
+    methane = learn.Dataset([["C", "H", "H", "H", "H"]], [legs], charges=[[-0.4, 0.1, 0.1, 0.1, 0.1]])
+    _, fewest, most = np.array(after(found, methane).network.seen).reshape(3, 3, 3)[carbon[0], hydrogen[0]]
+    assert 0 < fewest == most

@@ -19,7 +19,8 @@ from .program import Phase
 if TYPE_CHECKING:
     from .engine import Engine
 
-__all__ = ["EnergySplit", "EngineView", "REST", "SOLUTE", "TermSplit", "WITH_SOLVENT", "enhanced_terms", "solute_mask"]
+__all__ = ["EnergySplit", "EngineView", "REST", "SOLUTE", "TermSplit", "WITH_SOLVENT", "check_oscillators",
+           "enhanced_terms", "solute_mask"]
 
 REST, WITH_SOLVENT, SOLUTE = 0, 1, 2  # classes: U_ww, U_pw, U_pp
 
@@ -71,6 +72,15 @@ def solute_mask(system: SystemLike, solute: Any, where: str = "solute") -> np.nd
     if not mask.any():
         raise ValueError(f"{where}: must have at least one atom, got none")
     return mask
+
+
+def check_oscillators(system: SystemLike, solute: np.ndarray, where: str) -> None:
+    """Raise ValueError if a mask (n,) bool has an atom without its Drude particle, or the reverse."""
+    pairs = system.drude_pairs
+    if np.any(cut := solute[pairs[:, 0]] != solute[pairs[:, 1]]):
+        drude, atom = (system.topology.describe(int(i)) for i in pairs[np.argmax(cut)])
+        raise ValueError(f"{where}: must have both an atom and its Drude particle or neither, got one of {atom} and "
+                         f"{drude}")
 
 
 def enhanced_terms(system: SystemLike, terms: Sequence[str] | None, where: str = "terms") -> tuple[str, ...]:

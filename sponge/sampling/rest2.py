@@ -8,7 +8,7 @@ import numpy as np
 
 from triskele.core.extend import check
 
-from ..engine.energy_split import solute_mask
+from ..engine.energy_split import check_oscillators, solute_mask
 from ..potential import Potential
 from ..potentials.cmap import CMAP
 from ..potentials.gb.gb import GB
@@ -57,8 +57,9 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     Raises
     ------
     ValueError
-        If the solute is empty, or names atoms that there are not; or if a potential has charges whose energy is no sum
-        over pairs, such as `InducedDipoles`, `ChargeEquilibration` and `NetworkCharges`.
+        If the solute is empty, names atoms that there are not, or has an atom without its Drude particle; or if a
+        potential has charges whose energy is no sum over pairs, such as `InducedDipoles`, `ChargeEquilibration` and
+        `NetworkCharges`.
 
     References
     ----------
@@ -78,6 +79,7 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     0.866025
     """
     inside = solute_mask(system, solute, "rest2: solute")
+    check_oscillators(system, inside, "rest2: solute")
     for name, value in (("temperature", temperature), ("reference", reference)):
         check.positive(value, f"rest2: {name}", "K")
     factor = reference / temperature

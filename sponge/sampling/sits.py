@@ -9,7 +9,7 @@ import numpy as np
 
 from triskele.core.extend import Task, check
 
-from ..engine.energy_split import EnergySplit, enhanced_terms, solute_mask
+from ..engine.energy_split import EnergySplit, check_oscillators, enhanced_terms, solute_mask
 from ..engine.engine import Engine
 from ..engine.flags import STEP
 from ..engine.plan import ROW, Plan
@@ -131,6 +131,7 @@ class SITS(Sampling):
         self._target = float(temperature)
         self._beta, self._betas = 1 / (GAS_CONSTANT * temperature), 1 / (GAS_CONSTANT * self.temperatures)
         self._mask = solute_mask(system, self.solute, "SITS: solute")
+        check_oscillators(system, self._mask, "SITS: solute")
         everything = self.solute is None and self.terms is None
         self._terms: Any = "all" if everything else enhanced_terms(system, self.terms, "SITS: terms")
         self._learner = ESTIMATORS[self.estimator](self._betas, self._beta)

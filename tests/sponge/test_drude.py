@@ -382,6 +382,20 @@ def test_an_atom_has_one_drude_particle_whatever_potentials_there_are():
         system.add(sponge.drude_spring([[1, 0]], charge=-1.0, polarizability=1e-3))
 
 
+def test_a_solute_has_the_drude_particles_of_its_atoms():
+    system = water(8)
+    system.nonbonded.update(method="cutoff", cutoff=0.6)
+
+    def sits(system, atoms):
+        return sponge.Simulation(system, sponge.DrudeLangevin(300, 5.0, 5e-4), sampling=[
+            sponge.SITS(atoms, [300.0, 330.0])])
+
+    for method in (lambda system, atoms: sponge.rest2(system, atoms, 400.0, 300.0), sits):
+        method(system, range(5))
+        with pytest.raises(ValueError, match=r"an atom and its Drude particle or neither, got one of .* O\) and .* OD"):
+            method(system, range(4))
+
+
 def test_springs_do_not_go_with_a_lambda():
     """Their Drude particles would be atoms in the bath of atoms."""
     system, other = water(2), water(2)

@@ -52,7 +52,8 @@ class InducedDipoles(Potential):
     Dipoles act on each other in all pairs. Terms of `pair14` add to the energy of the charges alone.
 
     Dipoles are found by conjugate gradients in double precision at every step, starting from those that the charges
-    alone induce, so that the result depends on positions and box only. Forces are exact: the energy does not change to
+    alone induce and a small random part, which is always the same and shows where no dipoles minimize the energy: the
+    result depends on positions and box only. Forces are exact: the energy does not change to
     first order with the dipoles. Lennard-Jones energies are those of a `Nonbonded` whose charges are all 0. For second
     derivatives, the energy of NumPy code solves dense equations, which suits small systems.
 

@@ -358,16 +358,3 @@ def test_a_solute_that_is_none_is_refused(peptide):
             sponge.rest2(peptide, solute, 400.0, 300.0)
     with pytest.raises(ValueError, match="temperature must be a positive number"):
         sponge.rest2(peptide, [0], 0.0, 300.0)
-
-
-def test_a_polarizable_solute_is_refused():
-    system = sponge.System(sponge.Topology.of_particles(3), [12.0] * 3, positions=np.eye(3))
-    induced = system.copy()
-    induced.add(sponge.InducedDipoles([1.0, -1.0, 0.0], [1e-3] * 3, method="none"))
-    with pytest.raises(ValueError, match="must not be polarizable, got charges and dipoles of 'induced_dipoles'"):
-        sponge.rest2(induced, [0], 400.0, 300.0)
-    for potential in sponge.drude_oscillators([[1, 0, -1, -1, -1]], charges=[-1.0], polarizabilities=[1e-3]):
-        system.add(potential)
-    with pytest.raises(ValueError, match="must not be polarizable, got atoms with Drude particles"):
-        sponge.rest2(system, [0], 400.0, 300.0)
-    sponge.rest2(system, [2], 400.0, 300.0)

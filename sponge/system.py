@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["System"]
 
-_LONGER = 1.05  # edges of the box over those that an engine chose its meshes for
-
 
 class System(Sealed):
     """A molecular system: atoms, positions, box, constraints and the potentials that act on them.
@@ -247,11 +245,11 @@ class System(Sealed):
             raise ValueError("system: a box was given, but the system is not periodic (set system.box)")
         box = self.box if box is None else boxes.as_box(box)
         key = self.fingerprint()
-        known, engine = self._engines.get(precision, (b"", None))
-        if known != key or (self.box is not None and np.any(np.diag(self.box) > _LONGER * np.diag(engine.first_box))):
+        if self._engines.get(precision, (b"", None))[0] != key:
             self._engines[precision] = key, Engine(self, precision)
             check_units(self, positions, box, "system")
         engine = self._engines[precision][1]
+        engine.fit_meshes(box)
         engine.compute(positions, box, energy)
         return engine
 

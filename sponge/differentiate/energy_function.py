@@ -58,7 +58,7 @@ class EnergyFunction:
     """``energy(params, positions, box=None)``, made by `energy_function`.
 
     `params` is as from ``system.params()``; potentials and parameters that are left out keep their values. Without a
-    box that of the system is used; meshes of Ewald sums stay those for the system's box. Virtual sites are placed
+    box that of the system is used; meshes of `Nonbonded` stay those for the system's box. Virtual sites are placed
     first, so that the derivative by positions is the negative of ``system.forces``. Under `core.vmap` replicas are
     computed one after the other, each with all threads.
     """
@@ -163,6 +163,8 @@ class _Compute:
         elif changed:
             self.system.check()
             self._engine.replan()
+        if self.periodic:
+            self._engine.fit_meshes(box)
         self._engine.compute(positions, box)
         return self._engine
 

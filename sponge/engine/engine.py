@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "Runner"]
 
+_LONGER = 1.05  # edges of a box that a mesh still fits, over those that it was chosen for
+
 # A chunk of per-atom work of this many atoms takes some 20 us, which is worth waking a thread for.
 _ATOMS_PER_CHUNK = 512
 _MOST_CHUNKS = 64
@@ -100,7 +102,7 @@ class Engine:
                 self.velocities[:] = system.velocities
             if system.box is not None:
                 self.box[:] = system.box
-        # meshes are chosen by this box for good
+        # meshes are chosen by this box, until `fit_meshes` takes another
         self.first_box: np.ndarray = self.box.copy() if share is None else share.first_box
         self.forces = np.zeros((self.n, 3))
         self.seed = 0  # of all random numbers; set before integrators and barostats make their plans
@@ -153,6 +155,12 @@ class Engine:
         """Rebuild all plans after arrays have grown."""
         self.version += 1
         self._make_plans()
+
+    def fit_meshes(self, box: np.ndarray | None) -> None:
+        """Choose meshes again if edges of `box` are more than 5 % longer than those that they were chosen for."""
+        if box is not None and np.any(np.diag(box) > _LONGER * np.diag(self.first_box)):
+            self.first_box = np.array(box, np.float64)
+            self.replan()
 
     def _part(self, name, part=None):
         return self.plans[name] if part is None else self.plans[name].split()[part]

@@ -74,6 +74,7 @@ class Calculator(_Base):
         if self._engine is None:
             self._engine = Engine(self.system, self.precision)
         engine = self._engine
+        engine.fit_meshes(box)
         engine.compute(self.atoms.positions @ turn.T * units.angstrom, box, True)
         per_eV = 1 / units.eV
         self.results = {

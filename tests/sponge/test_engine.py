@@ -211,3 +211,29 @@ def test_constraints_need_mass():
                            constraints=sponge.Constraints([[0, 1]], [0.1]))
     with pytest.raises(sponge.errors.ConstraintError, match=r"got 0 for atom 1 \(X 2 X\)"):
         Engine(system)
+
+
+def test_meshes_fit_a_box_that_has_grown():
+    """Of energies at a box, and of an atomic simulation environment's cells: as of a system made in that box."""
+    ase = pytest.importorskip("ase")
+    rng, n = np.random.default_rng(3), 64
+    places = 0.3 * np.stack(np.meshgrid(*3 * [np.arange(4.0)]), axis=-1).reshape(n, 3)
+
+    def salt(box):
+        system = sponge.System(sponge.Topology.of_particles(n), np.full(n, 12.0), box=box,
+                               positions=places + rng.normal(scale=0.01, size=(n, 3)))
+        system.add(sponge.Nonbonded(np.tile([1.0, -1.0], n // 2), np.full(n, 0.2), np.full(n, 0.1), method="pme",
+                                    cutoff=0.5))
+        return system
+
+    system, wide = salt([1.2, 1.2, 1.2]), [1.2, 1.2, 6.0]
+    fresh = salt(wide)
+    fresh.positions = system.positions
+    small, expected = system.energy(), fresh.energy()
+    assert system.energy(box=wide) == expected
+    assert system.energy() == pytest.approx(small, abs=1.0)  # the finer mesh is kept
+    atoms = ase.Atoms("C" * n, positions=10 * system.positions, cell=[12, 12, 12], pbc=True)
+    atoms.calc = sponge.Calculator(system, precision="double")
+    atoms.get_potential_energy()
+    atoms.cell[2, 2] = 60
+    assert atoms.get_potential_energy() * sponge.units.eV == pytest.approx(expected, rel=1e-12)

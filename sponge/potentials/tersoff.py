@@ -180,7 +180,7 @@ class Tersoff(EnvironmentPotential):
         power = np.clip(np.where(params["m"][at] == 3, power**3, power), -_MOST, _MOST)
         terms = fade(r[near.second], near.lengths[near.second], at) * angle * np.exp(power)
         zeta = core.index_add(np.zeros(len(near.i)), near.first, terms)
-        n, there = params["n"][pair], near.inside & (zeta > 0)
+        n, there = params["n"][pair], near.inside & (params["beta"][pair] * zeta > 0)
         order = (1 + (params["beta"][pair] * np.where(there, zeta, 1.0)) ** n) ** (-0.5 / n)
         order = np.where(there, order, 1.0)
         energies = params["A"][pair] * np.exp(-params["lambda1"][pair] * r) - order * params["B"][pair] * np.exp(

@@ -78,6 +78,15 @@ def test_environment_potentials_are_their_twins(file, seed):
     assert system_of(potential, x * angstrom).energy() == pytest.approx(expected * eV, rel=1e-11)
 
 
+def test_pairs_without_bond_order_have_derivatives():
+    """Where beta is 0, the power of zeta has no finite slope, but its factor is 0."""
+    x, types = cluster(10, 0, 1.8) * angstrom, np.arange(10) % 2
+    potential = read("compound.tersoff", np.array(["Si", "C"])[types])
+    potential.params["beta"][0, 1, 1] = potential.params["beta"][1, 0, 0] = 0.0
+    forces = -core.grad(lambda x: potential.energy(potential.params, x, None))(x)
+    np.testing.assert_allclose(system_of(potential, x).forces(), forces, rtol=1e-9, atol=1e-9)
+
+
 def copper(repeat=3, scatter=0.01, seed=0):
     system = crystal("Cu", "fcc", 0.3615, repeat)
     system.positions = system.positions + np.random.default_rng(seed).normal(0, scatter, (system.n, 3))

@@ -55,6 +55,7 @@ _OPERATORS: dict[str, Callable] = {
     "negative": lambda x: -x,
 }
 _BINDING = {"+": 0, "-": 0, "*": 1, "/": 1, "^": 3}
+_TAKEN = {*FUNCTIONS, "negative", "number", "variable", "input", "sum"}  # kinds of nodes, here and of the algebra
 
 
 class Expression:
@@ -217,13 +218,15 @@ def parse(text: str, where: str, variables: Collection[str] | None = None,
     Raises
     ------
     FileFormatError
-        If the text is not a valid expression, uses unknown names or functions, or is too long or too deep.
+        If the text is not a valid expression, uses unknown names or functions, or is too long or too deep; if two
+        variables have one name, or a table that of a function.
 
     Examples
     --------
     >>> parse("0.5*k*(r-r0)^2; r0=0.5", "bond")({"k": 8.0, "r": 1.0})
     1.0
     """
+    _check_names(where, list(variables or ()), functions or {})
     parser = _Parser(where, functions or {})
     parser.text, ends = text, [k for k, sign in enumerate(text) if sign == ";"]
     first, *definitions = zip([0, *(k + 1 for k in ends)], [*ends, len(text)])
@@ -244,6 +247,18 @@ def parse(text: str, where: str, variables: Collection[str] | None = None,
             raise parser.error(f"{name!r} is not known{check.near(name, variables, listing=True)}",
                                parser.variables[name])
     return found
+
+
+def _check_names(where: str, variables: list[str], functions: Mapping[str, int]) -> None:
+    """Raise if a name means two things: which of them counts differs between the forces of OpenMM."""
+    if len(set(variables)) < len(variables):
+        name = next(name for name in variables if variables.count(name) > 1)
+        raise FileFormatError(f"{where}: variables must have different names, got {name!r} twice (give the parameter "
+                              "another name)")
+    for name in functions:
+        if name in _TAKEN:
+            raise FileFormatError(f"{where}: a table must have a name of its own, got {name!r}, which expressions have "
+                                  "already (give the table another name)")
 
 
 def _reached(nodes: list[tuple], root: int) -> set[int]:

@@ -149,7 +149,9 @@ def _variables(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     values = global_parameters(force, where)
     inner, periodic = {}, False
     for entry in children(force, "CollectiveVariables"):
-        inner[entry.attrib["name"]] = own = OpenMMTerms(terms.where, terms.n, terms.read)
+        if (name := entry.attrib["name"]) in inner:
+            raise FileFormatError(f"{where}: variables must have different names, got {name!r} twice")
+        inner[name] = own = OpenMMTerms(terms.where, terms.n, terms.read)
         for one in entry:
             periodic |= terms.read(own, one)
     found = tables(force, where)

@@ -49,12 +49,10 @@ def read_pairs(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     kinds, types = _types(columns, n)
     by_type = {k: kinds[:, c] for c, k in enumerate(columns)} | constants
     listed = bool(groups) or len(kinds) > MOST_TYPES
-    if not listed:
-        form = Form(text, where, ("r",), pair_values({k: kinds[:, c] for c, k in enumerate(columns)}) | constants, 0,
-                    arity)
-        # the loops over pairs cannot look up a table by the distance
-        listed = any(node[0] in functions and any(form.split.depends(t) for t in node[1:])
-                     for node in form.algebra.nodes)
+    form = Form(text, where, ("r",), pair_values({k: kinds[:, c] for c, k in enumerate(columns)}) | constants, 0, arity)
+    # the loops over pairs cannot look up a table by the distance
+    listed = listed or any(node[0] in functions and any(form.split.depends(t) for t in node[1:])
+                           for node in form.algebra.nodes)
     if not listed and (table := _lennard_jones(form, types, len(kinds), functions, where)):
         terms.exclude(where, excluded)
         terms.lennard_jones(where, method, table, cut | {"dispersion_correction": tail})

@@ -39,7 +39,7 @@ class ExpressionCompound(Potential):
         Energy of a term in kJ/mol, in OpenMM's syntax: of the parameters, of the coordinates ``x1``, ``y1``, ``z1``,
         ``x2``, ... (nm) of the points, of ``distance(p1, p2)``, ``angle(p1, p2, p3)``, ``dihedral(p1, p2, p3, p4)`` (nm
         and radians), and of ``pointdistance``, ``pointangle`` and ``pointdihedral``, which take coordinates instead of
-        points. With two points, ``r`` is their distance.
+        points. With two points, ``r`` is their distance unless a parameter is called so.
     atoms : (m, k) int
         The points of each term: atoms, or numbers of `groups`.
     params : mapping of str to float or array
@@ -114,7 +114,7 @@ class ExpressionCompound(Potential):
             values[point] = x[:, k]
             values |= {f"{axis}{k + 1}": x[:, k, a] for a, axis in enumerate(_AXES)}
         near = [length(displacement(x[:, i] - x[:, j], box)) for i, j in self.near]
-        if "r" in parsed.variables:
+        if "r" in parsed.variables and "r" not in values:
             values["r"] = near[0] if near else length(displacement(x[:, 0] - x[:, 1], box))
         found = parsed(values, _functions(box) | self.functions) + 0.0 * x[:, 0, 0]
         if self.switch is not None:
@@ -171,8 +171,12 @@ def _parse(expression: str, where: str, points: tuple[str, ...], names: tuple[st
            arity: tuple[tuple[str, int], ...]) -> Expression:
     numbered = points[0][0] in "pg"  # donors and acceptors have no numbers to name coordinates by
     coordinates = [f"{axis}{k + 1}" for k in range(len(points)) for axis in _AXES if numbered]
-    known = (*points, *coordinates, *(["r"] if len(points) == 2 else []), *names)
-    parsed = parse(expression, where, known, _OF_POINTS | _OF_COORDINATES | dict(arity))
+    known = (*points, *coordinates, *(["r"] if len(points) == 2 and "r" not in names else []), *names)
+    own, tables = _OF_POINTS | _OF_COORDINATES, dict(arity)
+    if taken := sorted(own.keys() & tables):
+        raise FileFormatError(f"{where}: a table must have a name of its own, got {taken[0]!r}, which is a function of "
+                              "points")
+    parsed = parse(expression, where, known, own | tables)
     check_functions(parsed, points, where)
     return parsed
 

@@ -95,7 +95,7 @@ class ExpressionGB(Potential):
         places = {axis: positions[:, k] for k, axis in enumerate("xyz")}
 
         def evaluate(text, kind):
-            parsed = self._parsed(text, kind, [*self.params, *own])
+            parsed = self._parsed(text, kind, [*numbers, *own])
             if kind == "single":
                 return parsed(numbers | own | places, self.functions) + np.zeros(n)
             found = parsed(numbers | pair_values(own) | {"r": r}, self.functions)

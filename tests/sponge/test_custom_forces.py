@@ -39,6 +39,15 @@ def bonds():
     return force
 
 
+def distances():
+    """A parameter called r, which is not the distance of the points."""
+    force = mm.CustomCompoundBondForce(2, "k*(distance(p1,p2)-r)^2")
+    for name in "kr":
+        force.addPerBondParameter(name)
+    force.addBond([0, 7], [50.0, 0.1])
+    return force
+
+
 def centroids():
     force = compound("CustomCentroidBondForce", ("g1", "g2", "g3", "g4"))
     for group, weights in (([0, 1, 2], None), ([3, 4], [1.0, 3.0]), ([5], None), ([7, 9, 11, 10], [1.0, 2, 3, 4])):
@@ -164,7 +173,7 @@ def born(method, first="ParticlePair", second="ParticlePairNoExclusions"):
 
 LJ = "4*sqrt(k1+1)*sqrt(k2+1)*((s/r)^12-(s/r)^6)*(1+0.1*exp(-r*g)); s=0.5*(s1+s2)"
 CASES = {
-    "compound": bonds, "centroid": centroids, "volume": volume, "variables": variables,
+    "compound": bonds, "compound of r": distances, "centroid": centroids, "volume": volume, "variables": variables,
     **{f"hbond {m}": lambda m=m: hydrogen_bonds(m) for m in (0, 1, 2)},
     **{f"many {mode} {k}": lambda mode=mode, f=f: many_particles(mode, f)
        for mode in (0, 1) for k, f in enumerate(({}, {0: [1]}, {0: [0, 1], 2: [2]}))},
@@ -257,9 +266,25 @@ def test_a_system_of_many_forces(tmp_path):
     assert kinetic + ours.energy(sim.positions) == pytest.approx(ours.energy(), rel=1e-8)
 
 
+def with_global(force_class, expression, name):
+    force = getattr(mm, force_class)(expression)
+    force.addGlobalParameter(name, 0.3)
+    return force
+
+
+def twice(force):
+    force.addCollectiveVariable("a", mm.HarmonicBondForce())
+    return force
+
+
 @pytest.mark.parametrize(("force", "match"), [
     (lambda: pairs("1/r", 2, switch=0.5, tail=True), "must converge"),
     (lambda: mm.RMSDForce(POSITIONS, [0, 1, 2]), "RMSDForce"),
+    *[(lambda name=name: pairs(f"{name}(k1)*{name}(k2)/r", tables=[(name, mm.Discrete1DFunction(WAVE[:3]))]),
+       f"table must have a name of its own, got '{name}'") for name in ("square", "negative", "number", "input")],
+    (lambda: with_global("CustomAngleForce", "cos(theta)", "theta"), "different names, got 'theta' twice"),
+    (lambda: with_global("CustomVolumeForce", "v*ax", "ax"), "different names, got 'ax' twice"),
+    (lambda: twice(variables()), "different names, got 'a' twice"),
 ])
 def test_what_is_refused_by_name(force, match, tmp_path):
     with pytest.raises(FileFormatError, match=match):

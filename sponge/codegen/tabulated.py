@@ -23,7 +23,7 @@ class Tabulated:
     ranges : sequence of (float, float), optional
         Ends of each axis. The function is then a natural cubic spline (a tensor product of them in several dimensions)
         between equally spaced points and 0 outside. Defaults to a function of whole numbers from 0 on: arguments
-        are rounded, and it is NaN outside the table.
+        are rounded, halves up, and it is NaN outside the table.
     periodic : bool
         Repeat the spline along all axes; the values at both ends of an axis must be equal.
 
@@ -105,7 +105,7 @@ class Tabulated:
     def _whole(self, places: list[Any]) -> Any:
         index, known = 0, True
         for x, n in zip(places, self.values.shape):
-            whole = np.rint(x)
-            known = known & (whole >= 0) & (whole < n)
+            whole = np.floor(x + 0.5)
+            known = known & (x > -0.5) & (whole < n)
             index = index * n + np.minimum(np.maximum(whole.astype(np.int64), 0), n - 1)
         return np.where(known, core.numpy.take(self.values.reshape(-1), index), np.nan)

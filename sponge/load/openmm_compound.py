@@ -68,7 +68,11 @@ def _hydrogen_bonds(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
         given = np.concatenate([donors[d], acceptors[a]], axis=1)
         whole = np.all(given >= 0, axis=0)
         points = np.array(["d1", "d2", "d3", "a1", "a2", "a3"])
-        names = {p.attrib["name"] for p in children(force, "PerDonorParameters")}
+        names, others = ({p.attrib["name"] for p in children(force, f"Per{of}Parameters")}
+                         for of in ("Donor", "Acceptor"))
+        if names & others:
+            raise FileFormatError(f"{where}: parameters of donors and acceptors must have different names, got "
+                                  f"{min(names & others)!r} of both")
         columns = {k: (k, d if k in names else a) for k, v in (of_donors | of_acceptors).items() if np.ndim(v)}
         kept = points[whole].tolist()
         potential = ExpressionCompound(

@@ -57,10 +57,10 @@ def centroids():
     return force
 
 
-def hydrogen_bonds(method=0):
+def hydrogen_bonds(method=0, acceptor="b"):
     force = mm.CustomHbondForce("k*b*(distance(d1,a1)-0.3)^2*(1+cos(angle(d2,d1,a1))) + g*sin(dihedral(d2,d1,a1,a2))")
     force.addPerDonorParameter("k")
-    force.addPerAcceptorParameter("b")
+    force.addPerAcceptorParameter(acceptor)
     force.addGlobalParameter("g", 1.7)
     for d in ([0, 1, -1], [4, 5, 6]):
         force.addDonor(*d, [RNG.uniform(1, 5)])
@@ -146,6 +146,7 @@ def tabulated(kind):
         "c3p": (mm.Continuous3DFunction(3, 3, 3, np.tile([1, 2, 1, 3, 5, 3, 1, 2, 1], 3), 0, 0.3, 0, 0.2, 0, 1, True),
                 "t(r,s1,s2)+t(r,s2,s1)"),
         "d1": (mm.Discrete1DFunction(WAVE[:3]), "t(k1)*t(k2)/r"),
+        "d1 halves": (mm.Discrete1DFunction(WAVE[:4]), "t(k1+0.5)*t(k2+0.5)/r"),
         "d2": (mm.Discrete2DFunction(3, 3, [1, 2, 3, 2, 5, 6, 3, 6, 9]), "t(k1,k2)/r"),
         "d3": (mm.Discrete3DFunction(3, 3, 2, WAVE[:18]), "(t(k1,k2,0)+t(k2,k1,1) + t(k2,k1,0)+t(k1,k2,1))/r"),
     }[kind]
@@ -179,7 +180,7 @@ CASES = {
        for mode in (0, 1) for k, f in enumerate(({}, {0: [1]}, {0: [0, 1], 2: [2]}))},
     **{f"many cut {mode} {m}": lambda mode=mode, m=m: many_particles(mode, {1: [0, 2]}, m)
        for mode in (0, 1) for m in (1, 2)},
-    **{f"table {k}": lambda k=k: tabulated(k) for k in ("c1", "c1p", "c2", "c2p", "c3", "c3p", "d1", "d2", "d3")},
+    **{f"table {k}": lambda k=k: tabulated(k) for k in ("c1", "c1p", "c2", "c2p", "c3", "c3p", "d1", "d1 halves", "d2", "d3")},
     **{f"pairs {m}": lambda m=m: pairs(LJ, m, switch=0.4 if m else None) for m in (0, 1, 2)},
     **{f"gb {m}": lambda m=m: born(m) for m in (0, 1, 2)},
     "gb values": lambda: born(0, "ParticlePairNoExclusions", "ParticlePair"),
@@ -285,6 +286,7 @@ def twice(force):
     (lambda: with_global("CustomAngleForce", "cos(theta)", "theta"), "different names, got 'theta' twice"),
     (lambda: with_global("CustomVolumeForce", "v*ax", "ax"), "different names, got 'ax' twice"),
     (lambda: twice(variables()), "different names, got 'a' twice"),
+    (lambda: hydrogen_bonds(acceptor="k"), "different names, got 'k' of both"),
 ])
 def test_what_is_refused_by_name(force, match, tmp_path):
     with pytest.raises(FileFormatError, match=match):

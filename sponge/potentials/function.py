@@ -91,8 +91,8 @@ class ASEPotential(Potential):
 
     Notes
     -----
-    `energy` can be differentiated once by the positions, from the calculator's forces. The virial in a periodic box
-    comes from the calculator's stress; it is NaN if there is none.
+    `energy` can be differentiated once: by the positions, from the calculator's forces, and by the box, from its stress.
+    The virial in a periodic box comes from the stress too. Both are NaN for a calculator without stress.
 
     Examples
     --------
@@ -112,6 +112,8 @@ class ASEPotential(Potential):
         self.indices = np.arange(len(atoms)) if indices is None else np.asarray(indices, np.int64)
         if len(self.indices) != len(atoms):
             raise ValueError(f"ase potential: indices must name {len(atoms)} atoms, got {len(self.indices)}")
+        if len(np.unique(self.indices)) < len(atoms):
+            raise ValueError(f"ase potential: indices must name different atoms, got {self.indices.tolist()[:20]}")
 
     def check(self, system):
         check_indices(self.indices, system.n, f"ase potential {self.name!r}: indices")
@@ -169,11 +171,20 @@ def _energy_of(potential: ASEPotential, periodic: bool = False) -> Any:
         gradient[potential.indices] = -potential.evaluate(positions, box)[1]
         return gradient
 
+    def by_box(positions, box):
+        forces = potential.evaluate(positions, box)[1]
+        virial = potential._virial().reshape(3, 3)  # of positions and box strained together
+        return np.linalg.solve(np.asarray(box).T, np.asarray(positions)[potential.indices].T @ forces - virial)
+
+    def operator(function, out, name):
+        return core.custom_op(function, out=out, mode="python", batch="sequential", name=name)
+
     name = f"ase_{id(potential)}_{periodic}"
-    energy = core.custom_op(value, out=lambda x, *box: core.spec((), np.float64), mode="python", name=name)
-    gradient = core.custom_op(slope, out=lambda x, *box: x, mode="python", name=f"{name}_gradient")
+    energy = operator(value, lambda x, *box: core.spec((), np.float64), name)
+    gradient = operator(slope, lambda x, *box: x, f"{name}_gradient")
     if periodic:
-        energy.vjp(lambda ct, out, x, box: (ct * gradient(x, box), None))
+        box_gradient = operator(by_box, lambda x, box: box, f"{name}_box_gradient")
+        energy.vjp(lambda ct, out, x, box: (ct * gradient(x, box), ct * box_gradient(x, box)))
     else:
         energy.vjp(lambda ct, out, x: ct * gradient(x))
     return energy

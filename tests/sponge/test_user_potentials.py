@@ -271,6 +271,10 @@ def test_ase_calculator_with_stress():
     native.add(lennard_jones(sigma=0.34, epsilon=0.0104 * sponge.units.eV, cutoff=0.9, shift=True))
     assert system.energy() == pytest.approx(native.energy(), rel=1e-8)
     np.testing.assert_allclose(system.virial(), native.virial(), rtol=1e-7, atol=1e-6)
+    by_box, expected = (core.grad(s.energy_function(), 2)(s.params(), grid, box) for s in (system, native))
+    np.testing.assert_allclose(by_box, expected, rtol=1e-7, atol=1e-6)
+    with pytest.raises(ValueError, match="must name different atoms"):
+        sponge.ASEPotential(calculator, Atoms("Ar2"), indices=[1, 1])
 
 
 # --------------------------------------------------------------------------------------------------------------- errors

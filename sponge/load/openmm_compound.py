@@ -11,7 +11,8 @@ from ..errors import FileFormatError
 from ..potentials.combined import ExpressionCombination, ExpressionVolume
 from ..potentials.compound import ExpressionCompound
 from ..system import System
-from .openmm_custom import children, global_parameters, parameters, tables
+from ..topology import check_indices
+from .openmm_custom import children, exclusions, flag, global_parameters, parameters, tables
 from .openmm_terms import OpenMMTerms
 
 __all__ = ["READERS", "cutoff_of"]
@@ -60,8 +61,11 @@ def _hydrogen_bonds(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
         raise FileFormatError(f"{where}: there must be at most {_MOST_TERMS} pairs of a donor and an acceptor, got "
                               f"{len(donors)} x {len(acceptors)}")
     apart = np.ones((len(donors), len(acceptors)), bool)
-    for e in children(force, "Exclusions"):
-        apart[int(e.attrib["donor"]), int(e.attrib["acceptor"])] = False
+    excluded = [np.array([int(e.attrib[of]) for e in children(force, "Exclusions")], int)
+                for of in ("donor", "acceptor")]
+    for of, entries, n in zip(("donors", "acceptors"), excluded, apart.shape):
+        check_indices(entries, n, f"{where}: excluded {of}", FileFormatError)
+    apart[tuple(excluded)] = False
     d, a = np.nonzero(apart)
     if len(d):
         # atoms that a donor lacks are marked -1: the points that all have are those that the energy may name
@@ -87,7 +91,7 @@ def _hydrogen_bonds(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
 def _many_particles(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     """Every set of particles that filters and exclusions allow, in the order that the filters want."""
     _, values = parameters(force, "PerParticleParameters", "Particles", (), where)
-    k, central = int(force.attrib["particlesPerSet"]), force.attrib["permutationMode"] == "1"
+    k, central = int(force.attrib["particlesPerSet"]), flag(force, "permutationMode", where)
     types = np.array([int(p.attrib["type"]) for p in children(force, "Particles")])
     allowed: list[set[int]] = [set(types.tolist()) for _ in range(k)]
     for entry in children(force, "TypeFilters"):
@@ -96,9 +100,8 @@ def _many_particles(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
             allowed[int(entry.attrib["index"])] = chosen
     sets = _sets(len(types), k, central, where)
     excluded = np.zeros((len(types), len(types)), bool)
-    for e in children(force, "Exclusions"):
-        i, j = int(e.attrib["p1"]), int(e.attrib["p2"])
-        excluded[i, j] = excluded[j, i] = True
+    i, j = exclusions(force, len(types), where).T
+    excluded[i, j] = excluded[j, i] = True
     for i, j in combinations(range(k), 2):
         sets = sets[~excluded[sets[:, i], sets[:, j]]]
     ordered = np.full(len(sets), -1)

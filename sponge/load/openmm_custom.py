@@ -23,16 +23,25 @@ from ..potentials.expression import (
 )
 from ..potentials.nonbonded.mixing import sigma_epsilon
 from ..potentials.restraints import PositionRestraint
+from ..topology import check_indices
 from ..units import COULOMB
 from .openmm_terms import OpenMMTerms
 
-__all__ = ["READERS", "Form", "children", "global_parameters", "parameters", "tables"]
+__all__ = ["READERS", "Form", "children", "exclusions", "flag", "global_parameters", "parameters", "tables"]
 
 
 def children(force: ET.Element, tag: str) -> list[ET.Element]:
     """The entries of a section; empty if the section is missing."""
     found = force.find(tag)
     return [] if found is None else list(found)
+
+
+def flag(element: ET.Element, name: str, where: str, default: str = "0") -> bool:
+    """Return True if an attribute is 1, and False if it is 0; it must be one of them."""
+    value = element.get(name, default)
+    if value not in ("0", "1"):
+        raise FileFormatError(f"{where}: {name} must be 0 or 1, got {value!r}")
+    return value == "1"
 
 
 def parameters(force: ET.Element, per: str, entries: str, atoms: tuple[str, ...],
@@ -49,6 +58,13 @@ def parameters(force: ET.Element, per: str, entries: str, atoms: tuple[str, ...]
         if not np.all(np.isfinite(values[name])):
             raise FileFormatError(f"{where}: parameter {name} must be finite, got {values[name]}")
     return numbers, values
+
+
+def exclusions(force: ET.Element, n: int, where: str) -> np.ndarray:
+    """Pairs of the `n` particles that the force leaves out, (m, 2)."""
+    found = np.array([[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in children(force, "Exclusions")], int)
+    check_indices(found, n, f"{where}: excluded particles", FileFormatError)
+    return found.reshape(-1, 2)
 
 
 def global_parameters(force: ET.Element, where: str) -> dict[str, Any]:
@@ -78,7 +94,7 @@ def tables(force: ET.Element, where: str) -> dict[str, Tabulated]:
             ends = [("min", "max")] if len(axes) == 1 else [(f"{axis}min", f"{axis}max") for axis in axes]
             ranges = [(float(function.attrib[low]), float(function.attrib[high])) for low, high in ends]
         try:
-            found[name] = Tabulated(values, ranges, function.get("periodic") == "1")
+            found[name] = Tabulated(values, ranges, flag(function, "periodic", where))
         except ValueError as error:
             raise FileFormatError(f"{where}: table {name!r}: {error}") from None
     return found

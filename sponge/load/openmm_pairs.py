@@ -14,7 +14,8 @@ from ..potentials.compound import ExpressionCompound
 from ..potentials.expression import MOST_TYPES, ExpressionPair, pair_values
 from ..potentials.nonbonded.mixing import LJTable
 from ..potentials.pair_tail import ExpressionTail
-from .openmm_custom import Form, children, parameters, tables
+from ..topology import check_indices
+from .openmm_custom import Form, children, exclusions, flag, parameters, tables
 from .openmm_terms import OpenMMTerms
 
 __all__ = ["read_pairs"]
@@ -28,8 +29,7 @@ def read_pairs(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     method, n = int(force.attrib["method"]), len(children(force, "Particles"))
     if n != terms.n:
         raise FileFormatError(f"{where}: must have parameters of each of {terms.n} particles, got {n}")
-    excluded = np.array([[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in children(force, "Exclusions")],
-                        int).reshape(-1, 2)
+    excluded = exclusions(force, n, where)
     functions, text = tables(force, where), force.attrib["energy"]
     per = [p.attrib["name"] for p in children(force, "PerParticleParameters")]
     constants = {k: v for k, v in values.items() if k not in per}
@@ -41,11 +41,11 @@ def read_pairs(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     cut: dict[str, Any] = {}
     if method:
         cut["cutoff"] = float(force.attrib["cutoff"])
-        if force.get("useSwitchingFunction") == "1":
+        if flag(force, "useSwitchingFunction", where):
             cut["switch"] = float(force.attrib["switchingDistance"])
-    tail = force.get("useLongRangeCorrection") == "1" and method == 2
+    tail = flag(force, "useLongRangeCorrection", where) and method == 2
     terms.pair_method(where, method)
-    groups = children(force, "InteractionGroups")
+    groups = _groups(force, n, where)
     kinds, types = _types(columns, n)
     by_type = {k: kinds[:, c] for c, k in enumerate(columns)} | constants
     listed = bool(groups) or len(kinds) > MOST_TYPES
@@ -111,11 +111,19 @@ def _lennard_jones(form: Form, types: np.ndarray, t: int, functions: dict[str, T
     return LJTable(types, (a + a.T) / 2, -(b + b.T) / 2)
 
 
-def _pairs(groups: list[ET.Element], excluded: np.ndarray, n: int, where: str) -> np.ndarray:
+def _groups(force: ET.Element, n: int, where: str) -> list[list[np.ndarray]]:
+    """The two sets of particles of each interaction group."""
+    found = [[np.unique([int(p.attrib["index"]) for p in children(group, tag)]).astype(int)
+              for tag in ("Set1", "Set2")] for group in children(force, "InteractionGroups")]
+    for group in found:
+        check_indices(np.concatenate(group), n, f"{where}: particles of interaction groups", FileFormatError)
+    return found
+
+
+def _pairs(groups: list[list[np.ndarray]], excluded: np.ndarray, n: int, where: str) -> np.ndarray:
     """All pairs [m, 2], or those of interaction groups: between two sets, each pair once, in the order of the sets."""
     found = []
-    for group in groups:
-        one, two = (np.array([int(p.attrib["index"]) for p in children(group, tag)], int) for tag in ("Set1", "Set2"))
+    for one, two in groups:
         if len(one) * len(two) > 2 * _MOST_PAIRS:
             raise FileFormatError(f"{where}: an interaction group must be of at most {2 * _MOST_PAIRS} pairs, got "
                                   f"{len(one)} x {len(two)}")

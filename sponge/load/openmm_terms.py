@@ -107,7 +107,16 @@ class OpenMMTerms(Terms):
         return self._excluded is not None and self._excluded[1] != {tuple(p) for p in np.sort(pairs, axis=1).tolist()}
 
     def pair_method(self, where: str, method: int) -> None:
-        """Remember the method of a force between pairs: 0 no cut-off, 1 cut-off without images, 2 cut-off in a box."""
+        """Remember the method of a force between pairs: 0 no cut-off, 1 cut-off without images, 2 cut-off in a box.
+
+        Raises
+        ------
+        FileFormatError
+            If it is another one.
+        """
+        if method not in _ALIKE:
+            raise FileFormatError(f"{where}: method must be 0 (NoCutoff), 1 (CutoffNonPeriodic) or 2 (CutoffPeriodic), "
+                                  f"got {method}")
         if method == 1:
             self._not_in_a_box.append(where)
 
@@ -118,7 +127,7 @@ class OpenMMTerms(Terms):
                 f"{where}: there must be one NonbondedForce, got a second one (add their parameters up)"
             )
         self._method = method
-        self.pair_method(where, method)
+        self.pair_method(where, min(method, 2))
 
     def lennard_jones(self, where: str, method: int, table: Any, options: dict[str, Any]) -> None:
         """Lennard-Jones by pair of types, with a cut-off of its own."""

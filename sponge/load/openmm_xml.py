@@ -36,6 +36,7 @@ _RUN = (
 _ALWAYS = {"type", "version", "name", "forceGroup"}
 _CUT = {"method", "cutoff"}
 _SWITCH = {"useSwitchingFunction", "switchingDistance"}
+_ENTRIES = {"Bonds", "Angles", "Torsions", "Particles", "Donors", "Acceptors"}  # every version of OpenMM writes these
 _GLOBAL = {"GlobalParameters", "EnergyParameterDerivatives"}  # derivatives are an output, they change no energy
 # Attributes and sections that are read, by force; any other is refused
 _KNOWN: dict[str, tuple[set[str], set[str]]] = {
@@ -228,12 +229,13 @@ def read_force(terms: OpenMMTerms, force: ET.Element, path: str | Path) -> bool:
         raise FileFormatError(f"{path}: force {kind} {name!r} is not supported; known are {', '.join(readers)}")
     where = f"{path}: {kind}" + (f" {name!r}" if name not in ("", kind) else "")
     _check_known(force, kind, where)
-    images = force.get("usesPeriodic") == "1" or _periodic_exceptions(force) or (
+    uses_box = openmm_custom.flag(force, "usesPeriodic", where)
+    images = uses_box or _periodic_exceptions(force, where) or (
         kind.startswith("Custom") and force.get("method") == "2"
     )
     with _as_written(where, "what OpenMM writes for it"), terms.images(images):
         periodic = bool(readers[kind](terms, force, where))
-    return periodic or force.get("usesPeriodic") == "1"
+    return periodic or uses_box
 
 
 def _warn_of_broken_molecules(path: str | Path, system: System) -> None:
@@ -253,7 +255,7 @@ def _warn_of_broken_molecules(path: str | Path, system: System) -> None:
 
 
 def _check_known(force: ET.Element, kind: str, where: str) -> None:
-    """Raise if the force has an attribute or a section that is not read."""
+    """Raise if the force has an attribute or a section that is not read, or lacks its entries."""
     attributes, sections = _KNOWN[kind]
     for name in force.attrib:
         if name not in attributes | _ALWAYS:
@@ -261,6 +263,9 @@ def _check_known(force: ET.Element, kind: str, where: str) -> None:
     for child in force:
         if child.tag not in sections:
             raise FileFormatError(f"{where}: section {child.tag} is not supported")
+    for name in sorted(sections & _ENTRIES):
+        if force.find(name) is None:
+            raise FileFormatError(f"{where}: must have a section {name}, got none")
 
 
 @contextmanager
@@ -337,22 +342,22 @@ def _cmap(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
 
 
 def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
-    if force.get("includeDirectSpace", "1") == "0":
+    if not openmm_custom.flag(force, "includeDirectSpace", where, "1"):
         raise FileFormatError(f"{where}: must include direct space")
     number = int(force.attrib["method"])
     if number not in range(len(METHODS)):
         raise FileFormatError(f"{where}: method must be 0 to {len(METHODS) - 1}, got {number}")
     terms.one_nonbonded(where, number)
-    terms.exclusion_images = _periodic_exceptions(force)
+    terms.exclusion_images = _periodic_exceptions(force, where)
     options: dict[str, Any] = {
         "method": METHODS[number],
         "tolerance": float(force.attrib["ewaldTolerance"]),
-        "dispersion_correction": force.get("dispersionCorrection") == "1",
+        "dispersion_correction": openmm_custom.flag(force, "dispersionCorrection", where),
         "dielectric": float(force.attrib["rfDielectric"]),
     }
     if number:  # without a method the file's cut-off means nothing, and may be 0
         options["cutoff"] = float(force.attrib["cutoff"])
-    if number and force.get("useSwitchingFunction") == "1":
+    if openmm_custom.flag(force, "useSwitchingFunction", where) and number:
         options["switch"] = float(force.attrib["switchingDistance"])
     for alpha, grid, name in (("alpha", ("nx", "ny", "nz"), ""), ("ljAlpha", ("ljnx", "ljny", "ljnz"), "lj_")):
         if float(force.get(alpha, "0")) != 0:
@@ -377,8 +382,8 @@ def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     return number >= 2
 
 
-def _periodic_exceptions(force: ET.Element) -> bool:
-    return force.get("exceptionsUsePeriodic") == "1" and int(force.attrib["method"]) >= 2
+def _periodic_exceptions(force: ET.Element, where: str) -> bool:
+    return openmm_custom.flag(force, "exceptionsUsePeriodic", where) and int(force.attrib["method"]) >= 2
 
 
 def _offset(force: ET.Element, section: str, key: str, values: np.ndarray, where: str) -> None:

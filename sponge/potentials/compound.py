@@ -94,6 +94,8 @@ class ExpressionCompound(Potential):
                                  f"{self.params[key].shape} of parameter {key}")
         self.functions = dict(functions or {})
         self.cutoff, self.near, self.switch = cutoff, tuple(near), switch
+        if switch is not None and (cutoff is None or not 0 <= switch < cutoff):
+            raise ValueError(f"{name}: switch must lie between 0 and the cut-off {cutoff} nm, got {switch}")
         self.groups = None if groups is None else tuple(
             (as_indices(own, name), np.asarray(weights, np.float64) / np.sum(weights)) for own, weights in groups
         )

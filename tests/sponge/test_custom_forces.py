@@ -293,6 +293,37 @@ def test_what_is_refused_by_name(force, match, tmp_path):
         read(reference(force(), box=BOX), tmp_path)
 
 
+@pytest.mark.parametrize(("old", "new", "match"), [
+    ('method="2"', 'method="3"', "method must be 0 .NoCutoff.*got 3"),
+    ('useLongRangeCorrection="0"', 'useLongRangeCorrection="2"', "useLongRangeCorrection must be 0 or 1, got '2'"),
+    ('switchingDistance="-1"', 'useSwitchingFunction="1" switchingDistance="-1"', "switch must lie between"),
+    ('p1="4" p2="7"', 'p1="4" p2="-1"', "excluded particles must be 0 to 11, got -1 to 4"),
+    ('index="5"', 'index="12"', "particles of interaction groups must be 0 to 11"),
+])
+def test_files_that_openmm_does_not_write(old, new, match, tmp_path):
+    force = pairs("s1*k2/r + g", 2, [([0, 1, 2, 3], [2, 3, 4, 5])])
+    text = mm.XmlSerializer.serialize(reference(force, box=BOX))
+    text = text.replace('useSwitchingFunction="0"', "") if "useSwitching" in new else text
+    assert old in text
+    (tmp_path / "x.xml").write_text(text.replace(old, new))
+    with pytest.raises(FileFormatError, match=match):
+        load_openmm(tmp_path / "x.xml", positions=POSITIONS)
+
+
+def test_a_force_without_its_entries_is_refused(tmp_path):
+    (tmp_path / "x.xml").write_text('<System type="System" version="1"><Particles><Particle mass="1"/></Particles>'
+                                    '<Forces><Force type="HarmonicBondForce" version="2"/></Forces></System>')
+    with pytest.raises(FileFormatError, match="HarmonicBondForce: must have a section Bonds, got none"):
+        load_openmm(tmp_path / "x.xml")
+
+
+def test_a_particle_twice_in_a_group_acts_once(tmp_path):
+    theirs = reference(pairs("s1*k2/r + g", 2, [([0, 1, 2, 3], [2, 3, 4, 5])]), box=BOX)
+    text = mm.XmlSerializer.serialize(theirs)
+    (tmp_path / "x.xml").write_text(text.replace('<Particle index="5"/>', '<Particle index="5"/>' * 2))
+    assert_same(load_openmm(tmp_path / "x.xml", positions=POSITIONS), theirs)
+
+
 def test_global_parameters_are_written(tmp_path):
     force = mm.CustomBondForce("g*k*r^4")
     force.addGlobalParameter("g", 2.5)

@@ -91,8 +91,8 @@ class ASEPotential(Potential):
 
     Notes
     -----
-    `energy` can be differentiated once: by the positions, from the calculator's forces, and by the box, from its stress.
-    The virial in a periodic box comes from the stress too. Both are NaN for a calculator without stress.
+    `energy` can be differentiated once: by the positions, from the calculator's forces, and by the box, from its
+    stress. The virial in a periodic box comes from the stress too. Both are NaN for a calculator without stress.
 
     Examples
     --------

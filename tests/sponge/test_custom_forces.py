@@ -180,7 +180,8 @@ CASES = {
        for mode in (0, 1) for k, f in enumerate(({}, {0: [1]}, {0: [0, 1], 2: [2]}))},
     **{f"many cut {mode} {m}": lambda mode=mode, m=m: many_particles(mode, {1: [0, 2]}, m)
        for mode in (0, 1) for m in (1, 2)},
-    **{f"table {k}": lambda k=k: tabulated(k) for k in ("c1", "c1p", "c2", "c2p", "c3", "c3p", "d1", "d1 halves", "d2", "d3")},
+    **{f"table {k}": lambda k=k: tabulated(k) for k in ("c1", "c1p", "c2", "c2p", "c3", "c3p", "d1", "d1 halves", "d2",
+                                                       "d3")},
     **{f"pairs {m}": lambda m=m: pairs(LJ, m, switch=0.4 if m else None) for m in (0, 1, 2)},
     **{f"gb {m}": lambda m=m: born(m) for m in (0, 1, 2)},
     "gb values": lambda: born(0, "ParticlePairNoExclusions", "ParticlePair"),

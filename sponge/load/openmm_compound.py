@@ -41,14 +41,16 @@ def _centroid(terms: OpenMMTerms, force: ET.Element, where: str) -> None:
     if not len(atoms):
         return
     found = [[(int(p.attrib["p"]), p.get("weight")) for p in group] for group in children(force, "Groups")]
-    points = tuple(f"g{i + 1}" for i in range(k))
+    check_indices(np.array([p for group in found for p, _ in group], int), terms.n, f"{where}: particles of groups",
+                  FileFormatError)
+    points, energy = tuple(f"g{i + 1}" for i in range(k)), force.attrib["energy"]
 
     def make():
         masses = terms.system.masses
         groups = [(np.array([p for p, _ in group]),
                    np.array([masses[p] if w is None else float(w) for p, w in group])) for group in found]
-        return ExpressionCompound(force.attrib["energy"], atoms, values, functions=tables(force, where), groups=groups,
-                                  points=points, name="centroid_expression")
+        return ExpressionCompound(energy, atoms, values, functions=tables(force, where), groups=groups, points=points,
+                                  name="centroid_expression")
 
     terms.potential(make)
 
@@ -91,13 +93,16 @@ def _hydrogen_bonds(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
 def _many_particles(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     """Every set of particles that filters and exclusions allow, in the order that the filters want."""
     _, values = parameters(force, "PerParticleParameters", "Particles", (), where)
-    k, central = int(force.attrib["particlesPerSet"]), flag(force, "permutationMode", where)
+    k, central = int(force.attrib["particlesPerSet"]), flag(force, "permutationMode", where, "")
     types = np.array([int(p.attrib["type"]) for p in children(force, "Particles")])
     allowed: list[set[int]] = [set(types.tolist()) for _ in range(k)]
     for entry in children(force, "TypeFilters"):
         chosen = {int(t) for t in entry.attrib["types"].split(",") if t.strip()}
+        place = int(entry.attrib["index"])
+        if not 0 <= place < k:
+            raise FileFormatError(f"{where}: type filters must be of particles 0 to {k - 1} of a set, got {place}")
         if chosen:
-            allowed[int(entry.attrib["index"])] = chosen
+            allowed[place] = chosen
     sets = _sets(len(types), k, central, where)
     excluded = np.zeros((len(types), len(types)), bool)
     i, j = exclusions(force, len(types), where).T
@@ -161,7 +166,7 @@ def _variables(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
         inner[name] = own = OpenMMTerms(terms.where, terms.n, terms.read)
         for one in entry:
             periodic |= terms.read(own, one)
-    found = tables(force, where)
+    energy, found = force.attrib["energy"], tables(force, where)
 
     def make():
         system, variables = terms.system, {}
@@ -171,15 +176,15 @@ def _variables(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
                 raise FileFormatError(f"{where}: excluded pairs of {name} must be those of the other forces")
             own.add_to(alone)
             variables[name] = alone.potentials
-        return ExpressionCombination(force.attrib["energy"], variables, values, found)
+        return ExpressionCombination(energy, variables, values, found)
 
     terms.potential(make)
     return periodic
 
 
 def _volume(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
-    values = global_parameters(force, where)
-    terms.potential(lambda: ExpressionVolume(force.attrib["energy"], values))
+    energy, values = force.attrib["energy"], global_parameters(force, where)
+    terms.potential(lambda: ExpressionVolume(energy, values))
     return True
 
 

@@ -20,7 +20,7 @@ from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..topology import as_indices, check_indices
 from .at_values import Part, at_values
-from .nonbonded.mixing import root
+from .nonbonded.mixing import check_size, root
 from .terms import (
     arguments,
     checked_function,
@@ -100,6 +100,7 @@ class PairPotential(Potential):
                 raise ValueError(
                     f"{where}: parameter {name} of shape {values.shape} must be square, and types must be given"
                 )
+            check_size(f"{where}: parameter {name}", values)
             check_indices(self.types, len(values), f"{where}: types for {name}")
             if not np.allclose(values, values.T, rtol=1e-12, atol=0, equal_nan=True):
                 raise ValueError(f"{where}: the table {name} must be symmetric")

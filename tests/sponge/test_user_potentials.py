@@ -293,6 +293,8 @@ def _in_box(potential):
     (lambda: buckingham(a=np.eye(2), b=2.0, c=1.0), ValueError, "types must be given"),
     (lambda: buckingham(a=[[1.0, 2.0], [3.0, 4.0]], b=2.0, c=1.0, types=[0]), ValueError, "must be symmetric"),
     (lambda: buckingham(a=np.eye(2), b=2.0, c=1.0, types=[2]), ValueError, "types for a must be 0 to 1"),
+    (lambda: buckingham(a=np.zeros((4097, 4097)), b=2.0, c=1.0, types=[2]), ValueError, "at most 4096 types, got 4097"),
+    (lambda: sponge.LJTable([0], *np.zeros((2, 4097, 4097))), ValueError, "at most 4096 types, got 4097"),
     (lambda: buckingham(a=1.0, b=2.0, c=1.0, cutoff=-1.0), ValueError, "cutoff must be a positive number"),
     (lambda: buckingham(a=1.0, b=2.0, c=1.0, shift=True), ValueError, "need a cutoff"),
     (lambda: buckingham(a=1.0, b=2.0, c=1.0, cutoff=1.0, switch=1.5), ValueError, "switch must lie between"),

@@ -11,9 +11,10 @@ from triskele.core.extend import short_repr
 
 from ...topology import as_indices, check_indices
 
-__all__ = ["RULES", "LJTable", "root"]
+__all__ = ["RULES", "LJTable", "check_size", "root"]
 
 RULES = ("lorentz_berthelot", "geometric")
+_MOST_TYPES = 4096  # kernels number pairs of types in single precision, which counts to the square of this
 
 
 @short_repr
@@ -47,6 +48,7 @@ class LJTable:
             raise ValueError(f"LJTable: types must have shape [n], got {types.shape}")
         if a.ndim != 2 or a.shape[0] != a.shape[1] or b.shape != a.shape:
             raise ValueError(f"LJTable: a and b must be square and of one size, got {a.shape} and {b.shape}")
+        check_size("LJTable: a", a)
         check_indices(types, len(a), "LJTable: types")
         for name, x in (("a", a), ("b", b)):
             if not np.all(np.isfinite(x)) or not np.allclose(x, x.T, rtol=1e-12, atol=0):
@@ -59,6 +61,12 @@ class LJTable:
         """The table of sigma (nm) and epsilon (kJ/mol) [t, t]: a = 4 epsilon sigma^12, b = 4 epsilon sigma^6."""
         sigma, epsilon = np.asarray(sigma, np.float64), np.asarray(epsilon, np.float64)
         return LJTable(types, 4 * epsilon * sigma**12, 4 * epsilon * sigma**6)
+
+
+def check_size(where: str, table: np.ndarray) -> None:
+    """Raise ValueError if a table has so many types that kernels would read wrong places of it."""
+    if len(table) > _MOST_TYPES:
+        raise ValueError(f"{where} must be a table of at most {_MOST_TYPES} types, got {len(table)}")
 
 
 def root(epsilons: Any) -> Any:

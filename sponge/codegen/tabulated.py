@@ -30,8 +30,8 @@ class Tabulated:
     Raises
     ------
     ValueError
-        If the table has another number of axes, fewer than two points along an axis, values that are not finite, or
-        ends that differ although it is periodic.
+        If the table has another number of axes, fewer than two points along an axis, values or ranges that are not
+        finite, or ends that differ although it is periodic; if it is periodic without ranges.
 
     Examples
     --------
@@ -49,6 +49,11 @@ class Tabulated:
         if not 1 <= self.arity <= 3 or not np.all(np.isfinite(self.values)):
             raise ValueError(f"Tabulated: values must be finite numbers along 1 to 3 axes, got shape "
                              f"{self.values.shape}")
+        if self.ranges is None and self.periodic:
+            raise ValueError("Tabulated: a periodic table must have ranges, got none")
+        if self.ranges is not None and (len(self.ranges) != self.arity or not np.all(np.isfinite(self.ranges))):
+            raise ValueError(f"Tabulated: ranges must be two finite ends for each of {self.arity} axes, got "
+                             f"{self.ranges}")
         self.coefficients = None if self.ranges is None else self._splines()
 
     def _splines(self) -> np.ndarray:
@@ -57,7 +62,7 @@ class Tabulated:
         out = self.values
         for axis, (low, high) in enumerate(self.ranges):
             n = self.values.shape[axis]
-            if n < 2 or not low < high or len(self.ranges) != self.arity:
+            if n < 2 or not low < high:
                 raise ValueError(f"Tabulated: every axis must have ends min < max and at least 2 points, got {n} from "
                                  f"{low} to {high}")
             first, last = core.numpy.take(self.values, 0, axis), np.take(self.values, n - 1, axis)

@@ -126,6 +126,17 @@ def test_errors_name_the_place_and_the_known_names(text, message):
         sponge.pair(text, k=1.0, s=[1.0, 2.0], cutoff=1.0)
 
 
+@pytest.mark.parametrize(("arguments", "match"), [
+    (([1.0, 2.0, 1.0], None, True), "must have ranges"),
+    (([1.0, 2.0, 3.0], []), "for each of 1 axes"),
+    (([1.0, 2.0, 3.0], [(0.0, np.inf)]), "two finite ends"),
+    (([1.0, 2.0, 3.0], [(1.0, 0.0)]), "min < max"),
+])
+def test_tables_must_have_ends(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        sponge.Tabulated(*arguments)
+
+
 def test_arrays_must_fit():
     with pytest.raises(ValueError, match=r"one length, got s \(2,\), k \(3,\)"):
         sponge.pair("s1*s2*k1*k2", s=[1.0, 2.0], k=[1.0, 2.0, 3.0])

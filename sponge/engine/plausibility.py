@@ -118,9 +118,11 @@ def _references(system):
     pairs, lengths = [system.constraints.pairs], [system.constraints.distances]
     for p in system.potentials:
         atoms = getattr(p, "atoms", None)
-        if isinstance(atoms, np.ndarray) and atoms.shape[1:] == (2,) and "r0" in p.params:
+        if not isinstance(atoms, np.ndarray) or atoms.shape[1:] != (2,) or getattr(p, "groups", None) is not None:
+            continue
+        if "r0" in p.params and np.shape(p.params["r0"]) in ((), (len(atoms),)):
             pairs.append(atoms)
-            lengths.append(p.params["r0"])
+            lengths.append(np.broadcast_to(p.params["r0"], len(atoms)))
     reference = np.concatenate(lengths)
     real = reference > 0.05  # shorter than any bond: springs of models
     return np.concatenate(pairs)[real], reference[real]

@@ -49,6 +49,26 @@ def distances():
     return force
 
 
+def springs():
+    """A global parameter r0."""
+    force = mm.CustomBondForce("k*(r-r0)^4")
+    force.addPerBondParameter("k")
+    force.addGlobalParameter("r0", 0.3)
+    for i in range(4):
+        force.addBond(i, i + 4, [10.0 + i])
+    return force
+
+
+def far_groups():
+    """Groups whose numbers are also those of two atoms, which are ten times as far apart as r0."""
+    force = mm.CustomCentroidBondForce(2, "50*(distance(g1,g2)-r0)^2")
+    force.addPerBondParameter("r0")
+    for group in ([0, 1], [9, 10, 11], [4, 5]):
+        force.addGroup(group)
+    force.addBond([0, 2], [0.08])
+    return force
+
+
 def centroids():
     force = compound("CustomCentroidBondForce", ("g1", "g2", "g3", "g4"))
     for group, weights in (([0, 1, 2], None), ([3, 4], [1.0, 3.0]), ([5], None), ([7, 9, 11, 10], [1.0, 2, 3, 4])):
@@ -175,7 +195,7 @@ def born(method, first="ParticlePair", second="ParticlePairNoExclusions"):
 
 LJ = "4*sqrt(k1+1)*sqrt(k2+1)*((s/r)^12-(s/r)^6)*(1+0.1*exp(-r*g)); s=0.5*(s1+s2)"
 CASES = {
-    "compound": bonds, "compound of r": distances, "centroid": centroids, "volume": volume, "variables": variables,
+    "compound": bonds, "compound of r": distances, "springs": springs, "centroid": centroids, "groups": far_groups, "volume": volume, "variables": variables,
     **{f"hbond {m}": lambda m=m: hydrogen_bonds(m) for m in (0, 1, 2)},
     **{f"many {mode} {k}": lambda mode=mode, f=f: many_particles(mode, f)
        for mode in (0, 1) for k, f in enumerate(({}, {0: [1]}, {0: [0, 1], 2: [2]}))},

@@ -317,6 +317,8 @@ def _apply(a: Algebra, kind: str, x: list[Term]) -> Term:
             return a.power(x[0], 3)
         case "^" if _moderate(x[0]) and not x[1].factors and x[1].number in range(-_LARGEST_POWER, _LARGEST_POWER + 1):
             return a.power(x[0], int(x[1].number)) if x[1].number else Term(1.0)
+        case "^" if x[0].factors and x[1] == Term(0.5):
+            return a.node("sqrt", x[0])
         case "abs" if x[0].factors:
             return a.multiply(Term(abs(x[0].number)), a.node("abs", Term(1.0, x[0].factors)))
         case "min" | "max":

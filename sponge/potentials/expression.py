@@ -102,6 +102,8 @@ class ExpressionPair(PairPotential):
     """All pairs of atoms with an energy given as an expression.
 
     What does not depend on the distance becomes a coefficient: a number, or a table over the types of the two atoms.
+    Where a square root in it is 0, such as that of the depths of atoms without Lennard-Jones, its derivative by the
+    parameters is taken as 0, as by `Nonbonded`.
 
     Parameters
     ----------
@@ -382,8 +384,15 @@ def _value(algebra: Algebra, term: Term, values: Mapping[str, Any], tables: Mapp
             elif kind == "sum":
                 found[k] = sum(of(t) for t in arguments)
             else:
-                found[k] = _call(kind, tables)(*[of(t) for t in arguments])
+                function = _root if kind == "sqrt" else _call(kind, tables)
+                found[k] = function(*[of(t) for t in arguments])
         return of(term)
+
+
+def _root(x: Any) -> Any:
+    """Square roots, which have no derivative where they are 0: that of a depth of 0, as `Nonbonded` has it."""
+    some = x != 0
+    return np.where(some, np.sqrt(np.where(some, x, 1.0)), 0.0)
 
 
 class ExpressionExternal(Potential):

@@ -110,6 +110,19 @@ def test_parameters_are_differentiable(text):
     assert slope == pytest.approx(system.energy() / 1.5, rel=1e-12)
 
 
+@pytest.mark.parametrize("root", ["sqrt(e1*e2)", "(e1*e2)^0.5"])
+def test_derivatives_by_depths_of_zero(root):
+    """They are those of the built-in potential: an atom without Lennard-Jones has none."""
+    x, s, e = np.random.default_rng(1).uniform(0, 1.4, (8, 3)), np.full(8, 0.3), np.arange(8) % 3.0
+    text = f"4*{root}*((s/r)^12-(s/r)^6); s=0.5*(s1+s2)"
+    potential = sponge.pair(text, types=np.arange(8), s=s, e=e)
+    slopes = core.grad(lambda p: potential.energy(p, x, None))(potential.params)
+    own = sponge.Nonbonded(np.zeros(8), s, e, method="none")
+    expected = core.grad(lambda p: own.energy(p, x, None))(own.params)
+    np.testing.assert_allclose(slopes["e"], expected["epsilons"], rtol=1e-9)
+    np.testing.assert_allclose(slopes["s"], expected["sigmas"], rtol=1e-9)
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ("4*epss*r; eps = 2", r"'epss' is not known.*position 2 \('epss\*r; eps"),
     ("k*foo(r)", r"function 'foo' is not supported.*known: .*sqrt.*position 2"),

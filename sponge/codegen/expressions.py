@@ -142,6 +142,8 @@ class _Parser:
             raise self.error(f"operations must be nested less than {_DEEPEST} deep")
         kind, token = self.next()
         if kind == "number":
+            if not np.isfinite(float(token)):
+                raise self.error(f"numbers must be finite, got {token}")
             left = self.node("number", float(token))
         elif token == "(":
             left = self.operand(-1)

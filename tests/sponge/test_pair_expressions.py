@@ -130,6 +130,7 @@ def test_derivatives_by_depths_of_zero(root):
     ("k*(r+", r"an operand is missing at the end"),
     ("k*r; k = 3 3", r"'3' must not stand where it does, at position 11"),
     ("k*r ? 2", r"'\?' is not known, at position 4"),
+    ("k*r*1e400", r"numbers must be finite, got 1e400, at position 4"),
     ("min(r)", r"min must have 2 arguments, got 1, at position 0"),
     ("r*x; x", r"must be a definition"),
     ("s1*r", r"same|symmetric"),

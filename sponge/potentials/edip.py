@@ -133,7 +133,8 @@ class EDIP(EnvironmentPotential):
 
     with Z the sum of f(r), 1 up to c and exp(alpha / (1 - x^-3)), x = (r - c) / (a - c), from there to a (J. F. Justo
     et al., Phys. Rev. B 58, 2539 (1998), eq. 1 to 10). The energy h takes the parameters of three elements, all else
-    those of pairs. Read a file with `EDIP.read`; the constructor takes the parameters by name.
+    those of pairs. If the former depend on the order of j and k, h is the mean of both orders; in LAMMPS it depends on
+    the order of its neighbors. Read a file with `EDIP.read`; the constructor takes the parameters by name.
 
     Parameters
     ----------

@@ -117,8 +117,9 @@ class StillingerWeber(EnvironmentPotential):
               e^{\gamma \sigma / (r_{ij} - a \sigma)} e^{\gamma \sigma / (r_{ik} - a \sigma)}
 
     (F. H. Stillinger and T. A. Weber, Phys. Rev. B 31, 5262 (1985), eq. 2.3 to 2.6.) Exponentials end at a sigma. As in
-    LAMMPS, epsilon, lambda and the angle of a triple belong to its three elements, all else to pairs. Read a file with
-    `StillingerWeber.read`; the constructor takes the parameters by name.
+    LAMMPS, epsilon, lambda and the angle of a triple belong to its three elements, all else to pairs. If they depend on
+    the order of j and k, the energy is the mean of both orders; in LAMMPS it depends on the order of its neighbors.
+    Read a file with `StillingerWeber.read`; the constructor takes the parameters by name.
 
     Parameters
     ----------

@@ -195,7 +195,8 @@ def born(method, first="ParticlePair", second="ParticlePairNoExclusions"):
 
 LJ = "4*sqrt(k1+1)*sqrt(k2+1)*((s/r)^12-(s/r)^6)*(1+0.1*exp(-r*g)); s=0.5*(s1+s2)"
 CASES = {
-    "compound": bonds, "compound of r": distances, "springs": springs, "centroid": centroids, "groups": far_groups, "volume": volume, "variables": variables,
+    "compound": bonds, "compound of r": distances, "springs": springs, "centroid": centroids, "far groups": far_groups,
+    "volume": volume, "variables": variables,
     **{f"hbond {m}": lambda m=m: hydrogen_bonds(m) for m in (0, 1, 2)},
     **{f"many {mode} {k}": lambda mode=mode, f=f: many_particles(mode, f)
        for mode in (0, 1) for k, f in enumerate(({}, {0: [1]}, {0: [0, 1], 2: [2]}))},

@@ -19,7 +19,7 @@ __all__ = ["case"]
 _ELEMENTS = {"C": 12.011, "N": 14.007, "O": 15.999, "S": 32.06, "P": 30.974, "Cl": 35.45}
 # What we refuse, where it stands in a file, and the word that names it
 _FOREIGN = [
-    ("<Script>pass</Script>", "", "Script"), ("", "<CustomGBForce/>", "CustomGBForce"),
+    ("<Script>pass</Script>", "", "Script"), ("", "<AmoebaBondForce/>", "AmoebaBondForce"),
     ("", "<NonbondedForce coulomb14scale='0.5' lj14scale='0.5' charge14scale='1'/>", "charge14scale"),
     ("", "<HarmonicBondForce><Bond class1='' class2='' length='0.1' k='1' cubic='3'/></HarmonicBondForce>", "cubic"),
     ("", "<PeriodicTorsionForce><Proper class1='' class2='' class3='' class4='' periodicity1='1' phase1='0' k1='1' "

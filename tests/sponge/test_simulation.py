@@ -201,7 +201,7 @@ def test_molecules_broken_at_the_faces_of_the_box_are_put_together(peptide, tmp_
     whole, mended = solvated(peptide, positions=x), solvated(peptide, positions=broken)
     rmsd = cv.rmsd(range(22), x)
     assert rmsd(broken) > 1 and rmsd(mended.positions) < 1e-6
-    assert mended.energies()["pressure"] == pytest.approx(whole.energies()["pressure"], abs=1.0)
+    assert mended.energies()["pressure"] == pytest.approx(whole.energies()["pressure"], abs=10)
     mended.run(5)
     mended.positions, mended.box = broken * 1.1, peptide.box * 1.1  # in either order
     other = solvated(peptide)

@@ -133,6 +133,14 @@ def largest_cutoff(box: np.ndarray) -> float:
     return 0.5 * float(np.min(np.diag(box)))
 
 
+def given_box(box: Any, periodic: bool, where: str) -> np.ndarray | None:
+    """Return a box that a user gave as (3, 3) float, or None; raise BoxError unless the system is as `periodic`."""
+    if (box is not None) != periodic:
+        raise BoxError(f"{where}: a box must be given, as the system has one" if periodic else
+                       f"{where}: a box was given, but the system is not periodic")
+    return None if box is None else as_box(box, where)
+
+
 def check_cutoff(name: str, cutoff: float, box: np.ndarray) -> None:
     """Raise BoxError if the cut-off of the potential `name` is too long for the box."""
     if cutoff > (largest := largest_cutoff(box)):

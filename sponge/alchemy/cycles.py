@@ -54,8 +54,8 @@ def cycle_closure(edges: Mapping[tuple[str, str], Any]) -> CycleClosure:
     Raises
     ------
     ValueError
-        If there are no edges, an edge joins a node to itself, is given twice or has no positive error, or nodes are not
-        connected.
+        If `edges` is empty, if an edge joins a node to itself, is given twice or has no positive error, or if the nodes
+        are not connected.
 
     References
     ----------

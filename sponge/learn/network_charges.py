@@ -14,7 +14,6 @@ from triskele.core.extend import check
 from .. import box as boxes
 from ..box import displacement
 from ..engine.plan import Plan
-from ..errors import BoxError
 from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..potentials.at_values import Part, at_values
@@ -229,16 +228,13 @@ class NetworkCharges(Potential):
         Raises
         ------
         ValueError
-            If positions are not finite, or not those of all atoms.
+            If `positions` has a wrong shape or a value that is not finite.
         BoxError
-            If the box does not fit.
+            If the box is missing, superfluous, or too small for the cut-offs.
         """
         topology = Topology.of_particles(len(self._own.params["charges"]))
         positions = as_vectors(positions, topology, "network charges: positions")
-        box = None if box is None else boxes.as_box(box)
-        if (box is not None) != self._periodic:
-            raise BoxError(f"network charges {self.name!r}: a box must be given if the system has one, and only then, "
-                           f"got {box if box is None else box.tolist()}")
+        box = boxes.given_box(box, self._periodic, f"network charges {self.name!r}")
         self.check_box(box)
         data, leaves = self._data(positions, box), [*self.params.values(), positions]
         function = _charges(*self._shape(), box is not None)

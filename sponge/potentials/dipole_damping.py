@@ -30,7 +30,8 @@ def thole_damping(r, dipole, screening):
         Square root of the Thole parameter over the sixth root of the polarizability; by "product" as well, so that s
         = t/(alpha alpha')^(1/6).
     cutoff : float, nm
-        Must be given in a periodic box. At 0.7 nm, the energy of a pair with t = 2.6 and polarizabilities of 0.001 nm^3 is below 1e-4 kJ/mol.
+        A periodic box needs one. At 0.7 nm, the energy of a pair with t = 2.6 and polarizabilities of 0.001 nm^3 is
+        below 1e-4 kJ/mol.
     switch, shift, mixing, types, name
         As for `PairPotential`.
 
@@ -70,7 +71,7 @@ def tang_toennies(r, product, b, c):
     types : (n,) int
         Type of each atom.
     cutoff : float, nm
-        Must be given in a periodic box.
+        A periodic box needs one.
     switch, shift, mixing, name
         As for `PairPotential`.
 

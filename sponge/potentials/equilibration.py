@@ -163,7 +163,7 @@ class ChargeEquilibration(Potential):
             self.check_box(system.box)
 
     def check_box(self, box: np.ndarray | None) -> None:
-        """Raise BoxError if there is no box where the system has one, or if the cut-off does not fit into it."""
+        """Raise BoxError if a periodic system gets no box, or a box smaller than twice the cut-off."""
         where = f"charge equilibration {self.name!r}"
         if box is not None:
             boxes.check_cutoff(where, self.cutoff, box)
@@ -182,15 +182,16 @@ class ChargeEquilibration(Potential):
         Raises
         ------
         ValueError
-            If positions are not finite, or not those of all atoms.
+            If `positions` has a wrong shape or a value that is not finite.
         BoxError
-            If the box does not fit.
+            If the box is missing, superfluous, or too small for the cut-off.
         """
         topology = Topology.of_particles(len(self.groups))
         leaves = [*self.params.values(), as_vectors(positions, topology, f"{self.name}: positions")]
-        leaves += [] if box is None else [boxes.as_box(box)]
+        box = boxes.given_box(box, not self.invariant, f"charge equilibration {self.name!r}")
+        leaves += [] if box is None else [box]
         (part,) = self._parts(*leaves)
-        linear, matrix = _equations(self._form(leaves[3] if box is not None else None), part.data, leaves)
+        linear, matrix = _equations(self._form(box), part.data, leaves)
         return np.asarray(_solved(linear, matrix, part.data))
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
@@ -216,9 +217,10 @@ class ChargeEquilibration(Potential):
         return [Part(_minimum(self._form(box)), (i, j, gamma, own, squares, member, self.totals))]
 
     def background(self, volume: float) -> np.ndarray:
-        """What the background that neutralizes the box adds to the electronegativities, as densities are no points.
+        """Return the shift of each electronegativity by the uniform background that neutralizes the box.
 
-        It makes the interaction of charges a sum over all wave vectors but 0, as for densities that are smooth.
+        Point charges need no such shift. Gaussian charges do: with it, their energy is the sum over all wave vectors
+        except 0.
         """
         return _background(self.widths**2, self.totals, volume)
 

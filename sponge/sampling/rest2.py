@@ -58,7 +58,7 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     ------
     ValueError
         If the solute is empty, names atoms that there are not, or has an atom without its Drude particle; or if a
-        potential has charges whose energy is no sum over pairs, such as `InducedDipoles`, `ChargeEquilibration` and
+        potential has charges whose energy is not a sum over pairs: `InducedDipoles`, `ChargeEquilibration` or
         `NetworkCharges`.
 
     References

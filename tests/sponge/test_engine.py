@@ -214,7 +214,7 @@ def test_constraints_need_mass():
 
 
 def test_meshes_fit_a_box_that_has_grown():
-    """Of energies at a box, and of an atomic simulation environment's cells: as of a system made in that box."""
+    """Energies in a longer box, asked for directly or through ASE, are those of a system made in that box."""
     ase = pytest.importorskip("ase")
     rng, n = np.random.default_rng(3), 64
     places = 0.3 * np.stack(np.meshgrid(*3 * [np.arange(4.0)]), axis=-1).reshape(n, 3)

@@ -289,7 +289,7 @@ def test_only_one_potential_may_find_charges():
 
 @pytest.mark.parametrize("module", [equilibration, induced_dipoles])
 def test_the_mesh_is_that_of_the_present_box(module):
-    """Of a system whose box was changed after energies had been computed."""
+    """A box that changes after energies were computed gives the energy of a system made in that box."""
     (potential, *_), options = module.example()[-1]
     system = example_system(potential, **options)
     wide = np.diag([1.2, 1.2, 6.0])
@@ -348,13 +348,17 @@ def test_what_is_refused():
         with pytest.raises(ValueError, match=message):
             sponge.ChargeEquilibration([1.0, 2.0], [1.0, 2.0], **{"widths": 0.05, **options})
     system, added = melt()
-    with pytest.raises(BoxError, match="the box must be given, as that of the system"):
+    with pytest.raises(BoxError, match="a box must be given, as the system has one"):
         added.charges(system.positions)
     for function in (added.charges, lambda x, box: added.energy(added.params, x, box)):
         with pytest.raises(BoxError, match="cut-off must be at most half the smallest box edge 1.2 nm, got 0.65"):
             function(system.positions, 1.2 * np.eye(3))
     with pytest.raises(ValueError, match="positions must be finite, got .*nan"):
         added.charges(np.nan * system.positions, system.box)
+    cluster = sponge.System(sponge.Topology.of_particles(2), np.ones(2), positions=np.eye(2, 3))
+    alone = cluster.add(sponge.ChargeEquilibration([1.0, 2.0], [9.0, 9.0], 0.05))
+    with pytest.raises(BoxError, match="a box was given, but the system is not periodic"):
+        alone.charges(cluster.positions, 3.0)
     system, _ = melt()
     system["nonbonded"].params["charges"][2] = 0.5
     with pytest.raises(ValueError, match="'nonbonded' must have no charges of its own"):

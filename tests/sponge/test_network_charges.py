@@ -142,7 +142,7 @@ def test_what_is_refused():
         screened.add(sponge.NetworkCharges(network(), elements=elements, scale14=0.5))
     later, elements = fluid()
     charges = later.add(sponge.NetworkCharges(network(), elements=elements, scale14=0.5))
-    with pytest.raises(BoxError, match="a box must be given if the system has one"):
+    with pytest.raises(BoxError, match="a box must be given, as the system has one"):
         charges.charges(later.positions)
     charges.nonbonded.update(cutoff=0.3, switch=None)
     for function in (charges.charges, lambda x, box: charges.energy(charges.params, x, box)):

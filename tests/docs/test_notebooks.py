@@ -15,7 +15,9 @@ TUTORIALS = sorted((ROOT / "docs" / "pages" / "tutorials").glob("*.md"))
 NOTEBOOKS = runpy.run_path(str(ROOT / "docs" / "notebooks.py"), run_name="notebooks")
 
 
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+# the blocks of every page run in test_snippets.py, so one notebook shows that the conversion is right
+@pytest.mark.parametrize("page", [
+    pytest.param(page, id=page.stem, marks=pytest.mark.slow if k else ()) for k, page in enumerate(TUTORIALS)])
 def test_notebooks_run_and_print_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT / ".src"), os.environ.get("PYTHONPATH")])))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))

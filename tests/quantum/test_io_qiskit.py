@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 qiskit = pytest.importorskip("qiskit")
+pytestmark = pytest.mark.peer
 
 from qiskit import QuantumCircuit  # noqa: E402
 from qiskit.circuit import Parameter, ParameterVector  # noqa: E402

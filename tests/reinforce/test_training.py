@@ -260,6 +260,7 @@ class TestReports:
             agent.train(10, report=rl.CSV(path), progress=False)
         assert path.read_text() == "my notes\n"
 
+    @pytest.mark.peer
     def test_tensorboard_gets_every_number(self, agent, tmp_path):
         pytest.importorskip("tensorboardX")
         agent.train(200, report=rl.TensorBoard(tmp_path), progress=False)

@@ -50,6 +50,26 @@ def test_targets_by_hand(rng):
     assert_allclose(found, rewards + discounts * (np.minimum(*values) - 0.3 * log_prob), rtol=1e-4, atol=1e-5)
 
 
+def test_losses_and_their_gradients_by_hand(rng):
+    """The mean squares of both critics, each with weight one. Of the biases of their last layers the gradient is the
+    mean of 2 (q - target).
+    """
+    agent = rl.SAC("Pendulum-v1", alpha=None, **SMALL)
+    n, model = 64, agent.model
+    x, later = rng.standard_normal((2, n, 3)).astype(np.float32)
+    actions = rng.uniform(-2, 2, (n, 1)).astype(np.float32)
+    rewards, discounts = rng.standard_normal(n).astype(np.float32), np.full(n, 0.99, np.float32)
+    batch = Transitions(x, actions, rewards, later, discounts, None, None)
+    key = core.random.key(3)
+    noise = agent._noise(key, 5)
+    wanted = targets(model, batch, noise)
+    _, _, moments, loss = agent._updated_critics(model, agent.moments.critics, batch, key, 5)
+    misses = [critic(x, actions).astype(float) - wanted for critic in model.critics]
+    assert_allclose(loss, np.mean(misses[0] ** 2) + np.mean(misses[1] ** 2), rtol=1e-5)
+    for miss, critic in zip(misses, moments.first, strict=True):  # a tenth of the gradient after one step of Adam
+        assert_allclose(critic.network.layers[-1].bias, 0.1 * 2 * np.mean(miss), rtol=1e-4, atol=1e-6)
+
+
 def test_learns_the_best_action():
     agent = rl.SAC(Follow(), seed=0, actor_rate=3e-3, critic_rate=3e-3, train_every=2,
                    **SMALL).train(2200, progress=False)

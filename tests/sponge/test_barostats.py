@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.shipped import subclasses
 from tests.twins.molecules import WATER, Formula, length_errors
 from triskele import sponge
 from triskele.sponge import box as boxes
 from triskele.sponge import units
-from triskele.sponge.barostats.barostat import Snapshot
+from triskele.sponge.barostats.barostat import Barostat, Snapshot
 from triskele.sponge.barostats.molecules import Molecules, molecules
 from triskele.sponge.barostats.monte_carlo import _energy as trial_energy
 from triskele.sponge.constraints.choose import Constraints
@@ -75,23 +76,21 @@ def volumes(system, barostat, integrator, steps, every, settle=0, seed=1, box=Fa
     return np.array(found), engine
 
 
-MONTE_CARLO = {"every": 1}
-RESCALING = {"every": 1, "relaxation_time": 0.02}
+BAROSTATS = subclasses(Barostat, "triskele.sponge.barostats")  # found by existing
+# Options for two systems: an ideal gas of some pressure, and `soft_fluid`.
+GAS = {"StochasticCellRescaling": lambda pressure: {"compressibility": 1 / pressure, "relaxation_time": 0.02}}
+FLUID = {"StochasticCellRescaling": {"relaxation_time": 0.1, "compressibility": 0.004}}
 
 
 @pytest.mark.parametrize("coupling", ["isotropic", "semi-isotropic", "anisotropic"])
 @pytest.mark.parametrize("kind", ["atoms", "waters"])
-@pytest.mark.parametrize("which", ["Monte Carlo", "rescaling"])
+@pytest.mark.parametrize("which", BAROSTATS)
 def test_volume_of_an_ideal_gas(which, kind, coupling):
     """V follows V^N exp(-P V / RT): the gamma distribution with N + 1, for N molecules."""
     n, pressure = 12, 50.0
     expected = stats.gamma(n + 1, scale=RT / (pressure * units.bar))
     system = gas(n, expected.mean(), kind)
-    if which == "Monte Carlo":
-        barostat = sponge.MonteCarloBarostat(pressure, coupling=coupling, **MONTE_CARLO)
-    else:
-        barostat = sponge.StochasticCellRescaling(pressure, compressibility=1 / pressure, coupling=coupling,
-                                                  **RESCALING)
+    barostat = BAROSTATS[which](pressure, coupling=coupling, every=1, **GAS.get(which, lambda _: {})(pressure))
     found, engine = volumes(system, barostat, sponge.LangevinMiddle(300.0, 20.0, 0.002, 1e-8), 2400, 3, settle=200)
     correlated = np.corrcoef(found[1:], found[:-1])[0, 1]
     independent = len(found) * (1 - correlated) / (1 + correlated)
@@ -103,15 +102,12 @@ def test_volume_of_an_ideal_gas(which, kind, coupling):
     assert len(np.unique(edges.round(9))) == {"isotropic": 1, "semi-isotropic": 2, "anisotropic": 3}[coupling]
 
 
-@pytest.mark.parametrize("which", ["Monte Carlo", "rescaling"])
+@pytest.mark.parametrize("which", BAROSTATS)
 def test_two_pressures_have_the_ratio_of_their_boltzmann_factors(which):
     """ln(p1(V) / p2(V)) = const - (P1 - P2) V / RT (Shirts 2013): the slope by logistic regression."""
     pressures, found = (100.0, 160.0), []
     for seed, pressure in enumerate(pressures):
-        if which == "Monte Carlo":
-            barostat = sponge.MonteCarloBarostat(pressure, every=2)
-        else:
-            barostat = sponge.StochasticCellRescaling(pressure, relaxation_time=0.1, compressibility=0.004, every=2)
+        barostat = BAROSTATS[which](pressure, every=2, **FLUID.get(which, {}))
         found.append(volumes(soft_fluid(edge=2.1), barostat, sponge.LangevinMiddle(300.0, 10.0, 0.005), 2400, 6,
                              settle=500, seed=seed)[0])
     a, b = found

@@ -234,3 +234,17 @@ def test_integer_convolutions_are_exact():
 
 def test_mean_of_float16_does_not_overflow():
     assert core.jit(np.mean)(np.full(100_000, 10, np.float16)) == 10
+
+
+def test_integers_round_to_tens_and_hundreds():
+    """Halves to even, in every integer dtype; what exceeds the dtype once rounded is undefined, and left out."""
+    numbers = 0, 1, 5, 15, 25, 49, 50, 51, 95, 127, 150, 250, 251, 1050, 12_345, 32_500, 10**6 + 50, 2**53 + 55, 10**18
+    cases = []
+    for dtype in map(np.dtype, DTYPES[1:9]):
+        info = np.iinfo(dtype)
+        for decimals in (2, 0, -1, -2, -3, -4, -17, -25):
+            fits = [n for m in (*numbers, info.max) for n in (m, -m)
+                    if info.min <= n <= info.max and info.min <= int(float(round(n, decimals))) <= info.max]
+            cases.append((np.array(fits, dtype), decimals))
+    check(np.round, cases)
+    check(lambda x, decimals: x.round(decimals), cases)

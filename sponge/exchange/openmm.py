@@ -8,6 +8,7 @@ import numpy as np
 
 from triskele.core.extend import optional
 
+from ..integrators.center_of_mass import removes_com_motion
 from ..potentials.cmap import CMAP
 from ..potentials.drude import DrudeAnisotropy, drude_spring, thole_screening
 from ..potentials.expression import ExpressionExternal, ExpressionTerm
@@ -105,7 +106,7 @@ def to_openmm(system: System) -> Any:
             if system.box is not None and hasattr(force, "setUsesPeriodicBoundaryConditions"):
                 force.setUsesPeriodicBoundaryConditions(potential.images)
             omm.addForce(force)
-    if system.remove_com_motion:
+    if removes_com_motion(system):
         omm.addForce(mm.CMMotionRemover())
     return omm
 

@@ -149,6 +149,7 @@ class PositionRestraint(Potential):
     """
 
     invariant = False
+    conserves_momentum = False
 
     def __init__(self, atoms: Any, k: Any, reference: Any, width: Any = 0.0, name: str = "position_restraint"):
         self.name = name

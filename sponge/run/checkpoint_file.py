@@ -15,6 +15,7 @@ from triskele.core.extend import archive
 
 from ..errors import CheckpointError
 from ..fingerprint import fingerprint_of
+from ..integrators.center_of_mass import acts_on
 from ..protocols import SimulationLike
 
 __all__ = ["below", "differences", "fingerprint", "nested", "read_checkpoint", "write_checkpoint"]
@@ -74,7 +75,8 @@ def fingerprint(sim: SimulationLike) -> dict[str, Any]:
         "constraints": _describe([system.constraints.pairs, system.constraints.distances]),
         "virtual sites": _describe(system.virtual_sites),
         "exclusions": _describe(system.exclusions),
-        "removal of center-of-mass motion": system.remove_com_motion,
+        "removal of center-of-mass motion": acts_on(sim._engine) if system.remove_com_motion is None
+        else system.remove_com_motion,
         "potentials": {p.name: _fields(p) for p in system.potentials},
         "integrator": _fields(sim.integrator),
         "barostat": None if sim.barostat is None else _fields(sim.barostat),

@@ -21,10 +21,11 @@ from ..engine.flags import FORCES_STALE, REBUILD, STEP
 from ..engine.plausibility import check_energies, check_units
 from ..engine.program import Phase, StepPlan
 from ..errors import CheckpointError
+from ..integrators.center_of_mass import warn_of_leak
 from ..integrators.integrator import Integrator
 from ..integrators.temperature import (
-    degrees_of_freedom,
     drude_kinetic_energy,
+    freedom_of,
     kinetic_energy,
     moving_drude_pairs,
     set_thermal_velocities,
@@ -144,7 +145,8 @@ class Simulation(Fixed):
         check_units(system, start, system.box, "Simulation")
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
-        self._freedom = degrees_of_freedom(system)
+        self._freedom = freedom_of(self._engine)
+        warn_of_leak(system, self.sampling)
         self._drawn = False  # whether velocities were drawn, not given
         self._measured: dict[str, float] | None = None  # energies of the present state
         self._given: np.ndarray | None = None  # positions that were set since the last step
@@ -289,8 +291,8 @@ class Simulation(Fixed):
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Three for each atom with mass, less one for each constraint, less three if the center of mass is held. An
-        atom and its Drude particle count as one.
+        """Three for each atom with mass, less one for each constraint, less three if the motion of the center of mass
+        is removed (see `System`). An atom and its Drude particle count as one.
         """
         return self._freedom
 

@@ -221,7 +221,8 @@ def _position_restraint(mm: Any, system: System, potential: PositionRestraint) -
     for name in ("k", "width", "x0", "y0", "z0"):
         force.addPerParticleParameter(name)
     p = potential.params
-    for i, k, width, reference in zip(potential.atoms.tolist(), p["k"], p["width"], p["reference"]):
+    references = potential.reference_in(system.box, p["reference"])
+    for i, k, width, reference in zip(potential.atoms.tolist(), p["k"], p["width"], references):
         force.addParticle(i, [k, width, *reference])
     return force
 

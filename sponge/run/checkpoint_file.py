@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from ..fingerprint import fingerprint_of
 from ..integrators.center_of_mass import acts_on
 from ..protocols import SimulationLike
 
-__all__ = ["below", "differences", "fingerprint", "nested", "read_checkpoint", "write_checkpoint"]
+__all__ = ["below", "check_belongs", "damage", "differences", "fingerprint", "nested", "read_checkpoint",
+           "write_checkpoint"]
 
 _KIND = "sponge checkpoint"
 _VERSION = 2
@@ -53,6 +55,35 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
     if not isinstance(meta, dict):
         raise CheckpointError(f"{_KIND} {os.fspath(path)!r}: the description must be a dictionary, got {meta!r:.80}")
     return arrays, meta
+
+
+def check_belongs(path: str, meta: dict[str, Any], here: dict[str, Any]) -> dict[str, int]:
+    """Return the lengths of the files of a checkpoint's reporters, if its fingerprint is `here`.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint belongs to something else; says what differs.
+    """
+    if meta["fingerprint"] != here:
+        raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
+                              + ", ".join(differences(meta["fingerprint"], here)))
+    files = dict(meta["files"])
+    if not all(type(size) is int and size >= 0 for size in (*files.values(), meta["step"])):
+        raise ValueError("step and sizes of files must be natural numbers")
+    return files
+
+
+@contextmanager
+def damage(path: str) -> Iterator[None]:
+    """Raise CheckpointError for whatever the content of a damaged checkpoint leads to."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(f"checkpoint {path!r}: does not hold the state of a simulation: "
+                              f"{type(error).__name__} {error}") from error
 
 
 def nested(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -156,9 +156,10 @@ def mean(x: Any, weights: Any = None) -> Mean:
     examples (2013), eq. 9.8, which is this for uncorrelated samples), with the inefficiency g of
     `statistical_inefficiency`, here that of y: neither the correlation of x nor that of the weights alone would do.
 
-    For samples of different weights and for indicators, which have two values, the error is infinite if a twentieth of a series has
-    more than 71 % of the sum of y squared. A region that was visited once gives such a sum, and so does a sample with
-    most of the weight: another run may find any other mean. For an array of bool whose mean is 0 or 1 the error is NaN.
+    For samples of different weights and for indicators, which have two values, the error is infinite if a twentieth of
+    a series has more than 71 % of the sum of y squared. A region that was visited once gives such a sum, and so does a
+    sample with most of the weight: another run may find any other mean. For an array of bool whose mean is 0 or 1 the
+    error is NaN.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,8 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
         modeller.addHydrogens(field, pH=ph, variants=states)
         if field is not None:
             modeller.addExtraParticles(field)
-    return from_openmm(modeller.topology, modeller.positions, structure.box)
+    return replace(from_openmm(modeller.topology, modeller.positions, structure.box),
+                   space_group=structure.space_group)
 
 
 def _complete(topology, positions, app):

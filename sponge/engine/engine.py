@@ -105,6 +105,7 @@ class Engine:
         # meshes are chosen by this box, until `fit_meshes` takes another
         self.first_box: np.ndarray = self.box.copy() if share is None else share.first_box
         self.forces = np.zeros((self.n, 3))
+        self.removes_com_motion: bool | None = None  # set by `integrators.center_of_mass`
         self.seed = 0  # of all random numbers; set before integrators and barostats make their plans
         self.store: dict[str, np.ndarray] = {}  # arrays of integrators and barostats that outlive a new plan
         self.periodic = system.box is not None

@@ -11,10 +11,10 @@ import numpy as np
 from triskele.core.extend import Task, check
 
 from ..engine.program import Phase
+from .center_of_mass import com_phases
 from .integrator import Integrator, fresh_forces, with_forces
 from .kernels import NOISE, copy_forces, kick
 from .langevin_middle import middle_step
-from .temperature import com_phases
 from .velocity_verlet import verlet_halves
 
 __all__ = ["RESPA"]

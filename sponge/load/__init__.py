@@ -188,7 +188,7 @@ def _structure(path: Path, kind: str, forcefield: Any, *, model: int | None = No
 
     field = as_forcefield(forcefield)
     structure = _reader(kind)(path, model=model, altloc=altloc, components=field.components())
-    return create_system(structure.topology, structure.positions, structure.box, field, **options)
+    return create_system(structure, field, **options)
 
 
 def _amber(by_kind, **options):

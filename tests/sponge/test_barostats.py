@@ -314,3 +314,53 @@ def test_what_a_barostat_needs():
     system.box = None
     with pytest.raises(BoxError, match="the system must have a periodic box, got none"):
         sponge.StochasticCellRescaling(1.0).plan(Engine(system), integrator, [])
+
+
+# -- position restraints -----------------------------------------------------------------------------------------------
+def held_dimers(shift=0.0):
+    """Dimers in a box, the first three held at all of their atoms; none feels another."""
+    rng = np.random.default_rng(4)
+    pairs = np.arange(24).reshape(-1, 2)
+    x = np.repeat(rng.uniform(0, 2, (12, 3)), 2, axis=0)
+    x[1::2] += [0.16, 0, 0]
+    system = System(Topology.of_particles(24, "C", 6, pairs), np.full(24, 12.0), 2.0, x + shift)
+    system.add(sponge.harmonic_bond(pairs, k=1e4, r0=0.15))
+    system.add(sponge.PositionRestraint(np.arange(6), k=1000.0, reference=system.positions[:6] + [0.01, -0.02, 0.03]))
+    return system
+
+
+def test_the_virial_of_a_restraint_has_the_displacements_of_single_atoms():
+    """W = -k sum d d, wherever the atoms are: the references move with the box."""
+    d = np.array([[0.02, -0.01, 0.05], [-0.03, 0.02, 0.01]])
+    for shift in (0.0, 100.0):
+        system = System(Topology.of_particles(2), [12.0] * 2, 2.0, d + shift)
+        system.add(sponge.PositionRestraint([0, 1], k=1000.0, reference=np.full((2, 3), shift)))
+        np.testing.assert_allclose(system.virial(), -1000.0 * d.T @ d, atol=1e-9)
+
+
+def test_references_move_with_the_center_of_their_molecule():
+    system = held_dimers(shift=50.0)
+    box = np.array([[2.1, 0, 0], [0.3, 2.2, 0], [-0.2, 0.1, 1.9]])
+    ends = system["position_restraint"].params["reference"]
+    middles = ends.reshape(3, 2, 3).mean(axis=1)
+    moved = ends + np.repeat(middles @ (np.linalg.inv(system.box) @ box) - middles, 2, axis=0)
+    d = boxes.displacement(system.positions[:6] - moved, box)
+    expected = 500.0 * np.sum(d * d)
+    assert system.energy_terms(box=box)["position_restraint"] == pytest.approx(expected, rel=1e-9)
+    energy = system.energy_function(["position_restraint"])({}, system.positions, box)
+    assert float(energy) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("barostat", [
+    sponge.MonteCarloBarostat(pressure=30.0, every=5),
+    sponge.StochasticCellRescaling(pressure=30.0, relaxation_time=0.1, every=5, compressibility=1e-3),
+], ids=["Monte Carlo", "cell rescaling"])
+def test_a_restrained_run_far_from_the_origin_is_the_same_run(barostat):
+    runs = []
+    for shift in (0.0, 100.0):
+        sim = sponge.Simulation(held_dimers(shift), sponge.LangevinMiddle(300.0, 1.0, 0.002), barostat=barostat, seed=3)
+        sim.run(400)
+        center = sim.positions[:6].mean(axis=0) - shift * np.diag(sim.box) / 2.0  # the box has scaled the origin
+        runs.append([np.diag(sim.box), center])
+    assert abs(runs[0][0][0] - 2.0) > 0.01  # the box has changed
+    np.testing.assert_allclose(runs[1], runs[0], rtol=1e-6)

@@ -115,6 +115,17 @@ def test_water(tmp_path):
     assert not len(flexible.constraints) and len(flexible["bond"].atoms) == 4 and len(flexible["angle"].atoms) == 2
 
 
+def test_water_without_settles_is_flexible(tmp_path):
+    """As in GROMACS: only what the file fixes is rigid, unless told otherwise."""
+    bonded = WATER.replace("#ifdef FLEXIBLE\n", "").partition("#else")
+    (tmp_path / "water.top").write_text(bonded[0] + bonded[2].partition("#endif\n")[2])
+    system = sponge.load(tmp_path / "water.top")
+    assert not len(system.constraints) and len(system["bond"].atoms) == 4 and len(system["angle"].atoms) == 2
+    assert len(sponge.load(tmp_path / "water.top", constraints="h-bonds").constraints) == 4
+    rigid = sponge.load(tmp_path / "water.top", rigid_water=True)
+    assert len(rigid.constraints) == 6 and "bond" not in rigid
+
+
 BEADS = """[ defaults ]
 1 1 no 1.0 1.0
 [ atomtypes ]

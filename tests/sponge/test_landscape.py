@@ -109,6 +109,28 @@ def test_weights_count_only_in_proportion(factor, seed):
     assert analysis.mean(x, np.full(200, factor)).error == pytest.approx(analysis.mean(x).error, rel=1e-9)
 
 
+@pytest.mark.parametrize("first", [0, 20_000, 24_999, 49_997])
+@pytest.mark.parametrize("weight", [1e-9, 1.0, 1e3])
+def test_a_region_visited_once_has_no_error_bar(first, weight):
+    inside, w = np.zeros(50_000, bool), np.ones(50_000)
+    inside[first : first + 3], w[first : first + 3] = True, weight
+    found = analysis.mean(inside, w)
+    assert found.value == pytest.approx(3 * weight / (49_997 + 3 * weight), rel=1e-9) and found.error == np.inf
+    assert analysis.effective_samples(inside, w) == 0
+
+
+def test_a_region_visited_often_has_one():
+    """Twenty visits of ten samples, far apart: a Poisson number of mean 20, of which each counts ten times."""
+    inside = (np.arange(40_000) % 2000) < 10
+    assert analysis.mean(inside).error == pytest.approx(inside.mean() / np.sqrt(20), rel=0.1)
+
+
+def test_the_error_of_a_fraction_of_none_or_all_is_unknown():
+    for all_alike in (np.zeros(100, bool), np.ones(100, bool)):
+        assert np.isnan(analysis.mean(all_alike).error)
+    assert analysis.mean(np.ones(100)).error == 0.0
+
+
 # -- populations -------------------------------------------------------------------------------------------------------
 
 

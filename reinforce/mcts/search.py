@@ -54,7 +54,8 @@ def _fixed(name: str) -> Any:
 class MCTS:
     """Monte-Carlo tree search.
 
-    The search is one compiled kernel; only another game, policy, evaluator or backup requires a new one.
+    The search is one compiled kernel; only another game, policy, evaluator or backup requires a new one. Several Python
+    threads may call one search; `advance` is for one thread.
 
     Parameters
     ----------
@@ -185,6 +186,7 @@ class MCTS:
             )
         else:
             self._engine = CompiledEngine(game, self._policy, self._evaluator, backup, solver)
+        self._engines = [self._engine]  # that are not at work: each search takes one
         self._step = 256  # simulations of all trees together in the next call of compiled code
         self._memories: list[Memory] = []  # that serve again
         self._last: Memory | None = None  # of the last search
@@ -223,7 +225,11 @@ class MCTS:
         self._check_roots(roots, moves, states)
         memory = self._prepare(np.repeat(roots, self._threads) if self._threads > 1 else roots)
         try:
-            memory = self._last = self._run(memory, moves, self.seed if seed is None else seed, start)
+            engine = self._engines.pop()
+        except IndexError:  # other Python threads search
+            engine = self._engine.another()
+        try:
+            memory = self._last = self._run(engine, memory, moves, self.seed if seed is None else seed, start)
             if self._backup is not None:
                 check_backup(self._game, self._backup, memory.tree, memory.states, moves, self._threads)
             numbers = memory.conclude()
@@ -231,8 +237,9 @@ class MCTS:
                 self._check_resolution(
                     np.nanmax(np.abs(numbers[len(moves) * game.num_actions : 2 * len(moves) * game.num_actions]))
                 )
-            return SearchResult(game, numbers, memory, moves, single, self._engine.results(memory.tree))
+            return SearchResult(game, numbers, memory, moves, single, engine.results(memory.tree))
         finally:
+            self._engines.append(engine)
             memory.lock.release()
 
     def advance(self, actions: Any) -> None:
@@ -335,9 +342,11 @@ class MCTS:
             fits = memory.shape[0] == trees and memory.shape[1] >= nodes and memory.shape[2] >= edges
             if self.memory is not None:  # its size decides when a search ends
                 fits = memory.shape == (trees, nodes, edges)
-            if fits and memory is not source and memory.free and memory.lock.acquire(blocking=False):
-                memory.tree.counts[:] = 0
-                return memory
+            if fits and memory is not source and memory.lock.acquire(blocking=False):
+                if memory.free:  # of a result too, which a search in another thread may just have given
+                    memory.tree.counts[:] = 0
+                    return memory
+                memory.lock.release()
         try:
             memory = Memory(self._game, trees, nodes, edges, self._threads)
         except MemoryError as error:
@@ -352,8 +361,12 @@ class MCTS:
         """A locked memory with trees for these roots, those that were kept among them."""
         count, kept = len(roots), self._kept
         roots = roots.view(np.uint8).reshape(count, -1)
+        held = kept is not None and kept.shape[0] == count and kept.lock.acquire(blocking=False)
+        if held and self._kept is not kept:  # a search in another thread has taken it
+            kept.lock.release()
+            held = False
         self._kept = None
-        if kept is None or kept.shape[0] != count or not kept.lock.acquire(blocking=False):
+        if not held:
             memory = self._take(count, *self._room(count))
         else:
             memory = kept
@@ -361,9 +374,9 @@ class MCTS:
         memory.roots[:] = roots
         return memory
 
-    def _run(self, memory, moves, seed, start):
+    def _run(self, engine, memory, moves, seed, start):
         """Simulations in slices, between which larger arrays are made, time is looked at, and Python can interrupt."""
-        sliced, before, waiting, begin = self._engine.sliced or self.seconds is not None, 0, memory.shape[0], True
+        sliced, before, waiting, begin = engine.sliced or self.seconds is not None, 0, memory.shape[0], True
         while True:
             step = max(self._step // waiting, 1) if sliced else _MOST
             if begin:
@@ -372,7 +385,7 @@ class MCTS:
             else:
                 memory.plan(step)
             began = time.perf_counter()
-            self._engine.run(memory.tree, memory.states, memory.budgets, memory.seeds, begin)
+            engine.run(memory.tree, memory.states, memory.budgets, memory.seeds, begin)
             now = time.perf_counter()
             ran, failed, full, waiting = memory.tally()
             begin, done, before = False, ran - before, ran

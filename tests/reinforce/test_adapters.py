@@ -1,6 +1,7 @@
 """Games of other libraries: rules and searches agree with ours, or with what is known of them."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -56,6 +57,14 @@ def test_searches_of_openspiel_find_the_minimax_action(theirs):
                    seed=1)(theirs.initial_state().play(0, 3, 1)).action == 2
     proven = rl.MCTS(theirs, 300, solver=True)(state)
     assert proven.proven and proven.root_value == minimax(state) == 1.0
+
+
+def test_one_search_called_from_several_threads(theirs):
+    search, start = rl.MCTS(theirs, 40, seed=5), theirs.initial_state()
+    states = [start.play(*moves) for moves in ((), (0,), (4,), (0, 3))] * 5
+    alone = [search(state).visits.tolist() for state in states]
+    with ThreadPoolExecutor(4) as threads:
+        assert [found.visits.tolist() for found in threads.map(search, states)] == alone
 
 
 def test_the_value_of_tic_tac_toe_is_near_that_of_our_search(theirs):

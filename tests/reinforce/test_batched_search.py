@@ -2,6 +2,7 @@
 
 import functools
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -123,6 +124,25 @@ def test_a_tree_does_not_depend_on_those_beside_it(policy):
                 np.testing.assert_array_equal(few.values, many.values[:n])
     finally:
         core.set_threads(threads)
+
+
+@pytest.mark.parametrize("options", [
+    {"evaluator": in_python},
+    {},
+    {"policy": rl.Gumbel()},
+    {"evaluator": rl.RandomRollout()},
+], ids=["function", "network", "gumbel", "rollouts"])
+def test_one_search_called_from_several_threads(options):
+    """Each call gives what it gives alone."""
+    search = make(**options)
+    states = [GAME.initial_state().play(*moves) for moves in ((), (0,), (4,), (0, 3), (0, 3, 1, 4), (8, 4))] * 20
+    alone = [search(state) for state in states]
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(search, states))
+    for one, other in zip(alone, together, strict=True):
+        assert one.action == other.action
+        np.testing.assert_array_equal(one.visits, other.visits)
+        np.testing.assert_array_equal(one.values, other.values)
 
 
 def test_virtual_visits_leave_strength_unharmed():

@@ -185,6 +185,15 @@ class TestCheckpoints:
         with pytest.raises(FileNotFoundError):
             Counter.load(tmp_path / "none.chk")
 
+    def test_of_networks_that_take_actions_in_another_unit(self, tmp_path):
+        path, agent = tmp_path / "run.chk", rl.PPO("Pendulum-v1", num_steps=32, minibatches=2, hidden=(4,))
+        agent.save(path)
+        rl.PPO.load(path)
+        found = storage.read(path, "checkpoint", [np.tanh])
+        storage.write(path, "checkpoint", {k: v for k, v in found.items() if k != "units"})  # as version 0.12 did
+        with pytest.raises(rl.CheckpointError, match=r"was written before version 0.13, whose networks take"):
+            rl.PPO.load(path)
+
     def test_of_another_agent_or_environment(self, agent, tmp_path):
         class Other(Counter):
             pass
@@ -313,7 +322,7 @@ class TestPolicies:
         x = rng.standard_normal((5, *policy.observation_shape)).astype(np.float32)
         np.testing.assert_array_equal(loaded(x), policy(x))
         np.testing.assert_array_equal(loaded(x, rng=np.random.default_rng(1)), policy(x, rng=np.random.default_rng(1)))
-        np.testing.assert_allclose(loaded(x[2]), policy(x)[2], rtol=1e-6)
+        np.testing.assert_allclose(loaded(x[2]), policy(x)[2], rtol=1e-6, atol=1e-6)
 
     def test_loads_in_a_fresh_process_without_the_training_code(self, agent, tmp_path):
         path = tmp_path / "policy.safetensors"
@@ -350,8 +359,9 @@ class TestPolicies:
         head = SquashedGaussian(nn.Linear(np.zeros((1, 2), np.float32), np.array([0.3, 0.2], np.float32)), (-2.0,),
                                 (1.0,))
         noise = np.linspace(-7, 7, 200_001)[:, None]
-        action, _, log_p = head.sample(np.zeros((1, 1), np.float32), noise)
+        action, played, log_p = head.sample(np.zeros((1, 1), np.float32), noise)
         assert np.trapezoid(np.exp(log_p), action[:, 0]) == pytest.approx(1, abs=1e-4)
+        np.testing.assert_allclose(played, 1.5 * action - 0.5, rtol=1e-6)
 
     @pytest.mark.parametrize(("observation", "mask", "message"), [
         (np.zeros(4), None, r"must have shape \(3,\)"),
@@ -414,6 +424,14 @@ class TestStatistics:
         np.testing.assert_allclose(moments.variance, x.var(axis=0))
         y = moments.normalizer()(x.astype(np.float32))
         np.testing.assert_allclose([y.mean(), y.std()], [0, 1], atol=1e-5)
+
+    def test_normalized_numbers_do_not_depend_on_the_unit(self, rng):
+        x = (5 + 3 * rng.standard_normal((100, 2))).astype(np.float32)
+        x[:, 1] = 4  # constant
+        moments, tiny, unit = RunningMoments.start((2,)), RunningMoments.start((2,)), np.float32(2.0**-40)
+        moments.add(x), tiny.add(x * unit)
+        np.testing.assert_array_equal(moments.normalizer()(x), tiny.normalizer()(x * unit))
+        assert (moments.normalizer()(x)[:, 1] == 0).all()
 
     def test_rewards_are_scaled_by_the_size_of_returns(self, rng):
         rewards, never = 100 * rng.standard_normal((5000, 2)), np.zeros((5000, 2), bool)

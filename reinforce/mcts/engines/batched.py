@@ -65,10 +65,8 @@ class BatchedEngine(Engine):
         self.game, self.policy, self.evaluator, self.leaves = game, policy, evaluator, leaves
         self.nodes_each = 2 if game.num_outcomes else 1
         self.reserve = 2 * leaves * self.nodes_each, leaves * (game.num_actions + 2 * game.num_outcomes)
-        self.noise: np.ndarray | None = None
-        self._found = np.zeros(0, np.int64), np.zeros((0, game.num_actions))
         self._rounds = 32
-        self._parts: dict[int, list[_Part]] = {}
+        self.clear()
         chance, schedule, formula = bool(game.num_outcomes), np.zeros((1, 1), np.int32), np.zeros(16)
         if isinstance(policy, (Gumbel, MuZeroPUCT)):
             formulas = gumbel if isinstance(policy, Gumbel) else muzero_puct
@@ -101,6 +99,12 @@ class BatchedEngine(Engine):
             [loop.run, loop.start, loop.fill, loop.take, loop.finish],
             {"search": made_of, "dtype": game.dtype}, [functions, gumbel, muzero_puct, puct, scored, uct], nogil=True,
         )
+
+    def clear(self):
+        """See `Engine`."""
+        self.noise: np.ndarray | None = None
+        self._found = np.zeros(0, np.int64), np.zeros((0, self.game.num_actions))
+        self._parts: dict[int, list[_Part]] = {}
 
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""

@@ -224,6 +224,7 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **kwargs):
 @implements(np.isclose)
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     """``numpy.isclose``."""
+    a, b = as_value(a), as_value(b) * 1.0  # floating point, as in NumPy: differences of integers would wrap
     near = np.less_equal(np.abs(a - b), atol + rtol * np.abs(b)) & np.isfinite(b) | np.equal(a, b)
     return near | (np.isnan(a) & np.isnan(b)) if equal_nan else near
 

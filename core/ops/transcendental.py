@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from ..dtypes import kind_of
+from ..graph.graph import spec_of
 from ..tensor import implements
-from .define import as_value, elementwise, scalar_or_array
+from .define import as_value, elementwise, promoted, scalar_or_array
 
 __all__: list[str] = []
 
@@ -124,8 +125,14 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
     """``numpy.unwrap``; the whole periods added are constants to derivatives."""
     step = np.diff(p, axis=axis)
     discont = period / 2 if discont is None else discont
-    wrapped = np.mod(step + period / 2, period) - period / 2
-    wrapped = np.where(np.equal(wrapped, -period / 2) & np.greater(step, 0), period / 2, wrapped)
-    correction = np.where(np.less(np.abs(step), discont), 0, np.round((wrapped - step) / period) * period)
+    dtype = promoted(spec_of(step), spec_of(period))
+    whole = dtype.kind in "iu"
+    high = period // 2 if whole else period / 2
+    wrapped = np.mod(step + high, period) - high
+    if not whole or period % 2 == 0:
+        wrapped = np.where(np.equal(wrapped, -high) & np.greater(step, 0), high, wrapped)
+    correction = wrapped - step if whole else np.round((wrapped - step) / period) * period
+    correction = np.where(np.less(np.abs(step), discont), 0, correction)
     head = np.zeros_like(np.take(p, np.arange(1), axis=axis))
-    return p + np.concatenate([head, np.cumsum(correction, axis=axis)], axis=axis)
+    out = p + np.concatenate([head, np.cumsum(correction, axis=axis)], axis=axis)
+    return out.astype(dtype) if whole else out

@@ -136,7 +136,8 @@ class Tensor:
     """
 
     # _link: None for an array of its own that nothing is a view of, else see views.Link
-    __slots__ = ("level", "_trace", "value", "_link", "__weakref__")
+    # _made: for a few operations, how this value was made (see ops.kinks)
+    __slots__ = ("level", "_trace", "value", "_link", "_made", "__weakref__")
     _content: tuple[str, ...] = ("value",)  # the slots that say what the Tensor stands for
     __array_priority__ = 1000
 

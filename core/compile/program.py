@@ -225,6 +225,8 @@ def _out_of_bounds(eqns):
         for e in bad:
             if e.primitive.name == "power":
                 raise ValueError(f"Integers to negative integer powers are not allowed. (at {e.source})")
+            if e.source is not None and e.source.indices:
+                raise IndexOutOfBoundsError(f"{e.source.indices} (at {e.source})")
         what = "; ".join(f"for an array of shape {e.inputs[0].spec.shape} at {e.source}" for e in bad)
         raise IndexOutOfBoundsError(f"an index is out of bounds {what}")
 

@@ -206,6 +206,11 @@ def _(r, eqn):
     return eqn.inputs[0]  # a mark for those who read graphs
 
 
+@rule("kink")
+def _(r, eqn):
+    return eqn.inputs[0]  # a mark for derivatives
+
+
 @rule("add")
 def _(r, eqn):
     for x, y in (eqn.inputs, eqn.inputs[::-1]):

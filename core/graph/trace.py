@@ -241,7 +241,7 @@ class GraphTensor(Tensor):
         self.value = atom
         self.spec = atom.spec
         self.level = trace.level
-        self._link = None
+        self._link = self._made = None
 
     def _take(self, other):
         self.value, self.spec = other.value, other.spec

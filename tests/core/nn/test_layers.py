@@ -223,3 +223,34 @@ def test_wrong_shapes_are_named():
         nn.conv_transpose(np.zeros((1, 4, 3)), np.zeros((2, 2, 4)))
     with pytest.raises(ValueError, match="one shape"):
         nn.mean_squared_error(np.zeros((3, 1)), np.zeros(3))
+
+
+def test_indices_out_of_range_are_named():
+    embedding = nn.Embedding(np.arange(8.0).reshape(4, 2))
+    for bad in (-1, 4):
+        tokens = np.array([[0, 1, 2], [3, bad, 0]])
+        with pytest.raises(IndexError, match=rf"Embedding: indices must be .* below 4, got {bad} at \(1, 1\)"):
+            embedding(tokens)
+        with pytest.raises(IndexError, match=r"Embedding: indices .* got one that is not \(at .*test_layers"):
+            core.jit(lambda e, i: e(i))(embedding, tokens)
+        labels = tokens[1]
+        with pytest.raises(IndexError, match=rf"cross_entropy: labels .* below 4, got {bad} at \(1,\)"):
+            nn.cross_entropy(np.zeros((3, 4)), labels)
+        for f in (nn.cross_entropy, core.grad(nn.cross_entropy)):
+            with pytest.raises(IndexError, match="cross_entropy: labels must be at least 0 and below 4, got one that"):
+                core.jit(f)(np.zeros((3, 4)), labels)
+
+
+@pytest.mark.parametrize("how", [lambda f: f, core.jit])
+def test_ignored_labels_do_not_count(rng, how):
+    x, labels = rng.normal(size=(2, 3, 5)), np.array([[0, -100, 4], [-100, 2, 1]])
+    used = labels >= 0
+    for smoothing in (0.0, 0.1):
+        options = {"smoothing": smoothing, "ignore_index": -100}
+        value, grad = how(core.value_and_grad(lambda x, t, o=options: nn.cross_entropy(x, t, **o)))(x, labels)
+        want, slope = core.value_and_grad(nn.cross_entropy)(x[used], labels[used], smoothing=smoothing)
+        np.testing.assert_allclose(value, want, rtol=1e-14)
+        np.testing.assert_allclose(grad[used], slope, rtol=1e-12)
+        assert not grad[~used].any()
+    with pytest.raises(TypeError, match="ignore_index needs integer labels"):
+        nn.cross_entropy(x, np.full(x.shape, 0.2), ignore_index=0)

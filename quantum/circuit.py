@@ -340,6 +340,9 @@ class Circuit(GateMethods):
         new._programs = dict(self._programs)
         return new
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_programs": {}}  # made again where they are needed
+
     def _with(self, instructions: Iterable[Instruction], num_qubits: int | None = None) -> Circuit:
         new = Circuit(self.num_qubits if num_qubits is None else num_qubits, self.num_clbits)
         new._instructions, new._data, new._order = list(instructions), self._data, self._order

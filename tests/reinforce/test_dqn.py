@@ -54,6 +54,11 @@ def test_one_update_by_hand(rng):
         assert_allclose(found, 0.75 * t + 0.25 * p, rtol=1e-5, atol=1e-7)
 
 
+def test_updates_begin_with_the_first_whole_batch():
+    agent = rl.DQN("Acrobot-v1", **QUICK | {"learning_starts": 0, "batch_size": 64})  # of long episodes
+    assert [agent.train(n, progress=False).updates for n in (60, 4, 4)] == [0, 1, 2]
+
+
 def test_values_of_a_world_that_is_known():
     """A table (one weight for each cell and action), fed by a random walk, learns what policy iteration gives."""
     agent = rl.DQN("GridWorld-v0", num_envs=8, hidden=(), double=True, discount=1.0, epsilon=(1.0, 1.0),

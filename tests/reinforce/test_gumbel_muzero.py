@@ -164,6 +164,13 @@ def test_gradients_through_the_model_are_halved_at_each_step():
         assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
+def test_updates_begin_with_the_first_whole_batch():
+    for size, updates in ((32, 4), (33, 0)):  # an iteration has 32 places, each with the two steps that follow
+        agent = rl.GumbelMuZero("CartPole-v1", **QUICK | {"learning_starts": 0, "batch_size": size, "unroll_steps": 1,
+                                                          "td_steps": 1})
+        assert agent.train(32, progress=False).updates == updates
+
+
 def test_networks_begin_without_opinions():
     made = rl.GumbelMuZero("CartPole-v1").network
     x = np.random.default_rng(0).standard_normal((5, 4)).astype(np.float32)

@@ -70,6 +70,11 @@ def test_losses_and_their_gradients_by_hand(rng):
         assert_allclose(critic.network.layers[-1].bias, 0.1 * 2 * np.mean(miss), rtol=1e-4, atol=1e-6)
 
 
+def test_updates_begin_with_the_first_whole_batch():
+    agent = rl.SAC("Pendulum-v1", **SMALL | {"learning_starts": 0, "batch_size": 64})
+    assert [agent.train(n, progress=False).updates for n in (63, 1, 1)] == [0, 1, 2]
+
+
 def test_learns_the_best_action():
     agent = rl.SAC(Follow(), seed=0, actor_rate=3e-3, critic_rate=3e-3, train_every=2,
                    **SMALL).train(2200, progress=False)

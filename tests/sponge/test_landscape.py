@@ -276,3 +276,17 @@ def test_pictures(rng):
         ax.figure.canvas.draw()
         assert ax.get_xlabel() and ax.get_ylabel()
         pyplot.close(ax.figure)
+
+
+def test_minima_do_not_depend_on_where_the_map_is_cut(rng):
+    width, centers = 2 * np.pi / 12, np.array([[0.3, 0.1], [2.4, 1.5]])
+    angles = rng.vonmises(centers[rng.choice(2, 5000, p=[0.7, 0.3])].T, 40.0)  # nothing between
+    plain = analysis.free_energy(*angles, temperature=300, bins=12, blocks=20).minima()
+    assert len(plain) == 2
+    for shift in np.ndindex(12, 12):  # every bin is the first one once
+        moved = angles + width * np.array(shift)[:, None]
+        found = analysis.free_energy(*moved, temperature=300, bins=12, blocks=20).minima()
+        assert [m.value for m in found] == pytest.approx([m.value for m in plain], abs=1e-9)
+        for a, b in zip(found, plain, strict=True):
+            turn = np.array([a.phi - b.phi, a.psi - b.psi]) - width * np.array(shift)
+            np.testing.assert_allclose(np.exp(1j * turn), 1, atol=1e-9)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import signal, special
 
 from triskele import core
 from triskele.core import nn, random
@@ -60,6 +61,21 @@ def test_one_dimensional_convolution_is_a_sliding_sum_of_products():
     x = np.random.default_rng(0).normal(size=(4, 10, 2))
     expected = np.stack([np.einsum("bwc,wco->bo", x[:, i : i + 3], layer.weight) for i in range(8)], axis=1)
     np.testing.assert_allclose(layer(x), expected, rtol=1e-12)
+
+
+def test_three_dimensional_convolution_is_scipy_s(rng):
+    layer, x = nn.Conv3d(random.key(0), 2, 3, 2, padding="valid", dtype=np.float64), rng.normal(size=(2, 4, 5, 3, 2))
+    expected = np.stack([[sum(signal.correlate(image[..., c], layer.weight[..., c, o], "valid") for c in range(2))
+                          for o in range(3)] for image in x])
+    np.testing.assert_allclose(layer(x), np.moveaxis(expected, 1, -1), rtol=1e-12)
+
+
+def test_gelu_by_the_hyperbolic_tangent():
+    """The sigmoid's form, x / (1 + exp(-2 u)); within 5e-4 of x times the normal distribution."""
+    x = np.linspace(-6, 6, 121)
+    u = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+    np.testing.assert_allclose(nn.gelu_tanh(x), x / (1 + np.exp(-2 * u)), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(nn.gelu_tanh(x), x * special.ndtr(x), atol=5e-4)
 
 
 def test_normalizations():

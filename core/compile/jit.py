@@ -7,6 +7,7 @@ arguments, the shape and dtype of each array, the type of each Python number, an
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib.util
 import inspect
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from .. import foreign, tree
+from ..by_name import ByName
 from ..dtypes import kind_of
 from ..errors import EscapedTensorError
 from ..graph.graph import Spec, spec_of
@@ -156,7 +158,7 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     return Jitted(f, static, debug, donated_positions(donate))
 
 
-class Jitted(Generic[P, R]):
+class Jitted(ByName, Generic[P, R]):
     """A function under `jit`.
 
     Parameters
@@ -195,14 +197,16 @@ class Jitted(Generic[P, R]):
         return f"<jit {self._name}>"
 
     def __reduce__(self):
-        """By reference, as functions: its module and name."""
-        return self.__qualname__
-
-    def __copy__(self):
-        return self
+        """By name where the module has it under its function's name, otherwise with the function."""
+        return super().__reduce__() if self._has_name() else (Jitted, self._arguments())
 
     def __deepcopy__(self, memo):
-        return self
+        """Itself; for a method of an object, that of the object's copy."""
+        return Jitted(*copy.deepcopy(self._arguments(), memo)) if inspect.ismethod(self._f) else self
+
+    def _arguments(self):
+        """What it was made with."""
+        return tuple([getattr(self, f"_{name}") for name in inspect.signature(Jitted).parameters])
 
     @overload
     def __get__(self, instance: None, owner: type) -> Jitted[P, R]: ...

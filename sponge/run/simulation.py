@@ -18,7 +18,7 @@ from ..barostats.barostat import Barostat
 from ..barostats.molecules import Molecules
 from ..engine.engine import Engine, Runner
 from ..engine.flags import FORCES_STALE, REBUILD, STEP
-from ..engine.plausibility import check_energies, check_units
+from ..engine.plausibility import check_energies, check_settings, check_units
 from ..engine.program import Phase, StepPlan
 from ..errors import CheckpointError
 from ..integrators.center_of_mass import warn_of_leak
@@ -150,6 +150,7 @@ class Simulation(Fixed):
         start = self._engine.positions if positions is None else as_vectors(positions, system.topology,
                                                                             "Simulation: positions")
         check_units(system, start, system.box, "Simulation")
+        check_settings(system, integrator, barostat)
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
         self._freedom = freedom_of(self._engine)
@@ -157,8 +158,7 @@ class Simulation(Fixed):
         self._drawn = False  # whether velocities were drawn, not given
         self._measured: dict[str, float] | None = None  # energies of the present state
         self._given: np.ndarray | None = None  # positions that were set since the last step
-        self._rate = 0.0  # steps per second
-        self._running = False
+        self._rate, self._running = 0.0, False  # steps per second
         self._lists = ListSchedule(self._engine, lambda: integrator.pair_interval(system.potentials),
                                    lambda: self._temperature_expected)
         self.positions = start

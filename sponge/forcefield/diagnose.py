@@ -48,7 +48,7 @@ def _is_known(graph, forcefield):
 
 
 def _is_part(graph, template):
-    """Return True if the heavy atoms of a residue, ends of chains apart, are some of those of a template of its name."""
+    """Return True if the heavy atoms of a residue, OXT apart, are some of those of a template of its name."""
     heavy = [{name for name, e in zip(g.names, g.elements) if e > 1 and name != "OXT"} for g in (graph, template)]
     return template.name[-3:] == graph.name[-3:] and heavy[0] < heavy[1]
 

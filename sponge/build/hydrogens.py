@@ -12,6 +12,7 @@ import numpy as np
 from triskele.core.extend import check, optional
 
 from ..load.structure import Structure
+from ..waiting import said
 from .arguments import check_bool, check_forcefield, check_structure
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 
@@ -81,7 +82,7 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
         _keep_charged(topology, states, ph)
     modeller = app.Modeller(topology, positions)
     field = None if forcefield is None else openmm_field(forcefield, app)
-    with seeded(0):
+    with said(f"add_hydrogens: placing hydrogens on {structure.topology.n:,} atoms"), seeded(0):
         modeller.addHydrogens(field, pH=ph, variants=states)
         if field is not None:
             modeller.addExtraParticles(field)
@@ -122,5 +123,6 @@ def _complete(topology, positions, app, missing_atoms, replace_nonstandard):
     if not missing_atoms:
         fixer.missingAtoms = {r: atoms for r, atoms in fixer.missingAtoms.items() if r.index in replaced}
         fixer.missingTerminals = {}
-    fixer.addMissingAtoms(seed=1)
+    with said("add_hydrogens: building missing atoms"):
+        fixer.addMissingAtoms(seed=1)
     return fixer.topology, fixer.positions

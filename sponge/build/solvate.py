@@ -13,6 +13,7 @@ from ..forcefield.assign import assign_templates
 from ..forcefield.create import as_forcefield
 from ..load.structure import Structure
 from ..quantities import number_in
+from ..waiting import said
 from .arguments import check_bool, check_forcefield, check_structure
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 from .virtual_sites import add_virtual_sites
@@ -119,7 +120,7 @@ def solvate(
         given = {"padding": padding * unit.nanometer, "boxShape": shape}
     elif size is not None:
         given = {"boxVectors": [openmm.Vec3(*row) * unit.nanometer for row in boxes.as_box(size, "solvate")]}
-    with seeded(seed):
+    with said(f"solvate: placing water and ions around {structure.topology.n:,} atoms"), seeded(seed):
         modeller.addSolvent(
             openmm_field(forcefield, app),
             # the number of sites matters, the shape follows

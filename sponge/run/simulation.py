@@ -18,7 +18,7 @@ from ..barostats.barostat import Barostat
 from ..barostats.molecules import Molecules
 from ..engine.engine import Engine, Runner
 from ..engine.flags import FORCES_STALE, REBUILD, STEP
-from ..engine.plausibility import check_energies, check_units
+from ..engine.plausibility import check_energies, check_settings, check_units
 from ..engine.program import Phase, StepPlan
 from ..errors import CheckpointError
 from ..integrators.center_of_mass import warn_of_leak
@@ -147,10 +147,10 @@ class Simulation(Fixed):
         self._engine = Engine(system, precision, sampling=self.sampling)
         self._engine.seed = self.seed
         self._first_box = None if system.box is None else system.box.copy()
-        start = self._engine.positions
-        if positions is not None:
-            start = as_vectors(positions, system.topology, "Simulation: positions")
+        start = self._engine.positions if positions is None else as_vectors(positions, system.topology,
+                                                                            "Simulation: positions")
         check_units(system, start, system.box, "Simulation")
+        check_settings(system, integrator, barostat)
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
         self._freedom = freedom_of(self._engine)
@@ -158,8 +158,7 @@ class Simulation(Fixed):
         self._drawn = False  # whether velocities were drawn, not given
         self._measured: dict[str, float] | None = None  # energies of the present state
         self._given: np.ndarray | None = None  # positions that were set since the last step
-        self._rate = 0.0  # steps per second
-        self._running = False
+        self._rate, self._running = 0.0, False  # steps per second
         self._lists = ListSchedule(self._engine, lambda: integrator.pair_interval(system.potentials),
                                    lambda: self._temperature_expected)
         self.positions = start
@@ -301,8 +300,8 @@ class Simulation(Fixed):
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Three for each atom with mass, less one for each constraint, less three if the motion of the center of mass
-        is removed (see `System`). An atom and its Drude particle count as one.
+        """Three for each atom with mass, less one for each constraint, less three without motion of the center of mass
+        (see `System`). An atom and its Drude particle count as one.
         """
         return self._freedom
 
@@ -498,8 +497,8 @@ class Simulation(Fixed):
     def save(self, path: str | os.PathLike) -> None:
         """Write a checkpoint: everything that a run needs to resume bit for bit.
 
-        The file is replaced as a whole or not at all. The neighbor list is rebuilt afterwards, as it is when the
-        checkpoint is loaded.
+        The file is replaced as a whole or not at all. Saving changes no step of the run, except with
+        `ChargeEquilibration`, which forgets former charges.
 
         Raises
         ------
@@ -512,7 +511,8 @@ class Simulation(Fixed):
         meta.update(fingerprint=self._made_from.fingerprint, files=self.files)
         write_checkpoint(path, arrays, meta)
         self._written.add(os.fspath(path))
-        self._touched()
+        if not self._lists.repeatable:
+            self._touched()
 
     def load(self, path: str | os.PathLike) -> None:
         """Restore the saved state; the next run continues from it, and continues the files of its reporters.
@@ -570,7 +570,9 @@ class Simulation(Fixed):
         if engine.periodic:
             engine.box_changed()
         engine.flags[STEP] = meta["step"]
-        self._touched()
+        self._measured = None
+        if not self._lists.rebuild(arrays):
+            self._touched()
 
     @property
     def _temperature_wanted(self):

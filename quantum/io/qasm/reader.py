@@ -18,6 +18,7 @@ from .lexer import Stream, Token, describe, fail
 from .names import BUILT_IN, KEYWORDS, LIBRARIES, MODIFIERS, NOT_SUPPORTED, TYPES, U_DEFINITION, known
 from .operands import angle, broadcast, converted, modifier, qubits_of
 from .phrases import Phrases
+from .plain import PlainGates
 from .statements import PHASED, CircuitBuilder, Definition, Run
 
 __all__ = ["from_qasm"]
@@ -74,7 +75,7 @@ class _Reader(Phrases):
         self._stream, self._folder = Stream(text), folder
         self._scope: dict[str, Any] = {}
         self._definitions: dict[str, Definition | tuple[int, Gate] | None] = {}
-        self._builder = CircuitBuilder(words=len(self._stream))
+        self._builder = CircuitBuilder(words=len(text))
         self._including, self._included, self._depth = 0, 0, 0
         self._version = self._header(text)
         for name, ours in BUILT_IN[self._version].items():
@@ -83,9 +84,12 @@ class _Reader(Phrases):
             self._definitions["U"] = PHASED["U"]
 
     def circuit(self) -> Circuit:
-        while self._stream.now.kind != "end":
+        plain = PlainGates(self._definitions, self._scope, self._version)
+        while True:
+            plain.read(self._stream, self._builder)
+            if self._stream.now.kind == "end":
+                return self._builder.circuit()
             self._statement()(self._builder, self._scope)
-        return self._builder.circuit()
 
     def _header(self, text: str) -> int:
         stream = self._stream

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,10 @@ class CircuitBuilder:
         """All that was collected."""
         circuit = Circuit(self.num_qubits, self.num_clbits)
         for i in self.instructions:
-            circuit.append(i.gate, i.qubits, i.params, controls=i.controls, clbits=i.clbits, condition=i.condition)
+            if i.clbits or i.condition or not all(type(p) is float and isfinite(p) for p in i.params):
+                circuit.append(i.gate, i.qubits, i.params, controls=i.controls, clbits=i.clbits, condition=i.condition)
+            else:  # numbers and qubits are known to be right
+                circuit._instructions.append(i)
         return circuit._ordered(self.inputs)
 
     def declare(self, token: Token, *, qubits: int = 0, clbits: int = 0) -> tuple[int, ...]:

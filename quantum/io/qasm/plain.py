@@ -36,7 +36,7 @@ class PlainGates:
     """
 
     def __init__(self, definitions: dict[str, Any], scope: Scope, version: int):
-        self._definitions, self._scope, self._version = definitions, scope, version
+        self._definitions, self._scope, self._rules = definitions, scope, expressions.RULES[version]
         self._wires: dict[str, int] = {}  # by operand: registers of a program stay what they are
         self._angles: dict[str, float] = {}  # by expression, where it is more than a number
 
@@ -75,7 +75,7 @@ class PlainGates:
                 return None
             try:
                 stream = Stream(text)
-                value = float(expressions.parse(stream, self._version)({}))
+                value = float(expressions.parse(stream, self._rules)({}))
             except (QASMError, OverflowError):
                 return None
             if stream.now.kind != "end":

@@ -88,6 +88,7 @@ class CircuitBuilder:
     instructions: list[Instruction] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)  # parameters in the order of their declaration
     words: int = 0  # of the text
+    is_physical: bool = False  # whether qubits are $0, $1, ... and not in registers
     depth: int = 0  # of the definition that is being carried out
     _branches: list[_Branch] = field(default_factory=list)
     _steps: int = 0

@@ -430,7 +430,7 @@ class Circuit(GateMethods):
             if i.gate is BARRIER:
                 new._instructions.append(i)
             elif not i.is_unitary:
-                raise CircuitError(f"control: {i.gate.name} cannot be controlled (only gates can)")
+                raise CircuitError(f"control: {i.gate.name} cannot be controlled (only gates without a condition can)")
             else:
                 new.append(i.gate, i.qubits, i.params, controls=i.controls + control)
         return new

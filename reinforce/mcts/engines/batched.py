@@ -72,7 +72,8 @@ class BatchedEngine(Engine):
             formulas = gumbel if isinstance(policy, Gumbel) else muzero_puct
             schedule, formula = formulas.parameters(policy, simulations, game.num_actions)
             key, pick = formulas.__name__, loop.pick_by_formulas(formulas.choose_root, formulas.choose, chance)
-            prepare, conclude = formulas.prepare_root, loop.conclude(formulas.conclude)
+            prepare = formulas.prepare_root
+            conclude = loop.conclude(gumbel.conclude) if isinstance(policy, Gumbel) else loop.keep_root
         else:
             formula[: len(policy.parameters)] = policy.parameters
             key, pick = policy.key, loop.pick_by_policy(policy.function, chance)
@@ -146,7 +147,7 @@ class BatchedEngine(Engine):
 
     def results(self, tree: Tree) -> tuple[np.ndarray, np.ndarray] | None:
         """(actions, policies) at the roots where the policy has its own way to find them, else None."""
-        return self._found if isinstance(self.policy, (Gumbel, MuZeroPUCT)) else None
+        return self._found if isinstance(self.policy, Gumbel) else None
 
 
 def part_size(trees: int) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .errors import EnvError
 from .fingerprint import fingerprint
+from .shipped import rule_options
 from .spaces import Box, Discrete
 from .state_dtype import record_dtype
 
@@ -117,7 +118,8 @@ class Environment:
         """Hash of the rules and the description: what is compiled for one key serves every environment that has it."""
         self.check()
         spaces = [(s.shape, s.dtype, getattr(s, "n", 0)) for s in (self.observation_space, self.action_space)]
-        return fingerprint(spaces, self.state_key, [f for f in self._functions if f is not None])
+        return fingerprint(spaces, self.state_key, [f for f in self._functions if f is not None],
+                           *rule_options(self))
 
     @property
     def has_masks(self) -> bool:

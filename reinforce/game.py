@@ -172,7 +172,11 @@ class Game:
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
         checks().check_game_once(self)
-        return Rules._make(None if f is None else rule_function(f, _nrt=True) for f in self._functions)
+        return self._compiled()
+
+    def _compiled(self, **options):
+        """Rules for compiled callers, after the check at the first use."""
+        return Rules._make(None if f is None else rule_function(f, _nrt=True, **options) for f in self._functions)
 
     @functools.cached_property
     def key(self) -> str:
@@ -188,11 +192,16 @@ class Game:
 
     @functools.cached_property
     def kernels(self) -> Any:
-        """Module of kernels on arrays of states: `initial`, `look`, `play`, `observe`, `returns`."""
-        rules = self.compiled._replace(chance=self.compiled.chance or rule_kernels.no_chance)
+        """Module of kernels on arrays of states: `initial`, `look`, `play`, `observe`, `returns`.
+
+        Unlike in searches, the indices in users' rules are checked here.
+        """
+        options = rule_options(self)
+        rules = self._compiled(**options)
+        rules = rules._replace(chance=rules.chance or rule_kernels.no_chance)
         templates = [getattr(rule_kernels, name) for name in rule_kernels.__all__[:-1]]
-        return wire("game", f"Rules of {self.name} on arrays of states. {self.key}", templates, {"rules": rules},
-                    nogil=True)
+        title = f"Rules of {self.name} on arrays of states. {self.key}{' checked' * bool(options)}"
+        return wire("game", title, templates, {"rules": rules}, nogil=True)
 
     def new_states(self, count: int) -> np.ndarray:
         """(count,) first positions, as records for kernels."""

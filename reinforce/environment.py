@@ -12,7 +12,7 @@ from .errors import EnvError
 from .fingerprint import fingerprint
 from .shipped import rule_options
 from .spaces import Box, Discrete
-from .state_dtype import record_dtype
+from .state_dtype import given, record_dtype
 
 __all__ = ["EnvRules", "Environment", "LaneEnvironment"]
 
@@ -157,9 +157,7 @@ class Environment:
         if self.has_masks and not isinstance(action, Discrete):
             raise EnvError(f"{self.name}: action_mask belongs to Discrete actions, got {action!r}")
 
-    def __getstate__(self):
-        return {k: v for k,
-                v in vars(self).items() if not isinstance(getattr(type(self), k, None), functools.cached_property)}
+    __getstate__ = given
 
     def __repr__(self) -> str:
         return f"{self.name}()"

@@ -18,7 +18,8 @@ from .errors import GameError, IllegalActionError
 from .fingerprint import fingerprint
 from .first_use import checks
 from .rule_function import rule_function
-from .state_dtype import record_dtype
+from .shipped import rule_options
+from .state_dtype import given, record_dtype
 from .wiring import wire
 
 __all__ = ["CHANCE", "Game", "Rules", "State", "look"]
@@ -171,11 +172,11 @@ class Game:
     @functools.cached_property
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
-        checks().check_game_once(self)
         return self._compiled()
 
     def _compiled(self, **options):
         """Rules for compiled callers, after the check at the first use."""
+        checks().check_game_once(self)
         return Rules._make(None if f is None else rule_function(f, _nrt=True, **options) for f in self._functions)
 
     @functools.cached_property
@@ -217,6 +218,8 @@ class Game:
         """The position of a (1,) record."""
         return State(self, data, moves)
 
+    __getstate__ = given
+
     def __repr__(self) -> str:
         return f"{self.name}()"
 
@@ -244,6 +247,12 @@ class State:
     def __init__(self, game: Game, data: np.ndarray, moves: tuple[int, ...]):
         self.game, self.data, self.moves = game, data, moves
         self._looked: tuple[int, bool, np.ndarray, np.ndarray] | None = None
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
 
     def _look(self):
         if self._looked is None:

@@ -160,6 +160,7 @@ class MCTS:
         temperature: float | None = None,
         parallel_leaves: int = 1,
     ):
+        self._given = {k: v for k, v in locals().items() if k != "self"}
         if isinstance(game, type):
             raise SearchError(f"MCTS: game must be an object, got the class {game.__name__} (call it)")
         if not isinstance(game, (Game, PythonGame)):
@@ -243,9 +244,9 @@ class MCTS:
             engine = self._engine.another()
         try:
             memory = self._last = self._run(engine, memory, moves, self.seed if seed is None else seed, start)
-            if self._backup is not None:
             if isinstance(self._policy, Scored):
                 check_scores(game, self._policy, memory.tree, memory.states, moves, self._threads)
+            if self._backup is not None:
                 check_backup(self._game, self._backup, memory.tree, memory.states, moves, self._threads)
             numbers = memory.conclude()
             if memory.coarse:
@@ -450,11 +451,20 @@ class MCTS:
         memory.lock.release()
         return larger
 
+    def __reduce__(self):
+        now = {name: getattr(self, name) for name in ("simulations", "seconds", "memory", "seed", "temperature")}
+        return _again, ({**self._given, **now},)
+
     def __repr__(self) -> str:
         return (
             f"MCTS({self._game!r}, simulations={self._simulations}, policy={self._policy!r}, "
             f"evaluator={self._evaluator!r}, seed={self.seed})"
         )
+
+
+def _again(given):
+    """Make a search for `copy` and `pickle`: the same one, without its trees."""
+    return MCTS(**given)
 
 
 def _check(name, value, low, kind, optional=False):

@@ -22,14 +22,14 @@ from .engines.compiled import CompiledEngine
 from .engines.engine import Engine
 from .engines.python import PythonEngine
 from .evaluators import RandomRollout, as_evaluator
-from .failures import check_backup, raise_failure
+from .failures import check_backup, check_scores, raise_failure
 from .loops.simulation import FULL
 from .memory import Memory
 from .network import BatchFunction, Network
 from .policies.gumbel import Gumbel
 from .policies.muzero_puct import MuZeroPUCT
 from .policies.puct import PUCT
-from .policies.scored import as_policy
+from .policies.scored import Scored, as_policy
 from .policies.uct import UCT
 from .result import SearchResult
 from .reuse import copy_trees, keep_subtrees
@@ -81,13 +81,15 @@ class MCTS:
         ``backup(mean, visits, value)``: new mean of a node whose `visits`-th visit returned `value`. Defaults to
         the mean of all values.
     solver : bool
-        Prove wins, losses and draws (MCTS-Solver), for one player, or two whose returns sum to 0, from -1 to 1.
+        Prove wins, losses and draws (MCTS-Solver), for two players whose returns sum to 0, from -1 to 1; for one
+        player, prove the best of any returns, once nothing is left that could be better.
     seed : int
         The same seed gives the same search, independent of the number of other roots and threads.
     threads : int
         Number of trees grown for each root. They share the simulations, and their visits are summed.
-    temperature : float
+    temperature : float, optional
         If 0, play the most visited action; otherwise draw actions in proportion to visits ** (1 / temperature).
+        Defaults to 0, or to the temperature of a MuZeroPUCT. Gumbel chooses by its own rule.
 
     Raises
     ------
@@ -129,6 +131,19 @@ class MCTS:
             raise SearchError("MCTS: simulations of a Gumbel search cannot be changed (make another MCTS)")
         self._simulations = value
 
+    @property
+    def temperature(self) -> float:
+        """Temperature of the choice of actions."""
+        return self._temperature
+
+    @temperature.setter
+    def temperature(self, value: float) -> None:
+        _check("temperature", value, 0, float)
+        if value > 0 and isinstance(self._policy, Gumbel):
+            raise SearchError(f"MCTS: temperature must be 0 with Gumbel, which draws actions by its own rule, got "
+                              f"{value!r} (Gumbel(gumbel_scale=...) is the scale of its noise)")
+        self._temperature = value
+
     def __init__(
         self,
         game: Game,
@@ -142,9 +157,10 @@ class MCTS:
         solver: bool = False,
         seed: int = 0,
         threads: int = 1,
-        temperature: float = 0.0,
+        temperature: float | None = None,
         parallel_leaves: int = 1,
     ):
+        self._given = {k: v for k, v in locals().items() if k != "self"}
         if isinstance(game, type):
             raise SearchError(f"MCTS: game must be an object, got the class {game.__name__} (call it)")
         if not isinstance(game, (Game, PythonGame)):
@@ -155,7 +171,6 @@ class MCTS:
         _check("seconds", seconds, 0, float, optional=True)
         _check("memory", memory, 1, int, optional=True)
         _check("threads", threads, 1, int)
-        _check("temperature", temperature, 0, float)
         _check("parallel_leaves", parallel_leaves, 1, int)
         _check("seed", seed, -(2**63), int)
         if simulations is None and seconds is None and memory is None:
@@ -172,9 +187,8 @@ class MCTS:
         self._policy, self._evaluator = as_policy(policy), as_evaluator(
             RandomRollout() if evaluator is None else evaluator
         )
-        self._backup, self._solver, self.seed, self._threads, self.temperature = (
-            backup, solver, seed, threads, temperature,
-        )
+        self._backup, self._solver, self.seed, self._threads = backup, solver, seed, threads
+        self.temperature = getattr(self._policy, "temperature", 0.0) if temperature is None else temperature
         if isinstance(game, PythonGame):
             self._engine: Engine = PythonEngine(self, backup, parallel_leaves)
         elif isinstance(self._evaluator, (Network, BatchFunction)):
@@ -230,6 +244,8 @@ class MCTS:
             engine = self._engine.another()
         try:
             memory = self._last = self._run(engine, memory, moves, self.seed if seed is None else seed, start)
+            if isinstance(self._policy, Scored):
+                check_scores(game, self._policy, memory.tree, memory.states, moves, self._threads)
             if self._backup is not None:
                 check_backup(self._game, self._backup, memory.tree, memory.states, moves, self._threads)
             numbers = memory.conclude()
@@ -435,11 +451,20 @@ class MCTS:
         memory.lock.release()
         return larger
 
+    def __reduce__(self):
+        now = {name: getattr(self, name) for name in ("simulations", "seconds", "memory", "seed", "temperature")}
+        return _again, ({**self._given, **now},)
+
     def __repr__(self) -> str:
         return (
             f"MCTS({self._game!r}, simulations={self._simulations}, policy={self._policy!r}, "
             f"evaluator={self._evaluator!r}, seed={self.seed})"
         )
+
+
+def _again(given):
+    """Make a search for `copy` and `pickle`: the same one, without its trees."""
+    return MCTS(**given)
 
 
 def _check(name, value, low, kind, optional=False):

@@ -18,7 +18,7 @@ from .. import storage
 from ..errors import CheckpointError, EnvError
 from ..policy import Policy
 from .episodes import Episodes
-from .evaluation import Evaluation, evaluate
+from .evaluation import Evaluation, evaluate, evaluation_seed
 from .stopping import Stopped
 
 if TYPE_CHECKING:
@@ -282,14 +282,14 @@ class Agent:
         policy = self.policy
         most = self.env.num_envs if self.env.step_kernel is None else 128  # environments of Gymnasium may be large
         rng = None if deterministic else np.random.default_rng(seed + 1)
-        return self.play(policy, int(episodes), most, seed + 1, rng, report, progress)
+        return self.play(policy, int(episodes), most, seed, rng, report, progress)
 
     def play(self, policy: Any, episodes: int, most: int, seed: int, rng: np.random.Generator | None, report: Reports,
              progress: bool | None) -> Evaluation:
         """Evaluate a policy in fresh environments, at most `most` side by side; see `evaluate`."""
         from ..vector.env import make
 
-        env = make(self._given, num_envs=min(episodes, most), seed=seed)
+        env = make(self._given, num_envs=min(episodes, most), seed=evaluation_seed(seed))
         try:
             with Work(f"{self.name}.evaluate", report, progress, unit="episode", total=episodes) as work:
                 return evaluate(policy, env, episodes, rng, work)

@@ -291,6 +291,25 @@ class TestEvaluation:
             assert len(found.returns) == len(found.lengths) == episodes
             np.testing.assert_array_equal(found.returns, found.lengths)  # CartPole pays 1 a step
 
+    def test_does_not_play_the_episodes_of_a_training(self):
+        gymnasium = pytest.importorskip("gymnasium")
+        seeds = []
+
+        class Seeded(gymnasium.Env):
+            observation_space, action_space = gymnasium.spaces.Box(-1, 1, (1,)), gymnasium.spaces.Discrete(2)
+
+            def reset(self, *, seed=None, options=None):
+                super().reset(seed=seed)
+                seeds.extend([] if seed is None else [seed])
+                return np.zeros(1, np.float32), {}
+
+            def step(self, action):
+                return np.zeros(1, np.float32), 1.0, True, False, {}
+
+        agent = rl.PPO(Seeded, seed=0, num_envs=8, num_steps=8, minibatches=1, hidden=(4,)).train(64, progress=False)
+        agent.evaluate(8), agent.evaluate(8, seed=1)
+        assert seeds[:8] == list(range(8)) and len(set(seeds)) == len(seeds) == 24
+
     def test_is_repeatable_and_leaves_the_training_alone(self, agent):
         before = agent.env.state
         a, b = agent.evaluate(5, seed=3, deterministic=False), agent.evaluate(5, seed=3, deterministic=False)

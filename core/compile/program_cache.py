@@ -76,8 +76,8 @@ class GraphKey:
         self._specs: dict[Spec, int] = {}
         self._new_specs: list[Any] = []
         code = self._graph(graph)
-        parts = ("program", repr((self._new_specs, code, in_place, contract)), np.__version__, sys.implementation.cache_tag,
-                 store.source_stamp("graph", "transforms", "random"))
+        parts = ("program", repr((self._new_specs, code, in_place, contract)), np.__version__,
+                 sys.implementation.cache_tag, store.source_stamp("graph", "transforms", "random"))
         self.keys = [store.make_key(*parts, *target) for target in native.targets()]
 
     def _graph(self, graph: Graph) -> Any:

@@ -105,7 +105,7 @@ def convert_calls(f: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(f, types.FunctionType):
         code = _code_of(f)
         if code is None:
-            return f
+            return f if id(f.__code__) in _codes else library_function(f) or f
         kept = f.__dict__.get(_KEPT)
         if kept is None or kept[:2] != (f.__code__, f.__closure__):  # functools.wraps copies it to another function
             kept = f.__dict__[_KEPT] = f.__code__, f.__closure__, autograph.with_code(f, code, _RUNTIME)
@@ -129,9 +129,9 @@ def _code_of(f):
     found = _codes.get(id(code))
     if found is not None:
         return found[1]
-    _codes[id(code)] = code, None
-    if autograph.is_library(f):
+    if autograph.is_library(f):  # not noted: functions of one decorator share their code
         return None
+    _codes[id(code)] = code, None
     new = autograph.rewritten(f, lambda plain_call,
                               stood_in: Calls(functools.partial(_is_plain_call, *plain_call.args), stood_in))
     if new is not None:

@@ -21,7 +21,7 @@ from ..transforms.forward import DualTensor, DualTrace, jvp
 from ..transforms.tape import Node, TapeTensor, TapeTrace, backward, inexact
 from ..transforms.vmap import BatchTensor, BatchTrace, vmap
 from .program import Program
-from .wrapper import MISS
+from .wrapper import MISS, miss_after
 
 __all__ = ["GraphFunction", "as_argument"]
 
@@ -82,6 +82,8 @@ class GraphFunction:
             if not (args[i].flags.owndata and args[i].flags.writeable):
                 args[i] = args[i].copy()
         out = self.program.caller(*args)
+        if out is MISS and miss_after(self.program.caller, 0):
+            out = self.program.caller(*args)
         if out is MISS:
             raise RuntimeError("jit: the compiled program must take its own arguments, got a miss")
         return (out,) if len(self.graph.outputs) == 1 else out

@@ -29,7 +29,7 @@ from . import tree_code
 from .baked import ClosedOver, closed_over, warn_of_baked
 from .donation import check_separate, donated_leaves, donated_positions
 from .graph_function import GraphFunction
-from .wrapper import MISS
+from .wrapper import MISS, miss_after
 
 if TYPE_CHECKING:
     from .program import Program
@@ -74,7 +74,9 @@ class _Static:
         return hash((type(self.value), self.value))
 
     def __eq__(self, other):
-        return type(other) is _Static and type(other.value) is type(self.value) and other.value == self.value
+        """0.0 and -0.0 differ."""
+        return type(other) is _Static and type(other.value) is type(self.value) and other.value == self.value and (
+            not isinstance(self.value, (float, complex, tuple)) or repr(other.value) == repr(self.value))
 
     def __repr__(self):
         return repr(self.value)
@@ -129,9 +131,10 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     -----
     BakedValueWarning
         When tracing draws random numbers of NumPy or Python or reads a clock, whose values become constants; and when
-        an array that the function closes over has changed. Arrays are looked at, by a sample of 64 KiB, when the
-        function meets another kind of arguments or is called inside a transform, at most once a second; calls that
-        repeat the last kind of arguments do not look.
+        something that the function read from outside has changed since: globals, variables of functions around it,
+        attributes of objects behind these names and of static arguments, elements of lists and dictionaries of
+        numbers, arrays (by a sample of 64 KiB), and the same of the functions that it calls. Calls look at most every
+        2 ms, and less often where a look takes more than 20 us. Libraries are not looked at.
 
     Notes
     -----
@@ -196,7 +199,8 @@ class Jitted(Generic[P, R]):
         self._fast_static: dict[Any, tuple[Any, Any, Any]] = {}
         self._traced = None
         self._positions = self._static_positions()
-        self._closed_over: ClosedOver | None = None  # of functions that close over arrays
+        self._closed_over: ClosedOver | None = None  # of functions that read from outside
+        self._polled: ClosedOver | None = None  # the same, where fast calls cannot read the clock
         _functions.add(self)
 
     def __repr__(self):
@@ -221,8 +225,8 @@ class Jitted(Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if self._closed_over is not None:
-            self._closed_over.check(self._name)
+        if self._polled is not None:
+            self._polled.check(self._name)
         given = args
         if self._positions and not kwargs:
             fast, args = self._fast_for_static(args)
@@ -234,10 +238,13 @@ class Jitted(Generic[P, R]):
                 out = fast[1](*flat_args)
                 if out is not MISS:
                     return out if fast[2] is None else fast[2](out)
+        if self._closed_over is not None:
+            self._closed_over.check(self._name)
         return self._slow(given, kwargs)
 
     def _static_key(self, args):
-        return (len(args), *[(type(args[k]), args[k]) for k in self._positions if k < len(args)])
+        values = [args[k] for k in self._positions if k < len(args)]
+        return (len(args), *[(type(v), v if type(v) is not float or v else repr(v)) for v in values])
 
     def _fast_for_static(self, args):
         """The last program for these static arguments, and the other arguments."""
@@ -302,10 +309,13 @@ class Jitted(Generic[P, R]):
         else:
             outs = entry.function([*leaves, *entry.captured])
         if not (traced or entry.captured or self._debug or kwargs):
-            if self._positions and entry.fast:
+            if self._positions and entry.fast and not any(_may_be_minus_zero(s.value) for _, s in static):
                 self._fast_static[self._static_key(args)] = entry.fast
             elif entry.fast:
                 self._fast = entry.fast
+            outside = self._closed_over
+            if outside is not None and entry.fast and not miss_after(entry.fast[1], outside.pause()):
+                self._polled = outside
         return tree.unflatten(entry.out_structure, outs)
 
     def _leaf_key(self, x, structure, k):
@@ -368,7 +378,8 @@ class Jitted(Generic[P, R]):
         self._history.append((key, _difference(key, self._history)))
         with warn_of_baked(self._f, self._name):
             graph, captured = make_graph(run, specs, self._name)
-        self._closed_over = closed_over(self._f, graph, self._closed_over)
+        fixed = {self._positions.get(k, k): s.value for k, s in static}
+        self._closed_over = closed_over(self._f, graph, self._closed_over, fixed)
         if any(getattr(c, "_trace", None) is not None and not c._trace.alive for c in captured):
             raise EscapedTensorError(f"jit of {self._name}: it reads a traced value of a transform that has ended")
         donated: list[int] = []
@@ -442,6 +453,11 @@ class Jitted(Generic[P, R]):
         from .numba_form import numba_form
 
         return numba_form(self.again()._entry(args, kwargs) if self._donate else self._entry(args, kwargs), self._name)
+
+
+def _may_be_minus_zero(x):
+    """Return True for values inside of which 0.0 and -0.0 are equal to a dictionary."""
+    return isinstance(x, (complex, tuple, np.floating)) and any(part in repr(x) for part in ("0.0", "j"))
 
 
 def _path(structure, k):

@@ -58,8 +58,8 @@ class Result(ABC):
 
     @functools.cached_property
     def _wiring(self) -> Wiring:
-        instructions, length, *rest = self._ran
-        return wiring(instructions[:length], *rest)
+        instructions, length, num_clbits, readout = self._ran
+        return wiring(instructions[:length], num_clbits, readout)
 
     def _as_read(self, samples: Samples, qubits: Iterable[int], seed: int) -> Samples:
         """Samples whose bit k is `qubits[k]`, as a device reads them."""

@@ -200,7 +200,7 @@ class MCTS:
             )
         else:
             self._engine = CompiledEngine(game, self._policy, self._evaluator, backup, solver)
-        self._engines = [self._engine]  # that are not at work: each search takes one
+        self._engines: list[Engine] = [self._engine]  # that are not at work: each search takes one
         self._step = 256  # simulations of all trees together in the next call of compiled code
         self._memories: list[Memory] = []  # that serve again
         self._last: Memory | None = None  # of the last search
@@ -377,12 +377,13 @@ class MCTS:
         """A locked memory with trees for these roots, those that were kept among them."""
         count, kept = len(roots), self._kept
         roots = roots.view(np.uint8).reshape(count, -1)
-        held = kept is not None and kept.shape[0] == count and kept.lock.acquire(blocking=False)
-        if held and self._kept is not kept:  # a search in another thread has taken it
+        if kept is not None and (kept.shape[0] != count or not kept.lock.acquire(blocking=False)):
+            kept = None
+        elif kept is not None and self._kept is not kept:  # a search in another thread has taken it
             kept.lock.release()
-            held = False
+            kept = None
         self._kept = None
-        if not held:
+        if kept is None:
             memory = self._take(count, *self._room(count))
         else:
             memory = kept

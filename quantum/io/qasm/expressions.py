@@ -319,6 +319,7 @@ def _binary(operator: Token, rules: Rules) -> Callable[[Any, Any], Any]:
                 fail(f"{symbol!r} of input parameters: only linear expressions of them can be angles", operator)
         elif not (isinstance(a, (int, float)) and isinstance(b, (int, float))):
             fail(f"{symbol!r} needs numbers", operator)
+        assert compute is not None  # logic has returned
         return _checked(compute, operator, a, b)
 
     return value

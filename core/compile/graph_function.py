@@ -21,6 +21,7 @@ from ..transforms.forward import DualTensor, DualTrace, jvp
 from ..transforms.tape import Node, TapeTensor, TapeTrace, backward, inexact
 from ..transforms.vmap import BatchTensor, BatchTrace, vmap
 from .program import Program
+from .waiting import Waiting
 from .wrapper import MISS
 
 __all__ = ["GraphFunction", "as_argument"]
@@ -40,10 +41,11 @@ class GraphFunction:
     Results of the compiled form take the memory of the arguments `donated`; transformed forms leave them alone.
     """
 
-    __slots__ = ("graph", "donated", "_program", "_forms", "_lock")
+    __slots__ = ("graph", "donated", "_program", "_forms", "_lock", "_waiting")
 
-    def __init__(self, graph: Graph, donated: Collection[int] = ()):
+    def __init__(self, graph: Graph, donated: Collection[int] = (), waiting: Waiting | None = None):
         self.graph, self.donated = graph, donated
+        self._waiting = waiting or Waiting(None, graph.name)
         self._program: Program | None = None
         self._forms: dict[Any, Any] = {}
         self._lock = threading.RLock()
@@ -53,7 +55,8 @@ class GraphFunction:
         if self._program is None:
             with self._lock:  # a second program would replace, and unload, one that another thread may be running
                 if self._program is None:
-                    self._program = Program(self.graph, donated=self.donated)
+                    with self._waiting.compiling():
+                        self._program = Program(self.graph, donated=self.donated)
         return self._program
 
     def __call__(self, args: Sequence[Any]) -> Sequence[Any]:

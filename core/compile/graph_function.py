@@ -21,6 +21,7 @@ from ..transforms.forward import DualTensor, DualTrace, jvp
 from ..transforms.tape import Node, TapeTensor, TapeTrace, backward, inexact
 from ..transforms.vmap import BatchTensor, BatchTrace, vmap
 from .program import Program
+from .waiting import Waiting
 from .wrapper import MISS, miss_after
 
 __all__ = ["GraphFunction", "as_argument"]
@@ -41,10 +42,12 @@ class GraphFunction:
     Without `contract`, products and sums round separately in all forms.
     """
 
-    __slots__ = ("graph", "donated", "contract", "_program", "_forms", "_lock")
+    __slots__ = ("graph", "donated", "contract", "_program", "_forms", "_lock", "_waiting")
 
-    def __init__(self, graph: Graph, donated: Collection[int] = (), contract: bool = True):
+    def __init__(self, graph: Graph, donated: Collection[int] = (), contract: bool = True,
+                 waiting: Waiting | None = None):
         self.graph, self.donated, self.contract = graph, donated, contract
+        self._waiting = waiting or Waiting(None, graph.name)
         self._program: Program | None = None
         self._forms: dict[Any, Any] = {}
         self._lock = threading.RLock()
@@ -54,7 +57,8 @@ class GraphFunction:
         if self._program is None:
             with self._lock:  # a second program would replace, and unload, one that another thread may be running
                 if self._program is None:
-                    self._program = Program(self.graph, donated=self.donated, contract=self.contract)
+                    with self._waiting.compiling():
+                        self._program = Program(self.graph, donated=self.donated, contract=self.contract)
         return self._program
 
     def __call__(self, args: Sequence[Any]) -> Sequence[Any]:

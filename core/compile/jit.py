@@ -31,6 +31,7 @@ from . import tree_code
 from .baked import ClosedOver, closed_over, warn_of_baked
 from .donation import check_separate, donated_leaves, donated_positions
 from .graph_function import GraphFunction
+from .waiting import Waiting
 from .wrapper import MISS, miss_after
 
 if TYPE_CHECKING:
@@ -380,7 +381,8 @@ class Jitted(ByName, Generic[P, R]):
             return outs
 
         self._history.append((key, _difference(key, self._history)))
-        with warn_of_baked(self._f, self._name):
+        waiting = Waiting(self._f, self._name)
+        with warn_of_baked(self._f, self._name), waiting.tracing():
             graph, captured = make_graph(run, specs, self._name)
         fixed = {self._positions.get(k, k): s.value for k, s in static}
         self._closed_over = closed_over(self._f, graph, self._closed_over, fixed)
@@ -390,7 +392,8 @@ class Jitted(ByName, Generic[P, R]):
         if self._donate:
             positions = [k for k in range(n_args) if k not in self._positions]
             donated = donated_leaves(self._donate, positions, structure.children[0], specs, self._name)
-        entry = Entry(GraphFunction(graph, donated, self._contract), structure.children[0], out_structure, captured)
+        entry = Entry(GraphFunction(graph, donated, self._contract, waiting), structure.children[0], out_structure,
+                      captured)
         if not captured:
             self._entries[key] = entry
         return entry

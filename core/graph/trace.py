@@ -26,8 +26,8 @@ from .graph import Const, Equation, Graph, Source, Spec, Var, spec_of
 from .primitive import Primitive
 
 __all__ = ["GraphTensor", "GraphTrace", "Trace", "asked_by", "bind", "dead_code", "describe", "evaluate",
-           "is_recording", "is_spread", "library_sources", "make_graph", "no_transforms", "traceable",
-           "user_source", "view"]
+           "is_recording", "is_spread", "library_sources", "make_graph", "no_transforms", "recorded", "recording",
+           "traceable", "user_source", "view"]
 
 # as installed, and behind links
 _CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})
@@ -40,6 +40,7 @@ class _State(threading.local):
     stage: Any = None  # the graph into which operations go even when all their Tensors are from outer transforms
     floor = 0  # its level
     recording = 0  # how many graphs are being recorded
+    recorded = 0  # equations so far, in all graphs
     # the level of the loop body that is being recorded: what is outside must not change, the body runs many times
     frozen = 0
     source: Source | None = None  # of the equation that is being run again
@@ -363,6 +364,7 @@ class GraphTrace(Trace):
             error.add_note(f"in {primitive.name}({describe(args)}), at {user_source()}")
             raise
         outs = [Var(s) for s in (out if primitive.multiple else (out,))]
+        _state.recorded += 1
         self.equations.append(Equation(primitive, atoms, params, outs, user_source()))
         tensors = tuple([GraphTensor(self, v) for v in outs])
         return tensors if primitive.multiple else tensors[0]
@@ -454,7 +456,7 @@ def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph"
     (2, [])
     """
     trace = GraphTrace()
-    with trace, staging(trace if stage else None), _frozen(trace.level if loop else _state.frozen):
+    with recording(trace, stage, loop):
         inputs = [trace.input(s) for s in specs]
         # f may assign into its arguments: hand out handles so that the graph's inputs stay what they are
         outputs = f(*[t._handle() for t in inputs])
@@ -515,6 +517,18 @@ def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
 def is_recording() -> bool:
     """Return True while a graph is being recorded."""
     return _state.recording > 0
+
+
+def recorded() -> int:
+    """Return the number of equations that this thread has recorded."""
+    return _state.recorded
+
+
+@contextmanager
+def recording(trace: GraphTrace, stage: bool = True, loop: bool = False) -> Iterator[None]:
+    """Record into `trace`; `stage` and `loop` are those of `make_graph`."""
+    with trace, staging(trace if stage else None), _frozen(trace.level if loop else _state.frozen):
+        yield
 
 
 @contextmanager

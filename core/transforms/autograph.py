@@ -158,14 +158,15 @@ def rewritten(f: types.FunctionType, rewriter: Callable[..., Any]) -> types.Code
             a.annotation = None
     function.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in function.args.defaults]
     function.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in function.args.kw_defaults]
-    look_up = _names_of(f, function)
+    nodes = list(ast.walk(function))
+    look_up = _names_of(f, nodes)
     control = rewriter(functools.partial(_is_plain_call, look_up), functools.partial(_is_stood_in, look_up))
     function = control.scope(function)
     if not control.changed:
         return None
     inner: ast.stmt = function
-    private = any(n.startswith("__") and not n.endswith("__") for n in map(_name_in, ast.walk(function)))
-    if inside_class and private:  # private names are mangled with the name of the class
+    private = inside_class and any(n.startswith("__") and not n.endswith("__") for n in map(_name_in, nodes))
+    if private:  # private names are mangled with the name of the class
         inner = ast.ClassDef(inside_class, [], [], [function], [])
         if hasattr(ast, "TypeAlias"):
             inner.type_params = []
@@ -217,14 +218,14 @@ def _renamed(code, function_name, qualname):
     return code.replace(co_consts=consts, **names)
 
 
-def _names_of(f, node):
-    """Return what a name in `f`, whose syntax is `node`, refers to in all functions with this code: None for most free
-    variables.
+def _names_of(f, nodes):
+    """Return what a name in `f`, whose syntax has these `nodes`, refers to in all functions with this code: None for
+    most free variables.
     """
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
-    local = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    local |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
-    local |= {n.name for n in ast.walk(node) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    local = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    local |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    local |= {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
 
     def look_up(name):
         if name in local:
@@ -273,15 +274,15 @@ def _is_plain_call(look_up, node):
 
 
 def _copy(node):
-    """A deep copy of a syntax tree."""
-    new = type(node)(**{k: _copy_field(v) for k, v in ast.iter_fields(node)})
-    return ast.copy_location(new, node)
-
-
-def _copy_field(v):
-    if isinstance(v, ast.AST):
-        return _copy(v)
-    return [_copy_field(x) for x in v] if isinstance(v, list) else v
+    """A deep copy of a syntax tree; the nodes that say Load or Store stay shared."""
+    kind = node.__class__
+    if issubclass(kind, ast.expr_context):
+        return node
+    new = kind.__new__(kind)
+    new.__dict__.update({k: _copy(v) if isinstance(v, ast.AST) else
+                         [_copy(x) if isinstance(x, ast.AST) else x for x in v] if v.__class__ is list else v
+                         for k, v in node.__dict__.items()})
+    return new
 
 
 def _find(code):
@@ -303,6 +304,8 @@ def _find(code):
                 if code.co_name == "<lambda>" and code.co_firstlineno == child.lineno and _covers(child.body, code):
                     found.append((child, owner))
                 search(child, None)
+            elif isinstance(child, ast.stmt) and not child.lineno <= code.co_firstlineno <= child.end_lineno:
+                continue
             elif isinstance(child, ast.ClassDef):
                 search(child, child.name)
             else:

@@ -44,7 +44,7 @@ def assign(value: Any, get: Callable[[], Any], index: Any) -> Any:
     if type(get()) is np.ndarray and (has_tensor(value) or has_tensor(index)):
         _check_alone(get, "x[i] = v")
         return _own(setitem(get(), index, value))
-    check_target(type(get()))
+    check_target(get())
     x = get()
     x[index] = value
     return x
@@ -57,7 +57,7 @@ def update_at(kind: str, get: Callable[[], Any], index: Any, value: Callable[[],
         x[...] = _where_masked(kind, x, index, value())
         return x
     if type(get()) is not np.ndarray:
-        check_target(type(get()))
+        check_target(get())
         x = get()
         x[index] = _IN_PLACE[kind](x[index], value())
         return x
@@ -74,7 +74,7 @@ def update_at(kind: str, get: Callable[[], Any], index: Any, value: Callable[[],
 def update(kind: str, get: Callable[[], Any], value: Callable[[], Any]) -> Any:
     """Return the new value of the variable after ``x += value()`` (or another operator)."""
     if type(get()) is not np.ndarray:
-        check_target(type(get()))
+        check_target(get())
         return _IN_PLACE[kind](get(), value())
     v = value()
     if not isinstance(v, Tensor):
@@ -116,7 +116,7 @@ def _fitting(new, x):
 
 def put(value: Any, x: Any, index: Any) -> None:
     """``x[index] = value`` where `x` is not a variable of the function that could be rebound."""
-    check_target()
+    check_target(x, owned=False)
     if type(x) is np.ndarray and (has_tensor(value) or has_tensor(index)):
         raise _refusal("x[i] = v")
     x[index] = value
@@ -124,7 +124,7 @@ def put(value: Any, x: Any, index: Any) -> None:
 
 def put_update(kind: str, x: Any, index: Any, value: Callable[[], Any]) -> None:
     """``x[index] += value()`` where `x` is not a variable of the function."""
-    check_target()
+    check_target(x, owned=False)
     old, v = x[index], value()
     if type(x) is np.ndarray and has_tensor(v):
         raise _refusal("x[i] += v")

@@ -52,8 +52,7 @@ class Jumps:
         self.flag_returns = False
 
     def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        if not any(isinstance(n, (ast.If, *LOOPS)) for n in walk(body)):
-            return body
+        """The body of a function with branches or loops."""
         out = self.tail(body)
         if self.flag_returns:
             out.insert(0, assign(RETURNED, constant(False, body[0]), body[0]))

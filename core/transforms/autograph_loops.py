@@ -4,6 +4,9 @@ on.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sized
+
 import numpy as np
 
 from .. import tree
@@ -12,7 +15,7 @@ from ..graph.graph import spec_of
 from ..graph.trace import user_source
 from ..tensor import Tensor
 from .autograph_assign import AssignedInto
-from .autograph_long import COPIES, long_loop
+from .autograph_long import Items, in_rounds, record
 from .autograph_run import and_, if_
 from .autograph_syntax import VALUE
 from .autograph_variables import (
@@ -46,15 +49,22 @@ class Range:
 
 
 def while_(test, body, get, put, names, line):
-    while True:
-        go = test()
-        decided, value = known(go)
+    def once():
+        """One round; False at the end."""
+        decided, value = known(test())
         if not decided:
-            break
-        if not value:
-            return
-        body()
-    _loop("while", lambda: truth(test(), "while", line), body, get, put, names, line)
+            _loop("while", lambda: truth(test(), "while", line), body, get, put, names, line)
+        elif value:
+            body()
+            return True
+        return False
+
+    in_rounds(once, Items(()), None, (test, body), get, put, f"while at {place_of(line)}")
+
+
+def forgotten(name):
+    """Return what a variable has at the start of a round that assigns it before it reads it."""
+    return Undefined(f"{name} has no value in this round")
 
 
 def for_(iterable, body, more, get, put, names, line, fresh):
@@ -65,26 +75,36 @@ def for_(iterable, body, more, get, put, names, line, fresh):
         if more is None:
             return _loop("for", None, body, get, put, names, line, xs=iterable)
         return _counted(iterable.shape[0], lambda k: iterable[k], body, more, get, put, names, line)
-    if isinstance(iterable, range) and more is None and len(iterable) > COPIES:
-        def loop(body, get, put, names, length):
-            _loop("for", None, body, get, put, names, line, length=length)
+    items = Items(iterable)
 
-        return long_loop(iterable, loop, body, get, put, names, fresh)
-    for k, item in enumerate(iterable):
+    def once():
+        """One round; False at the end."""
+        found = items.next()
+        if not found:
+            return False
         if more is not None:
             go = more()
             decided, value = known(go)
+            if not decided and isinstance(iterable, range):
+                rest = range(found[0], iterable.stop, iterable.step)
+                _counted(len(rest), lambda i: rest.start + i * rest.step, body, more, get, put, names, line)
+                return False
             if not decided:
-                if isinstance(iterable, range):
-                    rest = iterable[k:]
-                    return _counted(len(rest), lambda i, rest=rest: rest.start + i * rest.step, body, more, get, put,
-                                    names, line)
-                if_(go, lambda item=item: body(item), lambda: None, get, put, names, line)
-                continue
+                if_(go, lambda: body(found[0]), lambda: None, get, put, names, line)
+                return True
             if not value:
-                return None
-        body(item)
-    return None
+                return False
+        body(found[0])
+        return True
+
+    def loop(body, get, put, names, length):
+        _loop("for", None, body, get, put, names, line, length=length)
+
+    functions = (body,) if more is None else (body, more)
+    length = len(iterable) if isinstance(iterable, Sized) else None
+    return in_rounds(once, items, length, functions, get, put, f"for at {place_of(line)}",
+                     functools.partial(record, loop=loop, body=body, get=get, put=put, names=names, fresh=fresh)
+                     if isinstance(iterable, range) and more is None else None)
 
 
 def rows(iterable):

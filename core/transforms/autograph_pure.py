@@ -36,40 +36,61 @@ _TELLS = {"isinstance", "issubclass", "type", "hasattr", "callable", "id", "repr
 
 
 class OnlyCopies(Exception):
-    """A loop of the graph may not mean what copies of the body do."""
+    """A loop of the graph may not mean what copies of the body do; says why."""
 
 
 class _Rehearsal(threading.local):
     active = False
+    # what the code changes, with its content before; None: it may change none
+    containers: dict[int, Any] | None = None
 
 
 _rehearsal = _Rehearsal()
 
 
 @contextmanager
-def rehearsed(body: types.FunctionType) -> Iterator[None]:
-    """Raise `OnlyCopies` before code in this context, which runs `body`, does more than compute."""
-    if not _code_is_pure(body.__code__, body=True):
-        raise OnlyCopies
-    before, _rehearsal.active = _rehearsal.active, True
+def rehearsed(*functions: types.FunctionType, containers: bool = False) -> Iterator[dict[int, Any]]:
+    """Raise `OnlyCopies` before code in this context, which runs `functions`, does more than compute.
+
+    With `containers` it may change lists and dictionaries: the context gives these by id, with their content before.
+    """
+    if not all(_code_is_pure(f.__code__, body=True) for f in functions):
+        raise OnlyCopies("its body has a `try`, asks for a type, or changes what is not its own")
+    before = _rehearsal.active, _rehearsal.containers
+    if before[0] and before[1] is None:
+        containers = False
+    found: dict[int, Any] = {}
+    _rehearsal.active, _rehearsal.containers = True, found if containers else None
     try:
-        yield
+        yield found
     finally:
-        _rehearsal.active = before
+        _rehearsal.active, _rehearsal.containers = before
+    if containers and before[1] is not None:
+        before[1].update({k: v for k, v in found.items() if k not in before[1]})
+
+
+def _may_change(x: Any) -> bool:
+    """Return True if a rehearsal can undo a change of `x`."""
+    if _rehearsal.containers is None or type(x) not in (list, dict, set):
+        return False
+    _rehearsal.containers.setdefault(id(x), (x, x.copy()))
+    return True
 
 
 def check_call(f: Callable[..., Any], converted: Callable[..., Any]) -> None:
     """Raise `OnlyCopies` in a rehearsal if a call of `f`, which runs `converted`, might do more than compute."""
     if _rehearsal.active and not is_pure(f, converted):
-        raise OnlyCopies
+        if isinstance(f, types.BuiltinFunctionType) and _may_change(f.__self__):
+            return
+        raise OnlyCopies(f"{getattr(f, '__name__', f)!s:.60} may have side effects")
 
 
-def check_target(kind: type = object) -> None:
-    """Raise `OnlyCopies` in a rehearsal if an object of this class, which other names may know, is about to be assigned
-    into.
+def check_target(x: Any, owned: bool = True) -> None:
+    """Raise `OnlyCopies` in a rehearsal if `x`, which other names may know, is about to be assigned into. A variable
+    `owned` by the function may be an array.
     """
-    if _rehearsal.active and not issubclass(kind, _VALUES):
-        raise OnlyCopies
+    if _rehearsal.active and not (owned and isinstance(x, _VALUES)) and not _may_change(x):
+        raise OnlyCopies(f"an object of type {type(x).__name__} is assigned into")
 
 
 def is_pure(f: Callable[..., Any], converted: Callable[..., Any] | None = None) -> bool:
@@ -122,6 +143,8 @@ def _code_is_pure(code: types.CodeType, subscripts: bool = True, body: bool = Fa
     never = _NEVER if body else _NEVER | {"STORE_ATTR", "DELETE_ATTR"}
     if any(not _TELLS.isdisjoint(c.co_names) for c in codes(code)):
         return False
-    return not any(i.opname in never or (i.opname in _OF_OTHERS and i.argval in outside)
+    lazy = never - {"YIELD_VALUE"}
+    return not any(i.opname in (lazy if c.co_name == "<genexpr>" else never)
+                   or (i.opname in _OF_OTHERS and i.argval in outside)
                    or (i.opname == "STORE_SUBSCR" and not subscripts)
                    for c in codes(code) for i in dis.get_instructions(c))

@@ -8,14 +8,18 @@ when everything is concrete, under tracing otherwise. All new nodes carry the li
 from __future__ import annotations
 
 import ast
+from collections import Counter
 
 from .autograph_jumps import Jumps, has_jump
 from .autograph_syntax import (
+    LOOPS,
     RUN,
     assign,
     assigned,
     constant,
+    count_loads,
     if_stmt,
+    inner_variables,
     modified,
     name,
     walk,
@@ -48,21 +52,25 @@ class Control(ast.NodeTransformer):
         self.state: set[str] = set()
         self.variables: set[str] = set()
         self.first: str | None = None
+        self.loads: Counter[str] = Counter()
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
     def scope(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """Rewrite the body of one function."""
-        if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in walk(node.body)):
+        nodes = list(walk(node.body))
+        if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in nodes):
             return node
-        outer = self.state, self.variables, self.first
+        outer = self.state, self.variables, self.first, self.loads
         self.first = next((a.arg for a in [*node.args.posonlyargs, *node.args.args]), None)
         self.state = set()
-        outside = {n for s in walk(node.body) if isinstance(s, ast.Global) for n in s.names}
-        beyond = {n for s in walk(node.body) if isinstance(s, ast.Nonlocal) for n in s.names}
+        outside = {n for s in nodes if isinstance(s, ast.Global) for n in s.names}
+        beyond = {n for s in nodes if isinstance(s, ast.Nonlocal) for n in s.names}
         arguments = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
-        body = Jumps().function(node.body)
+        jumps = any(isinstance(n, (ast.If, *LOOPS)) for n in nodes)
+        body = Jumps().function(node.body) if jumps else node.body
         self.variables = (assigned(body) | arguments | beyond) - outside
+        self.loads = count_loads(n for s in body for n in ast.walk(s)) + Counter(beyond) if jumps else Counter()
         body = self.block(body)
         declared = sorted(self.state - arguments - beyond)
         if declared:  # makes them local variables of this function, for the local functions to refer to
@@ -73,7 +81,7 @@ class Control(ast.NodeTransformer):
             head = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
             body = [*head, never, *[s for s in body if s not in head]]
         node.body = body
-        self.state, self.variables, self.first = outer
+        self.state, self.variables, self.first, self.loads = outer
         return node
 
     def visit_FunctionDef(self, node):
@@ -131,10 +139,11 @@ class Control(ast.NodeTransformer):
             node.type_params = []
         return ast.copy_location(node, at)
 
-    def frame(self, nodes, at):
-        """(symbols, functions that read and write them, their arguments to an operator)."""
-        symbols = [s for s in modified(nodes) if "." in s or s in self.variables]
-        self.state.update(s for s in symbols if "." not in s)
+    def frame(self, nodes, at, inner=()):
+        """(symbols, functions that read and write them but for those in `inner`, their arguments to an operator)."""
+        changed = [s for s in modified(nodes) if "." in s or s in self.variables]
+        self.state.update(s for s in changed if "." not in s)
+        symbols = [s for s in changed if s not in inner]
         k = self.count
         read = ast.Tuple([self.call("read", [self.later(self.path(s, at), at)], at) for s in symbols], ast.Load())
         get = self.local(f"ag__get_{k}", [ast.copy_location(ast.Return(ast.copy_location(read, at)), at)], [], at)
@@ -143,7 +152,11 @@ class Control(ast.NodeTransformer):
                          symbols, at, ["ag__values"])
         args = [name(f"ag__get_{k}", at), name(f"ag__set_{k}", at), constant(tuple(symbols), at),
                 constant(at.lineno, at)]
-        return symbols, [get, put], args
+        return changed, [get, put], args
+
+    def forget(self, inner, at):
+        """Statements that take the values of the last round from variables that only matter within a round."""
+        return [assign(n, self.call("forgotten", [constant(n, at)], at), at) for n in sorted(inner & self.variables)]
 
     def path(self, text, at, store=False):
         first, *rest = text.split(".")
@@ -187,8 +200,9 @@ class Control(ast.NodeTransformer):
             test = go if isinstance(test, ast.Constant) and test.value else ast.copy_location(
                 ast.BoolOp(ast.And(), [go, test]), node
             )
-        symbols, functions, args = self.frame([node.test, *node.body], node)
-        body = self.local(f"ag__body_{k}", self.block(node.body), symbols, node)
+        inner = inner_variables(node, self.loads) - {node.stop}
+        symbols, functions, args = self.frame([node.test, *node.body], node, inner)
+        body = self.local(f"ag__body_{k}", [*self.forget(inner, node), *self.block(node.body)], symbols, node)
         test = self.local(f"ag__test_{k}", [ast.copy_location(ast.Return(self.visit(test)), node)],
                           symbols if modified(node.test) else [], node)
         call = self.call("while_", [name(f"ag__test_{k}", node), name(f"ag__body_{k}", node), *args], node)
@@ -203,10 +217,12 @@ class Control(ast.NodeTransformer):
         k = self.count
         collects = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _COLLECT
                        and not self.plain_call(n.func) for n in walk(node.body))
-        symbols, functions, args = self.frame([node.target, *node.body], node)
+        inner = inner_variables(node, self.loads) - {node.stop}
+        symbols, functions, args = self.frame([node.target, *node.body], node, inner)
         fresh = constant(tuple(written_first(node)), node)
         first = ast.copy_location(ast.Assign([node.target], name("ag__item", node)), node)
-        body = self.local(f"ag__body_{k}", [first, *self.block(node.body)], symbols, node, ["ag__item"])
+        body = self.local(f"ag__body_{k}", [*self.forget(inner, node), first, *self.block(node.body)], symbols, node,
+                          ["ag__item"])
         more = constant(None, node)
         if node.stop:
             more = self.later(self.call("not_", [name(node.stop, node)], node), node)

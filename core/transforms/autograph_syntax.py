@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 __all__ = ["LOOPS", "RETURNED", "RUN", "SCOPES", "VALUE", "assign", "assigned", "constant", "if_stmt", "modified",
-           "name", "walk", "written_first"]
+           "count_loads", "inner_variables", "name", "walk", "written_first"]
 
 RUN, RETURNED, VALUE = "ag__", "ag__returned", "ag__value"
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 LOOPS = (ast.While, ast.For)
 
 
-def walk(nodes: ast.AST | Iterable[ast.AST], into_loops: bool = True) -> Iterable[ast.AST]:
+def walk(nodes: ast.AST | Iterable[ast.AST], into_loops: bool = True,
+         into_generators: bool = True) -> Iterable[ast.AST]:
     """All nodes of the same scope (of the same loop only, unless `into_loops`)."""
     stack = [nodes] if isinstance(nodes, ast.AST) else list(nodes)
     while stack:
         node = stack.pop()
         yield node
-        if isinstance(node, SCOPES) or (not into_loops and isinstance(node, LOOPS)):
+        if isinstance(node, SCOPES) or (not into_loops and isinstance(node, LOOPS)) or (
+                not into_generators and isinstance(node, ast.GeneratorExp)):
             continue
         # as ast.iter_child_nodes, but without the nodes that say Load or Store: half of all
         for name in node._fields:
@@ -58,8 +61,9 @@ def modified(nodes: ast.AST | Sequence[ast.AST]) -> list[str]:
 def assigned(nodes: ast.AST | Sequence[ast.AST]) -> set[str]:
     """The names that statements bind."""
     found = set()
-    inner = {id(n) for c in walk(nodes) if isinstance(c, ast.comprehension) for n in ast.walk(c.target)}
-    for n in walk(nodes):
+    nodes = list(walk(nodes))
+    inner = {id(n) for c in nodes if isinstance(c, ast.comprehension) for n in ast.walk(c.target)}
+    for n in nodes:
         if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)) and id(n) not in inner:
             found.add(n.id)
         elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -73,38 +77,58 @@ def assigned(nodes: ast.AST | Sequence[ast.AST]) -> set[str]:
 
 def written_first(loop: ast.For) -> set[str]:
     """The variables that each round of a loop assigns before it reads them (loops inside it taken to make a round)."""
-    written, other = _uses(loop.body, assigned(loop.target))
-    return written - other
+    written, read, partly = _uses(loop.body, assigned(loop.target))
+    return written - read - partly
 
 
-def _uses(stmts: Iterable[ast.stmt], before: set[str]) -> tuple[set[str], set[str]]:
-    """The variables that statements are sure to assign, and others that they name, where those in `before` have been
-    assigned.
+def inner_variables(loop: ast.For | ast.While, loads: Counter[str]) -> set[str]:
+    """The variables of a loop that no round reads before it assigns them, and nothing after the loop.
+
+    `loads` counts by name how often the function around reads a variable.
     """
-    written, other = set(before), set()
+    head = [loop.target] if isinstance(loop, ast.For) else [loop.test]
+    before = assigned(loop.target) if isinstance(loop, ast.For) else set()
+    read = _uses([ast.Expr(h) for h in head if h is not getattr(loop, "target", None)] + loop.body, before)[1]
+    own = count_loads(walk([*head, *loop.body], into_generators=False))
+    return {n for n in assigned([*head, *loop.body]) - read if own[n] == loads[n]}
+
+
+def count_loads(nodes: Iterable[ast.AST]) -> Counter[str]:
+    """How often each name is read."""
+    return Counter(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+
+
+def _uses(stmts: Iterable[ast.stmt], before: set[str]) -> tuple[set[str], set[str], set[str]]:
+    """The variables that statements are sure to assign, those that they may read before, and those that only some
+    branches assign, where the ones in `before` have been assigned.
+    """
+    written, names, partly = set(before), set(), set()
 
     def read(*nodes):
-        other.update({n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)} - written)
+        names.update({n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)} - written)
 
     for s in stmts:
         if isinstance(s, ast.Assign):
-            names = {n.id for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name)
-                     and isinstance(n.ctx, ast.Store)}
-            read(s.value, *[n for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name) and n.id not in names])
-            written |= names
+            targets = {n.id for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name)
+                       and isinstance(n.ctx, ast.Store)}
+            read(s.value, *[n for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name)
+                            and n.id not in targets])
+            written |= targets
         elif isinstance(s, ast.If):
             read(s.test)
-            (then, a), (orelse, b) = _uses(s.body, written), _uses(s.orelse, written)
-            other |= a | b | ((then ^ orelse) - written)
+            (then, a, p), (orelse, b, q) = _uses(s.body, written), _uses(s.orelse, written)
+            names |= a | b
+            partly |= p | q | ((then ^ orelse) - written)
             written |= then & orelse
-        elif isinstance(s, ast.For):
-            read(s.iter)
-            inner, a = _uses(s.body, written | assigned(s.target))
-            other |= a
-            written |= inner
+        elif isinstance(s, (ast.For, ast.While)):
+            read(s.iter if isinstance(s, ast.For) else s.test)
+            inner, a, p = _uses(s.body, written | assigned(s.target) if isinstance(s, ast.For) else written)
+            names |= a
+            partly |= p | (set() if isinstance(s, ast.For) else inner - written)
+            written |= inner if isinstance(s, ast.For) else set()
         else:
             read(s)
-    return written, other
+    return written, names, partly
 
 
 def name(text: str, at: ast.AST, store: bool = False) -> ast.Name:

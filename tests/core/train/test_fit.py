@@ -74,7 +74,8 @@ def test_it_learns_and_evaluates():
 
 
 def test_compiled_epochs_are_those_of_single_steps():
-    whole, single = model(), model()
+    # not by Adam, which makes steps of the rounding errors that are the gradient of a bias before a normalization
+    whole, single = (train.Model(network(), nn.cross_entropy, optim.SGD(0.1), metrics=["accuracy"]) for _ in range(2))
     a = whole.fit(batches(), epochs=3)
     b = single.fit(Streamed(batches()), epochs=3)
     for x, y in zip(tree.leaves(whole.state), tree.leaves(single.state), strict=True):

@@ -13,7 +13,7 @@ from triskele.core.extend import template
 
 from ..errors import GameError, IllegalActionError
 from ..fingerprint import fingerprint, plain
-from ..game import Game
+from ..game import CHANCE, Game
 from ..policy import Policy
 from ..random import start
 from ..rule_function import rule_function
@@ -47,13 +47,28 @@ class Human:
 
     def ask(self, state: Any) -> int:
         """Show a position, and read a move."""
-        print(f"\n{state}")
+        print("\n" + "".join(f"{line}\n" for line in _since_own(state)) + str(state))
         while True:
             text = input(f"player {state.player}, your move: ").strip()
             try:
                 return _read(state, text)
             except IllegalActionError as error:
                 print(error)
+
+
+def _since_own(state):
+    """A line for each move of others since the last one of who is to move, or since the game began."""
+    lines: list[str] = []
+    try:
+        position = state.game.initial_state()
+        for action in state.moves:
+            who = "chance" if position.player == CHANCE else f"player {position.player}"
+            move = state.game.action_name(getattr(position, "position", position), action)  # of a `PythonState`
+            lines = [] if position.player == state.player else [*lines, f"{who}: {move}"]
+            position = position.play(action)
+    except IllegalActionError:  # the match did not begin at the first position of the game
+        return [f"moves: {', '.join(map(str, state.moves))}"]
+    return lines
 
 
 @dataclass(frozen=True)

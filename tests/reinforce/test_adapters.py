@@ -59,6 +59,15 @@ def test_searches_of_openspiel_find_the_minimax_action(theirs):
     assert proven.proven and proven.root_value == minimax(state) == 1.0
 
 
+def test_games_in_which_chance_decides_more_often_than_openspiel_says():
+    pytest.importorskip("pyspiel")
+    game = rl.from_openspiel("laser_tag(horizon=20)")  # of 64 moves, where at most 40 + 20 were announced
+    state = game.initial_state()
+    while state.player == -1:
+        state = state.play(state.legal_actions[0])
+    assert rl.MCTS(game, 5, seed=0)(state).simulations == 5
+
+
 def test_one_search_called_from_several_threads(theirs):
     search, start = rl.MCTS(theirs, 40, seed=5), theirs.initial_state()
     states = [start.play(*moves) for moves in ((), (0,), (4,), (0, 3))] * 5

@@ -63,8 +63,7 @@ def _since_own(state):
         position = state.game.initial_state()
         for action in state.moves:
             who = "chance" if position.player == CHANCE else f"player {position.player}"
-            move = state.game.action_name(getattr(position, "position", position), action)  # of a `PythonState`
-            lines = [] if position.player == state.player else [*lines, f"{who}: {move}"]
+            lines = [] if position.player == state.player else [*lines, f"{who}: {position.action_name(action)}"]
             position = position.play(action)
     except IllegalActionError:  # the match did not begin at the first position of the game
         return [f"moves: {', '.join(map(str, state.moves))}"]
@@ -185,10 +184,10 @@ def _read(state, text):
     if isinstance(state.game, Game):
         return state.game.parse_action(state, text)
     for action in state.legal_actions:
-        if state.game.action_name(state.position, action) == text:
+        if state.action_name(action) == text:
             return action
     raise IllegalActionError(f"{state.game.name}: {text!r} is not legal (legal: "
-                             f"{', '.join(state.game.action_name(state.position, a) for a in state.legal_actions)})")
+                             f"{', '.join(map(state.action_name, state.legal_actions))})")
 
 
 @template

@@ -56,6 +56,8 @@ def test_searches_of_openspiel_find_the_minimax_action(theirs):
     assert rl.MCTS(theirs, 300, policy=rl.PUCT(dirichlet=(0.3, 0.1)),
                    seed=1)(theirs.initial_state().play(0, 3, 1)).action == 2
     proven = rl.MCTS(theirs, 300, solver=True)(state)
+    best = theirs.game.new_initial_state().action_to_string(0, 2)
+    assert f"{best}: " in proven.tree.draw() and f">{best}</td>" in proven._repr_html_()
     assert proven.proven and proven.root_value == minimax(state) == 1.0
 
 

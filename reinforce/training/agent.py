@@ -82,6 +82,10 @@ class Agent:
     kept: tuple[str, ...] = ()
     ports: dict[str, Port] | None = None
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        check.renamed(kwargs, cls.__name__, gamma="discount", n_envs="num_envs", total_timesteps="train(steps)")
+        return super().__new__(cls)
+
     def __init__(self, env: Any, settings: dict[str, Any]):
         self.settings = Settings(**settings)
         self._given = env

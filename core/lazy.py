@@ -62,7 +62,7 @@ def attach(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
 
 
 def _absent(name: str, home: str, reason: str) -> type:
-    def raise_reason(cls: type, *args: Any, **options: Any) -> Any:
+    def raise_reason(*_: Any, **_options: Any) -> Any:
         """Raise what its module raised."""
         raise ModuleNotFoundError(reason)
 

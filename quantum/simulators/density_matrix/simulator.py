@@ -35,7 +35,7 @@ class VectorResult(DensityMatrixResult):
     def __init__(self, vector: PauliVector, shots: int | None = None, seed: int | None = None):
         self._vector, self.num_qubits = vector, len(vector.where)
         self.shots, self.seed = shots, seed
-        self._count: Callable[..., CountsResult] | None = None  # of shots and seed, where the state has lost the bits
+        self._count: Callable[..., Any] | None = None  # of shots and seed, where the state has lost the bits
 
     @functools.cached_property
     def _matrix(self) -> np.ndarray:  # type: ignore[override]

@@ -39,6 +39,11 @@ class Circuit(GateMethods):
     num_clbits : int, optional
         Number of classical bits; `measure` adds bits as needed.
 
+    Attributes
+    ----------
+    readout : dict of int to ReadoutError
+        Errors in reading qubits, from a noise model; they act on all shots.
+
     Raises
     ------
     CircuitError
@@ -61,7 +66,7 @@ class Circuit(GateMethods):
         self._instructions: list[Instruction] = []
         self._data: frozenset[str] = frozenset()
         self._order: tuple[str, ...] = ()  # names that come first, in this order, where they occur
-        self._readout: dict[int, ReadoutError] = {}  # by qubit: how a device reads it, of which shots know
+        self.readout: dict[int, ReadoutError] = {}
         self._condition: Condition | None = None
         self._programs: dict[Any, Any] = {}  # what is made of it for simulators, until it changes
 
@@ -133,7 +138,7 @@ class Circuit(GateMethods):
         if not isinstance(other, Circuit):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name)
-                   for name in ("num_qubits", "num_clbits", "_instructions", "parameters", "data", "_readout"))
+                   for name in ("num_qubits", "num_clbits", "_instructions", "parameters", "data", "readout"))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -305,8 +310,8 @@ class Circuit(GateMethods):
         for q, c in zip(qubits, clbits, strict=True):
             c = int(c) if isinstance(c, np.integer) else c
             self.append(MEASURE, q, clbits=(c,))
-            if q in self._readout:
-                self.append(self._readout[q], (), clbits=(c,))
+            if q in self.readout:
+                self.append(self.readout[q], (), clbits=(c,))
         return self
 
     def measure_all(self) -> Circuit:
@@ -339,6 +344,10 @@ class Circuit(GateMethods):
 
     # -- circuits from circuits -------------------------------------------------------------------------------------
 
+    def reading(self) -> tuple[list[Instruction], int, int, dict[int, ReadoutError]]:
+        """Return what `compile.readings.wiring` needs: instructions, their number now, classical bits and readout."""
+        return self._instructions, len(self._instructions), self._num_clbits, self.readout
+
     def copy(self) -> Circuit:
         """Return a copy of the circuit."""
         new = self._with(self._instructions)
@@ -351,7 +360,7 @@ class Circuit(GateMethods):
     def _with(self, instructions: Iterable[Instruction], num_qubits: int | None = None) -> Circuit:
         new = Circuit(self.num_qubits if num_qubits is None else num_qubits, self.num_clbits)
         new._instructions, new._data, new._order = list(instructions), self._data, self._order
-        new._readout = self._readout
+        new.readout = self.readout
         return new
 
     def __add__(self, other: Circuit) -> Circuit:
@@ -371,7 +380,7 @@ class Circuit(GateMethods):
                 f"extend: {sorted(mixed)} are trainable in one circuit and data in the other (rename them)"
             )
         added: Iterable[Instruction] = other._instructions
-        if misread := {q: e for q, e in self._readout.items() if q not in other._readout}:
+        if misread := {q: e for q, e in self.readout.items() if q not in other.readout}:
             added = [a for i in added for a in (
                 [i, Instruction(misread[i.qubits[0]], (), clbits=i.clbits, condition=i.condition)]
                 if i.gate is MEASURE and i.qubits[0] in misread else [i])]
@@ -383,7 +392,7 @@ class Circuit(GateMethods):
             self._order = tuple(dict.fromkeys([*self.names, *other.names]))
         self._instructions.extend(added)
         self._num_clbits = max(self._num_clbits, other.num_clbits)
-        self._data, self._readout = self._data | other._data, self._readout | other._readout
+        self._data, self.readout = self._data | other._data, self.readout | other.readout
         return self
 
     def remap(self, qubits: Sequence[int], num_qubits: int | None = None) -> Circuit:
@@ -396,7 +405,7 @@ class Circuit(GateMethods):
         new = self._with((i._replace(qubits=tuple(qubits[q] for q in i.qubits),
                                      controls=tuple(qubits[q] for q in i.controls))
                           for i in self._instructions), new_n)
-        new._readout = {qubits[q]: error for q, error in self._readout.items()}
+        new.readout = {qubits[q]: error for q, error in self.readout.items()}
         return new
 
     def repeat(self, times: int) -> Circuit:

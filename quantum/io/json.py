@@ -46,13 +46,13 @@ def to_json(circuit: Circuit) -> str:
     >>> from_json(to_json(circuit)) == circuit
     True
     """
-    record = {"format": _FORMAT, "version": _VERSION if circuit._readout else 1, "num_qubits": circuit.num_qubits,
+    record = {"format": _FORMAT, "version": _VERSION if circuit.readout else 1, "num_qubits": circuit.num_qubits,
               "num_clbits": circuit.num_clbits,
               "data": list(circuit.data), "instructions": [_written(i) for i in circuit]}
     if circuit.names != tuple(dict.fromkeys(n for i in circuit for n in i.names)):
         record["names"] = list(circuit.names)
-    if circuit._readout:
-        record["readout"] = [[q, *_errors(e)] for q, e in circuit._readout.items()]
+    if circuit.readout:
+        record["readout"] = [[q, *_errors(e)] for q, e in circuit.readout.items()]
     return json.dumps(record, separators=(",", ":"), allow_nan=False)
 
 
@@ -149,7 +149,7 @@ def from_json(text: str) -> Circuit:
             _read(circuit, i)
         circuit._data = frozenset(str(n) for n in record["data"])
         circuit._ordered(str(n) for n in record.get("names", []))
-        circuit._readout = {int(q): ReadoutError(*errors) for q, *errors in record.get("readout", [])}
+        circuit.readout = {int(q): ReadoutError(*errors) for q, *errors in record.get("readout", [])}
     except (ChannelError, CircuitError, GateError, ParameterError):
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError, RecursionError) as error:

@@ -169,7 +169,7 @@ class NoiseModel:
                 out.append(Instruction(error, (), clbits=i.clbits, condition=i.condition))
         new = circuit._with(out)
         errors = {q: self._readout.get(q, self._readout.get(None)) for q in range(circuit.num_qubits)}
-        new._readout = circuit._readout | {q: e.then(circuit._readout.get(q)) for q, e in errors.items() if e}
+        new.readout = circuit.readout | {q: e.then(circuit.readout.get(q)) for q, e in errors.items() if e}
         return new
 
     def _check_width(self, i: Instruction, wires: tuple[int, ...]) -> None:

@@ -31,7 +31,7 @@ class Result(ABC):
     shots: int | None = None
     seed: int | None = None
     # instructions of the circuit, how many there were when it ran, classical bits, errors in reading: from `run`
-    _ran: tuple[Sequence[Instruction], int, int, dict[int, ReadoutError]] = ((), 0, 0, {})
+    ran: tuple[Sequence[Instruction], int, int, dict[int, ReadoutError]] = ((), 0, 0, {})
 
     @property
     @abstractmethod
@@ -58,7 +58,7 @@ class Result(ABC):
 
     @functools.cached_property
     def _wiring(self) -> Wiring:
-        instructions, length, num_clbits, readout = self._ran
+        instructions, length, num_clbits, readout = self.ran
         return wiring(instructions[:length], num_clbits, readout)
 
     def _as_read(self, samples: Samples, qubits: Iterable[int], seed: int) -> Samples:

@@ -67,5 +67,5 @@ def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str
     if shots is not None:
         check.integer(shots, "run: shots", 1, error=SimulatorError)
     result = find(simulator)(circuit, theta, data, dtype=dtype, initial=initial, shots=shots, seed=seed)
-    result._ran = circuit._instructions, len(circuit._instructions), circuit._num_clbits, circuit._readout
+    result.ran = circuit.reading()
     return result

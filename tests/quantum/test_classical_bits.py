@@ -51,7 +51,7 @@ def expected(circuit):
     p: dict[str, float] = {}
     read = np.eye(1)
     for q in range(circuit.num_qubits):
-        read = np.kron(circuit._readout[q].matrix if circuit._readout else np.eye(2), read)
+        read = np.kron(circuit.readout[q].matrix if circuit.readout else np.eye(2), read)
     for bits, rho in found.items():
         if writes:
             p[f"{bits:0{circuit.num_clbits}b}"] = p.get(f"{bits:0{circuit.num_clbits}b}", 0) + np.trace(rho).real

@@ -304,7 +304,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 def _binary(operator: Token, rules: Rules) -> Callable[[Any, Any], Any]:
     symbol = operator.text
-    compute = _divide_whole if symbol == "/" and rules.whole else _ARITHMETIC.get(symbol)
+    compute = _divide_whole if symbol == "/" and rules.whole else _ARITHMETIC.get(symbol, _divide)
 
     def value(a: Any, b: Any) -> Any:
         if symbol in ("&&", "||"):

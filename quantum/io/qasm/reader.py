@@ -170,7 +170,7 @@ class _Reader(Phrases):
                     self._check_free(gate, name)
                 phased = PHASED.get(gate) if file == "stdgates.inc" else None
                 self._definitions.setdefault(gate, None if ours == "u0" else phased or known(ours or gate))
-            return lambda builder, scope: None
+            return _nothing
         path = None if self._folder is None else self._folder / file
         if path is None or not path.is_file():
             fail(f"include: file {file!r} not found (known: {', '.join(LIBRARIES)}; other files must lie next to a "
@@ -185,7 +185,7 @@ class _Reader(Phrases):
             self._statement()(self._builder, self._scope)
         self._stream = outside
         self._including -= 1
-        return lambda builder, scope: None
+        return _nothing
 
     def _new(self, token: Token, scope: Scope) -> None:
         if token.text in scope:
@@ -329,16 +329,16 @@ class _Reader(Phrases):
             body = self._in_scope(self._block())
         else:
             self._end("opaque")
-            if name.text == "delay":  # as Qiskit writes it: it waits
-                self._definitions["delay"] = None
-                return lambda builder, scope: None
+        if body is None and name.text == "delay":  # as Qiskit writes it: it waits
+            self._definitions["delay"] = None
+            return _nothing
         if name.text == "u" and "".join(stream.since(start)) == U_DEFINITION.replace(" ", ""):
             self._definitions["u"] = known("u")  # as `to_qasm` writes it
-            return lambda builder, scope: None
+            return _nothing
         definition = Definition(name.text, tuple(t.text for t in params), tuple(t.text for t in qubits),
                                 body)
         self._definitions[name.text] = definition
-        return lambda builder, scope: None
+        return _nothing
 
     _read_opaque = _read_gate
 
@@ -508,3 +508,7 @@ class _Reader(Phrases):
                 body(builder, {**scope, name.text: value})
 
         return run
+
+
+def _nothing(builder: CircuitBuilder, scope: Scope) -> None:
+    """Carry out a statement that adds nothing."""

@@ -128,7 +128,7 @@ class StabilizerResult(Result):
                 change.h(q)
         x, z, signs = self.tableau()
         run(lower(change, {})[0], x, z, signs)
-        return StabilizerResult(x, z, signs)._of(tuple(range(self.num_qubits)), shots, seed)
+        return StabilizerResult(x, z, signs).sample(shots, seed)
 
     def _exact(self, h: Any) -> float:
         total = 0.0

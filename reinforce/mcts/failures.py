@@ -74,7 +74,7 @@ def check_backup(game: Game, backup: Any, tree: Tree, states: np.ndarray, moves:
 def check_scores(game: Game, policy: Any, tree: Tree, states: np.ndarray, moves: list, replicas: int) -> None:
     """Raise an error if a user's score function has returned NaN."""
     for t in np.flatnonzero(tree.counts[:, NAN_NODE]):
-        node = Node(SearchTree(game, tree, states, t, moves[t // replicas]), int(tree.counts[t, NAN_NODE]) - 1)
+        node = Node(SearchTree(game, tree, states, int(t), moves[t // replicas]), int(tree.counts[t, NAN_NODE]) - 1)
         raise SearchError(f"MCTS: {game.name} after {node.moves}, node {node.number}: policy {policy!r} must give "
                           f"numbers, got NaN")
 

@@ -239,7 +239,7 @@ class MCTS:
         self._check_roots(roots, moves, states)
         memory = self._prepare(np.repeat(roots, self._threads) if self._threads > 1 else roots)
         try:
-            engine = self._engines.pop()
+            engine: Engine = self._engines.pop()
         except IndexError:  # other Python threads search
             engine = self._engine.another()
         try:
@@ -377,12 +377,13 @@ class MCTS:
         """A locked memory with trees for these roots, those that were kept among them."""
         count, kept = len(roots), self._kept
         roots = roots.view(np.uint8).reshape(count, -1)
-        held = kept is not None and kept.shape[0] == count and kept.lock.acquire(blocking=False)
-        if held and self._kept is not kept:  # a search in another thread has taken it
+        if kept is not None and not (kept.shape[0] == count and kept.lock.acquire(blocking=False)):
+            kept = None
+        if kept is not None and self._kept is not kept:  # a search in another thread has taken it
             kept.lock.release()
-            held = False
+            kept = None
         self._kept = None
-        if not held:
+        if kept is None:
             memory = self._take(count, *self._room(count))
         else:
             memory = kept

@@ -10,7 +10,7 @@ from triskele.core.extend import check
 
 __all__ = ["essence"]
 
-_NOISE = ("Failed in nopython", "During:", "There are", "- Of which", "Overload", "Operator Overload", "With argument",
+_NOISE = ("Failed in ", "During:", "There are", "- Of which", "Overload", "Operator Overload", "With argument",
           "No match", "*", "<source elided>", "^",
           "raised from", "Rejected as", "Candidate")
 

@@ -200,7 +200,7 @@ class MCTS:
             )
         else:
             self._engine = CompiledEngine(game, self._policy, self._evaluator, backup, solver)
-        self._engines: list[Engine] = [self._engine]  # that are not at work: each search takes one
+        self._engines = [self._engine]  # that are not at work: each search takes one
         self._step = 256  # simulations of all trees together in the next call of compiled code
         self._memories: list[Memory] = []  # that serve again
         self._last: Memory | None = None  # of the last search
@@ -239,7 +239,7 @@ class MCTS:
         self._check_roots(roots, moves, states)
         memory = self._prepare(np.repeat(roots, self._threads) if self._threads > 1 else roots)
         try:
-            engine = self._engines.pop()
+            engine: Engine = self._engines.pop()
         except IndexError:  # other Python threads search
             engine = self._engine.another()
         try:
@@ -377,9 +377,9 @@ class MCTS:
         """A locked memory with trees for these roots, those that were kept among them."""
         count, kept = len(roots), self._kept
         roots = roots.view(np.uint8).reshape(count, -1)
-        if kept is not None and (kept.shape[0] != count or not kept.lock.acquire(blocking=False)):
+        if kept is not None and not (kept.shape[0] == count and kept.lock.acquire(blocking=False)):
             kept = None
-        elif kept is not None and self._kept is not kept:  # a search in another thread has taken it
+        if kept is not None and self._kept is not kept:  # a search in another thread has taken it
             kept.lock.release()
             kept = None
         self._kept = None

@@ -4,10 +4,12 @@ back.
 
 import numpy as np
 import pytest
+from numba.core.errors import NumbaError
 
 from triskele import reinforce as rl
-from triskele.core.kernels.njit import device
+from triskele.core.kernels.njit import device, kernel
 from triskele.reinforce import random as draws
+from triskele.reinforce.uncompilable import essence
 
 
 class Matches(rl.Game):
@@ -52,6 +54,22 @@ def changed(base, **changes):
 @device
 def put(array, k, value):  # bounds are not checked in a user's helper
     array[k] = value
+
+
+def test_errors_of_numba_are_told_in_one_line():
+    @device
+    def score(x):
+        return x + undefined_word  # noqa: F821
+
+    @kernel(cache=False)
+    def search(x):
+        return score(x)
+
+    with pytest.raises(NumbaError) as told:
+        search(1.0)
+    line = essence(told.value)
+    assert line.startswith("NameError: name 'undefined_word' is not defined") and "test_first_use.py" in line
+    assert "\x1b" not in line and "\n" not in line and "Failed in" not in line
 
 
 # -- games -------------------------------------------------------------------------------------------------------------

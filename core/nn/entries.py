@@ -37,4 +37,4 @@ def pick_entries(where: str, indices: Any, n: int, pick: Callable[[Any], Any]) -
     if not source.indices:  # of the outermost layer that names them
         source = source._replace(indices=f"{where} must be at least 0 and below {n}, got one that is not")
     with asked_by(source):
-        return pick(np.where(indices < 0, n, indices) if indices.dtype.kind == "i" else indices)
+        return pick(np.where(np.less(indices, 0), n, indices) if indices.dtype.kind == "i" else indices)

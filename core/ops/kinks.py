@@ -20,16 +20,16 @@ from .define import batch_elementwise
 
 __all__ = ["made_by", "mark_kink", "remember", "squared"]
 
+# "across": of one number, which must move; of a length by reverse mode ("pulled") and by forward mode ("pushed"), where
+# nothing moves to first order
+_HOW = ("across", "pulled", "pushed")
+
 # value, where the kink is (at 0), and the slope that meets it there: a cotangent or a tangent
 kink_p = Primitive("kink", lambda value, *_, **__: value, lambda value, *_, **__: value,
                    kind="elementwise", flops=0, emit=lambda _, value, *__, **___: value,
                    samples=lambda rng: [(tuple(rng.normal(size=(3, 2))), {"how": how}) for how in _HOW])
 kink_p.loop = lambda value, at, slope, **_: (value.dtype, at.dtype, slope.dtype, value.dtype)
 kink_p.defbatch(lambda args, axes, size, **params: batch_elementwise(kink_p, args, axes, params))
-
-# "across": of one number, which must move; of a length by reverse mode ("pulled") and by forward mode ("pushed"), where
-# nothing moves to first order
-_HOW = ("across", "pulled", "pushed")
 
 
 def _pull(t, _, __, at, slope, *, how):

@@ -142,6 +142,7 @@ class Tensor:
     __array_priority__ = 1000
 
     spec: Any
+    _made: Any
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -171,8 +171,8 @@ def _paths(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
             if len(path) > 1 or (path and path[0] not in c.co_varnames):
                 found[path] = None
             loads = i.opname.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST", "STORE_FAST_LOAD_FAST"))
-            name = i.argval[-1] if isinstance(i.argval, tuple) else i.argval  # one instruction may load two
-            path = (name,) if loads else ()
+            pair = loads and isinstance(i.argval, tuple)  # one instruction may load two
+            path = (i.argval[-1] if pair else i.argval,) if loads else ()
     return tuple(found)
 
 

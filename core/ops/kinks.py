@@ -16,7 +16,7 @@ import numpy as np
 from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor
-from .define import batch_elementwise
+from .define import batch_first
 
 __all__ = ["made_by", "mark_kink", "remember", "squared"]
 
@@ -25,14 +25,14 @@ __all__ = ["made_by", "mark_kink", "remember", "squared"]
 _HOW = ("across", "pulled", "pushed")
 
 # value, where the kink is (at 0), and the slope that meets it there: a cotangent or a tangent
-kink_p = Primitive("kink", lambda value, at, slope, *, how: value, lambda value, at, slope, *, how: value,
-                   kind="elementwise", flops=0, emit=lambda b, value, at, slope, *, how: value,
+kink_p = Primitive("kink", lambda value, *_, **__: value, lambda value, *_, **__: value,
+                   kind="elementwise", flops=0, emit=lambda _, value, *__, **___: value,
                    samples=lambda rng: [(tuple(rng.normal(size=(3, 2))), {"how": how}) for how in _HOW])
-kink_p.loop = lambda value, at, slope, *, how: (value.dtype, at.dtype, slope.dtype, value.dtype)
-kink_p.defbatch(lambda args, axes, size, **params: batch_elementwise(kink_p, args, axes, params))
+kink_p.loop = lambda value, at, slope, **_: (value.dtype, at.dtype, slope.dtype, value.dtype)
+kink_p.defbatch(lambda args, axes, size, **params: (bind(kink_p, *batch_first(args, axes, size), **params), 0))
 
 
-def _pull(t, out, value, at, slope, *, how):
+def _pull(t, _, __, at, slope, *, how):
     """NaN where the slope jumps."""
     zero = np.equal(at, 0)
     if how == "pulled":

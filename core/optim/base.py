@@ -38,7 +38,7 @@ class Moments(NamedTuple):
 class Optimizer:
     """Base of the optimizers: checks the settings. Values that are traced pass."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *_: Any, **kwargs: Any) -> Any:
         check.renamed(kwargs, cls.__name__, lr="learning_rate", betas="b1 and b2", eps="epsilon")
         return super().__new__(cls)
 

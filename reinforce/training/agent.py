@@ -82,7 +82,7 @@ class Agent:
     kept: tuple[str, ...] = ()
     ports: dict[str, Port] | None = None
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *_: Any, **kwargs: Any) -> Any:
         check.renamed(kwargs, cls.__name__, gamma="discount", n_envs="num_envs", total_timesteps="train(steps)")
         return super().__new__(cls)
 

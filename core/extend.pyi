@@ -40,9 +40,13 @@ from .kernels.slots import take_slot as take_slot
 from .kernels.task import Task as Task
 from .notebook import html_facts as html_facts
 from .notebook import html_table as html_table
+from .progress import PATIENCE as PATIENCE
 from .progress import is_watched as is_watched
 from .progress import print_line as print_line
 from .progress import progress_bar as progress_bar
+from .progress import said as said
+from .progress import said_without_bar as said_without_bar
+from .progress import say as say
 from .report import CSV as CSV
 from .report import Log as Log
 from .report import Report as Report

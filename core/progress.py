@@ -1,14 +1,17 @@
-"""Progress bars in one style, shown where a person can see them."""
+"""Progress bars in one style, shown where a person can see them, and lines about long work elsewhere."""
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
-__all__ = ["is_watched", "print_line", "progress_bar"]
+__all__ = ["PATIENCE", "is_watched", "print_line", "progress_bar", "said", "said_without_bar", "say"]
 
+PATIENCE = 2.0  # seconds of silence in logs and pipes
 DELAY = 0.5  # seconds before an automatic bar appears: shorter work passes in silence
 
 
@@ -96,3 +99,27 @@ class _NoBar:
 
     def close(self) -> None:
         pass
+
+
+def say(line: str) -> None:
+    """Print a line on standard error, unless ``TRISKELE_QUIET=1``."""
+    if os.environ.get("TRISKELE_QUIET", "0") in ("", "0"):
+        with suppress(AttributeError, OSError, ValueError):  # no stream, or a closed one
+            print(f"triskele: {line}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def said(line: str) -> Iterator[None]:
+    """Say `line` if the block takes more than two seconds."""
+    timer = threading.Timer(PATIENCE, say, [line])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def said_without_bar(line: str, progress: bool | None) -> AbstractContextManager[None]:
+    """Return `said` for work whose progress bar is not shown, as in logs, unless the user does not want one."""
+    return said(line) if progress is None and not is_watched() else nullcontext()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import inspect
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
+from ..progress import say
 from ..transforms.autograph_long import copies
 
 __all__ = ["Waiting"]
@@ -37,7 +36,7 @@ class Waiting:
         with copies() as self.copied, self.compiling():
             yield
         if self.said and self.copied:
-            self._print(self._loops())
+            say(self._loops())
 
     @contextmanager
     def compiling(self) -> Iterator[None]:
@@ -61,13 +60,7 @@ class Waiting:
 
     def _say(self):
         self.said = True
-        self._print("; ".join([f"compiling {self.what}", *([self._loops()] if self.copied else [])]))
+        say("; ".join([f"compiling {self.what}", *([self._loops()] if self.copied else [])]))
 
     def _loops(self):
         return "; ".join([f"the {place} is copied, as {why}" for place, why in list(self.copied.items())])
-
-    @staticmethod
-    def _print(line):
-        if os.environ.get("TRISKELE_QUIET", "0") in ("", "0"):
-            with suppress(AttributeError, ValueError, OSError):  # no stream, or a closed one
-                print(f"triskele: {line}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Say in a terminal or notebook that kernels are being compiled: the first call of a function may take a while."""
+"""Say that kernels are being compiled: the first call of a function may take a while."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..progress import is_watched, progress_bar
+from ..progress import is_watched, progress_bar, say
 
 __all__ = ["compiling"]
 
@@ -26,6 +26,7 @@ class _Notice:
         self._seconds, self._started = 0.0, 0.0
         self._timer: threading.Timer | None = None
         self._bar: Any = None
+        self._said = False  # in a log, once for a process: each pause would bring another line
 
     def start(self) -> None:
         with self._lock:
@@ -52,6 +53,9 @@ class _Notice:
         with self._lock:
             if self._bar is None and is_watched():
                 self._bar = progress_bar("triskele: compiling, once on this machine", "kernel", show=True)
+            elif self._bar is None and not self._said:
+                self._said = True
+                say("compiling, once on this machine")
 
     def _close(self):
         with self._lock:
@@ -67,9 +71,9 @@ _notice = _Notice()
 def compiling(name: str) -> Iterator[None]:
     """Count the block as the compilation of one kernel.
 
-    After one second of such blocks a bar appears on the standard error stream, where that is a terminal or a notebook
-    and the environment variable `TRISKELE_QUIET` is not 1. The logger `triskele.core.kernels.notice` gets a line for
-    each kernel, at level INFO.
+    After one second of such blocks a bar appears on the standard error stream. Where that is no terminal or notebook, the
+    process prints one line instead. TRISKELE_QUIET=1 silences both. The logger `triskele.core.kernels.notice` gets a
+    line for each kernel, at level INFO.
 
     Parameters
     ----------

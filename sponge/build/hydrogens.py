@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check, optional
+from triskele.core.extend import check, optional, said
 
 from ..load.structure import Structure
-from ..waiting import said
 from .arguments import check_bool, check_forcefield, check_structure
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core.extend import check, said
 
 from .. import box as boxes
 from ..forcefield.assign import assign_templates
 from ..forcefield.create import as_forcefield
 from ..load.structure import Structure
 from ..quantities import number_in
-from ..waiting import said
 from .arguments import check_bool, check_forcefield, check_structure
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 from .virtual_sites import add_virtual_sites

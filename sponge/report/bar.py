@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
-from triskele.core.extend import is_watched, progress_bar
+from triskele.core.extend import PATIENCE, is_watched, progress_bar, say
 
 from ..protocols import SimulationLike
-from ..waiting import PATIENCE, say
 from .reporter import Reporter
 
 __all__ = ["Bar", "Clock", "speed"]

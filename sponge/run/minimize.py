@@ -12,14 +12,13 @@ from typing import Literal
 
 import numpy as np
 
-from triskele.core.extend import Reports, Work, check
+from triskele.core.extend import Reports, Work, check, said_without_bar
 
 from ..constraints.solver import Solver
 from ..engine.engine import Engine, Runner
 from ..engine.flags import ENERGY, FORCES_STALE, REBUILD, STATUS, STEP
 from ..errors import BrokenSimulationError, ConstraintError
 from ..quantities import number_in
-from ..waiting import said_without_bar
 
 __all__ = ["Minimum", "minimize"]
 

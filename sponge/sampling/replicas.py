@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import get_threads, random, set_threads
-from triskele.core.extend import Reports, Work, check, patient_interrupts
+from triskele.core.extend import Reports, Work, check, patient_interrupts, said_without_bar
 
 from .. import errors
 from ..errors import CheckpointError
@@ -25,7 +25,6 @@ from ..run.checkpoint_file import differences, read_checkpoint, write_checkpoint
 from ..run.loop import _close, _report
 from ..run.simulation import Simulation
 from ..sealed import Fixed
-from ..waiting import said_without_bar
 from .ranks import Ranks
 
 __all__ = ["Replicas", "replica_seed"]

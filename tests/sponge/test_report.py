@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triskele import sponge
-from triskele.sponge import waiting
+from triskele.core import progress
 from triskele.sponge.box import from_lengths_angles
 from triskele.sponge.errors import ReporterError
 from triskele.sponge.report import bar
@@ -500,10 +500,10 @@ def test_a_long_run_says_once_in_a_log_how_far_it_is(capsys, monkeypatch):
 
 
 def test_work_that_takes_long_is_said(capsys, monkeypatch):
-    monkeypatch.setattr(waiting, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
     monkeypatch.setenv("TRISKELE_QUIET", "0")
-    with waiting.said("solvate: placing water"):
+    with progress.said("solvate: placing water"):
         time.sleep(0.3)
-    with waiting.said("nothing"):
+    with progress.said("nothing"):
         pass
     assert capsys.readouterr().err == "triskele: solvate: placing water\n"

@@ -7,13 +7,7 @@ KERNEL_TESTS = tests/core $(wildcard $(patsubst %,tests/sponge/test_%.py,bonded 
 	$(wildcard $(patsubst %,tests/reinforce/test_%.py,all_games batched_search buffers chance_games envs games go gumbel mcts memory muzero ppo program \
 	returns solver solver_fuzz transforms))
 
-# Parts of the suite, each in processes of its own: Numba never frees what it has compiled, some 2 MB a function.
-PARTS = "tests --ignore=tests/sponge --ignore=tests/quantum --ignore=tests/reinforce --ignore=tests/examples" \
-	tests/sponge "tests/quantum tests/examples" tests/reinforce
-PYTEST = .venv/bin/python -m pytest -n 2 --durations=30
-define every-part
-	failed=0; for part in $(PARTS); do $(1) $(PYTEST) $(2) $$part || failed=1; done; exit $$failed
-endef
+PIP = .venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check
 
 demo:
 	$(PYTHON) -m venv .venv
@@ -22,24 +16,31 @@ demo:
 
 test:
 	$(PYTHON) -m venv .venv
-	.venv/bin/pip install --quiet -e ".[test]"
-	.venv/bin/ruff check .
-	.venv/bin/lint-imports
-	.venv/bin/mypy
-	$(call every-part,,-m "not slow")
+	$(PIP) -e ".[test]"
+	.venv/bin/python -m tests
 
-# What takes a machine for hours: slow tests too, ten times as many random cases, and all kernels compiled from nothing.
+# Under two minutes: linters, and the test files that take less than a second.
+quick:
+	.venv/bin/python -m tests --quick
+
+# What the changes since a commit reach, slow and peer tests too: for a module that you change, before you commit.
+BASE ?= HEAD
+affected:
+	$(PIP) -e ".[peer]"
+	.venv/bin/python -m tests --affected $(BASE)
+
+# What takes a machine for hours: slow and peer tests, ten times the random cases, and all kernels compiled from nothing.
 night:
 	$(PYTHON) -m venv .venv
-	.venv/bin/pip install --quiet -e ".[test]"
+	$(PIP) -e ".[peer]"
 	rm -rf .cache/night
-	$(call every-part,HYPOTHESIS_PROFILE=night TRISKELE_CACHE_DIR=$(CURDIR)/.cache/night)
+	HYPOTHESIS_PROFILE=night TRISKELE_CACHE_DIR=$(CURDIR)/.cache/night .venv/bin/python -m tests -m ""
 
 # What touches memory by index, compiled with every index checked. Kernels raise IndexError; programs of `jit` stop the process.
 checked:
 	$(PYTHON) -m venv .venv
-	.venv/bin/pip install --quiet -e ".[test]"
-	TRISKELE_CHECKED=1 $(PYTEST) -m "not slow" $(KERNEL_TESTS)
+	$(PIP) -e ".[test]"
+	TRISKELE_CHECKED=1 .venv/bin/python -m tests $(KERNEL_TESTS)
 
 # A wheel with the kernels compiled for the usual processors: the two minutes that each user would wait are spent here.
 wheel:
@@ -84,4 +85,4 @@ clean:
 	rm -rf .venv build dist site docs/pictures core/shipped .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find core sponge quantum reinforce tests -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: demo test night checked wheel docs gallery bench lint clean
+.PHONY: demo test quick affected night checked wheel docs gallery bench lint clean

@@ -40,6 +40,7 @@ from .kernels.slots import take_slot as take_slot
 from .kernels.task import Task as Task
 from .notebook import html_facts as html_facts
 from .notebook import html_table as html_table
+from .progress import is_watched as is_watched
 from .progress import print_line as print_line
 from .progress import progress_bar as progress_bar
 from .report import CSV as CSV

@@ -18,6 +18,9 @@ __all__ = ["attach"]
 def attach(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Give a module the names of its stub file, each imported on first use.
 
+    A class of a module that needs a package which is not installed is there, too, and raises when it is made: ``help``,
+    ``inspect`` and ``import *`` read every name.
+
     Parameters
     ----------
     name : str
@@ -45,9 +48,22 @@ def attach(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
         home, original = homes[attribute]
         if home == name:  # one of its own modules
             return importlib.import_module(f"{home}.{original}")
-        value = getattr(__import__(home, fromlist=[original]), original)
+        try:
+            value = getattr(__import__(home, fromlist=[original]), original)
+        except ModuleNotFoundError as error:
+            if not error.name or error.name.startswith("triskele"):
+                raise
+            return _absent(original, home, str(error))
         setattr(module, attribute, value)
         return value
 
     public = sorted(homes)
     return get, lambda: public, public
+
+
+def _absent(name: str, home: str, reason: str) -> type:
+    def raise_reason(cls: type, *args: Any, **options: Any) -> Any:
+        """Raise what its module raised."""
+        raise ModuleNotFoundError(reason)
+
+    return type(name, (), {"__new__": raise_reason, "__doc__": f"{reason}.", "__module__": home})

@@ -26,19 +26,20 @@ def need(module: str, where: str, extra: str) -> ModuleType:
 
     Raises
     ------
-    ImportError
+    ModuleNotFoundError
         If the package is not installed; the message says how to install it.
 
     Examples
     --------
     >>> need("json.decoder", "load", "plot").__name__
     'json.decoder'
-    >>> need("no_such_package", "draw", "plot")
+    >>> need("absent", "draw", "plot")
     Traceback (most recent call last):
-    ImportError: draw: needs no_such_package (pip install "triskele[plot]", or in a checkout pip install -e ".[plot]")
+    ModuleNotFoundError: draw: needs absent (pip install "triskele[plot]", or in a checkout pip install -e ".[plot]")
     """
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(f"{where}: needs {module.split('.')[0]} (pip install \"triskele[{extra}]\", or in a checkout "
-                          f"pip install -e \".[{extra}]\")") from error
+        name = module.split(".")[0]
+        raise ModuleNotFoundError(f"{where}: needs {name} (pip install \"triskele[{extra}]\", or in a checkout pip "
+                                  f"install -e \".[{extra}]\")", name=name) from error

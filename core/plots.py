@@ -108,8 +108,10 @@ def style(width: str | float = "column", height: float | None = None, **options:
         raise ValueError(f"plots.style: options must be those of Matplotlib, with underscores for dots, got "
                          f"{unknown[0]!r}")
     cycle = need("cycler", "plots.style", "plot").cycler(color=COLORS)
-    with mpl.rc_context({**_OPTIONS, "axes.prop_cycle": cycle, "figure.figsize": size(width, height),
-                         **{known[name]: value for name, value in options.items()}}):
+    from .styled_figure import rc
+
+    with rc({**_OPTIONS, "axes.prop_cycle": cycle, "figure.figsize": size(width, height),
+             **{known[name]: value for name, value in options.items()}}):
         yield
 
 

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
 
-__all__ = ["StyledFigure"]
+__all__ = ["StyledFigure", "rc"]
+
+
+@contextmanager
+def rc(options: Mapping[str, Any]) -> Iterator[None]:
+    """Set options of Matplotlib, and take back these only.
+
+    Matplotlib's own context takes back all of them, "interactive" too, which backends set when the first figure loads
+    them.
+    """
+    before = {name: matplotlib.rcParams[name] for name in options}
+    try:
+        matplotlib.rcParams.update(options)
+        yield
+    finally:
+        matplotlib.rcParams.update(before)
 
 
 class StyledFigure(Figure):
@@ -20,7 +36,7 @@ class StyledFigure(Figure):
 
     def style(self) -> AbstractContextManager[None]:
         """The context of the figure's own style."""
-        return matplotlib.rc_context(self._style)
+        return rc(self._style)
 
     def draw(self, renderer: Any) -> None:
         """Draw in the figure's own style."""

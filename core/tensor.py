@@ -136,7 +136,8 @@ class Tensor:
     """
 
     # _link: None for an array of its own that nothing is a view of, else see views.Link
-    __slots__ = ("level", "_trace", "value", "_link", "__weakref__")
+    # _made: for a few operations, how this value was made (see ops.kinks)
+    __slots__ = ("level", "_trace", "value", "_link", "_made", "__weakref__")
     _content: tuple[str, ...] = ("value",)  # the slots that say what the Tensor stands for
     __array_priority__ = 1000
 
@@ -290,28 +291,33 @@ class Tensor:
     def __array__(self, dtype=None, copy=None):
         scipy = _scipy_caller()
         if scipy is not None:
-            raise TracerError(f"{scipy}: SciPy's function cannot take {self!r} ({_in_core(scipy)})")
+            raise TracerError(f"{scipy}: SciPy's function cannot take {self._brief()} ({_in_core(scipy)})")
         if self.shape == () and self.dtype.kind in "iu":
             raise TracerError(
-                f"{self!r} cannot become a plain number: np.arange(n), an array of a length that is traced, "
+                f"{self._brief()} cannot become a plain number: np.arange(n), an array of a length that is traced, "
                 f"np.array([n, ...]) or an index "
                 "of a plain array asked for it (name a length in static_argnames, or make an array of the largest "
                 "length and mask it; "
                 "core.numpy.array collects traced values; core.numpy.take(table, i, axis=0) indexes a plain array)"
             )
         raise TracerError(
-            f"{self!r} cannot become a plain ndarray: np.array([...]) of traced values, assigning one into a plain "
-            f"array, or a "
+            f"{self._brief()} cannot become a plain ndarray: np.array([...]) of traced values, assigning one into a "
+            f"plain array, or a "
             "function NumPy cannot redirect asked for it (use np.stack or core.numpy.array to collect values, "
             "np.zeros_like(x) of a traced x, for an array to assign into; core.numpy.take(table, i, axis=0) to index a "
             "plain array with a "
             "traced one; core.stop_gradient drops a derivative)"
         )
 
+    def _brief(self):
+        """The repr, with the shape in place of many values."""
+        text = repr(self)
+        return text if len(text) < 80 else f"Tensor({self.spec}, {text.rpartition(', ')[2]}"
+
     # -- conversion to Python numbers -------------------------------------------------------------------------------
 
     def _concrete(self, what):
-        raise TracerError(f"{what}: {self!r} has no value yet")
+        raise TracerError(f"{what}: {self._brief()} has no value yet")
 
     def __bool__(self):
         return bool(self._concrete("bool()"))
@@ -321,12 +327,12 @@ class Tensor:
 
     def __index__(self):
         if self.dtype.kind not in "iub":
-            raise TypeError(f"only integer scalar arrays can be converted to a scalar index, got {self!r}")
+            raise TypeError(f"only integer scalar arrays can be converted to a scalar index, got {self._brief()}")
         return int(self._concrete("index"))
 
     def __float__(self):
         raise TracerError(
-            f"float(): {self!r} is traced, a Python float would lose its derivative or has no value yet "
+            f"float(): {self._brief()} is traced, a Python float would lose its derivative or has no value yet "
             "(use NumPy's functions rather than math's, and np.zeros_like(x) of a traced x, for an array to assign "
             "into; "
             "core.stop_gradient(x) drops the derivative)"
@@ -334,12 +340,12 @@ class Tensor:
 
     def __format__(self, spec):
         raise TracerError(
-            f"format: {self!r} has no value to put into a string (return it and format the result, or write {{x!r}} "
-            f"for its type)"
+            f"format: {self._brief()} has no value to put into a string (return it and format the result, or write "
+            f"{{x!r}} for its type)"
         )
 
     def __complex__(self):
-        raise TracerError(f"complex(): {self!r} is traced (use NumPy's functions rather than cmath's)")
+        raise TracerError(f"complex(): {self._brief()} is traced (use NumPy's functions rather than cmath's)")
 
 
 def _scipy_caller():

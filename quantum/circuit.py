@@ -18,6 +18,7 @@ from .gates import families, fermionic
 from .gates.base import Gate
 from .gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from .gates.standard import resolve
+from .noise.readout import ReadoutError
 from .parameters import Linear, Parameter, angle, named_values
 
 __all__ = ["Circuit"]
@@ -60,6 +61,7 @@ class Circuit(GateMethods):
         self._instructions: list[Instruction] = []
         self._data: frozenset[str] = frozenset()
         self._order: tuple[str, ...] = ()  # names that come first, in this order, where they occur
+        self._readout: dict[int, ReadoutError] = {}  # by qubit: how a device reads it, of which shots know
         self._condition: Condition | None = None
         self._programs: dict[Any, Any] = {}  # what is made of it for simulators, until it changes
 
@@ -131,7 +133,7 @@ class Circuit(GateMethods):
         if not isinstance(other, Circuit):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name)
-                   for name in ("num_qubits", "num_clbits", "_instructions", "parameters", "data"))
+                   for name in ("num_qubits", "num_clbits", "_instructions", "parameters", "data", "_readout"))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -301,7 +303,10 @@ class Circuit(GateMethods):
             raise CircuitError(f"measure: the numbers of classical bits and qubits must be equal, got {len(clbits)} "
                                f"and {len(qubits)}")
         for q, c in zip(qubits, clbits, strict=True):
-            self.append(MEASURE, q, clbits=(int(c) if isinstance(c, np.integer) else c,))
+            c = int(c) if isinstance(c, np.integer) else c
+            self.append(MEASURE, q, clbits=(c,))
+            if q in self._readout:
+                self.append(self._readout[q], (), clbits=(c,))
         return self
 
     def measure_all(self) -> Circuit:
@@ -340,9 +345,13 @@ class Circuit(GateMethods):
         new._programs = dict(self._programs)
         return new
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_programs": {}}  # made again where they are needed
+
     def _with(self, instructions: Iterable[Instruction], num_qubits: int | None = None) -> Circuit:
         new = Circuit(self.num_qubits if num_qubits is None else num_qubits, self.num_clbits)
         new._instructions, new._data, new._order = list(instructions), self._data, self._order
+        new._readout = self._readout
         return new
 
     def __add__(self, other: Circuit) -> Circuit:
@@ -362,6 +371,10 @@ class Circuit(GateMethods):
                 f"extend: {sorted(mixed)} are trainable in one circuit and data in the other (rename them)"
             )
         added: Iterable[Instruction] = other._instructions
+        if misread := {q: e for q, e in self._readout.items() if q not in other._readout}:
+            added = [a for i in added for a in (
+                [i, Instruction(misread[i.qubits[0]], (), clbits=i.clbits, condition=i.condition)]
+                if i.gate is MEASURE and i.qubits[0] in misread else [i])]
         if self._condition is not None:
             if any(i.condition for i in added):
                 raise CircuitError("extend: conditions cannot be nested (use one condition on all the bits)")
@@ -370,7 +383,7 @@ class Circuit(GateMethods):
             self._order = tuple(dict.fromkeys([*self.names, *other.names]))
         self._instructions.extend(added)
         self._num_clbits = max(self._num_clbits, other.num_clbits)
-        self._data = self._data | other._data
+        self._data, self._readout = self._data | other._data, self._readout | other._readout
         return self
 
     def remap(self, qubits: Sequence[int], num_qubits: int | None = None) -> Circuit:
@@ -380,9 +393,11 @@ class Circuit(GateMethods):
             raise CircuitError(
                 f"remap: {self.num_qubits} different qubits from 0 to {new_n - 1} are needed, got {list(qubits)}"
             )
-        return self._with((i._replace(qubits=tuple(qubits[q] for q in i.qubits),
-                                      controls=tuple(qubits[q] for q in i.controls))
-                           for i in self._instructions), new_n)
+        new = self._with((i._replace(qubits=tuple(qubits[q] for q in i.qubits),
+                                     controls=tuple(qubits[q] for q in i.controls))
+                          for i in self._instructions), new_n)
+        new._readout = {qubits[q]: error for q, error in self._readout.items()}
+        return new
 
     def repeat(self, times: int) -> Circuit:
         """Return the circuit repeated `times` times with the same parameters."""
@@ -410,13 +425,12 @@ class Circuit(GateMethods):
             raise CircuitError(
                 f"control: controls must be qubits that the circuit does not act on, got {used} (remap it first)"
             )
-        new = Circuit(n, self.num_clbits)
-        new._data, new._order = self._data, self._order
+        new = self._with([], n)
         for i in self._instructions:
             if i.gate is BARRIER:
                 new._instructions.append(i)
             elif not i.is_unitary:
-                raise CircuitError(f"control: {i.gate.name} cannot be controlled (only gates can)")
+                raise CircuitError(f"control: {i.gate.name} cannot be controlled (only gates without a condition can)")
             else:
                 new.append(i.gate, i.qubits, i.params, controls=i.controls + control)
         return new
@@ -496,11 +510,13 @@ class Circuit(GateMethods):
         return io.to_cirq(self)
 
     def with_noise(self, model: Any) -> Circuit:
-        """Return the circuit with the channels of a `noise.NoiseModel` after (or before) its gates."""
+        """Return the circuit with the channels of a `noise.NoiseModel` after (or before) its gates, and with its
+        errors in reading after measurements and in all shots.
+        """
         return model.apply(self)
 
     def as_encoder(self) -> Circuit:
         """Return the circuit with all its parameters as data: given at each call, not trained."""
-        new = self.copy()
+        new = self._with(self._instructions)  # without programs, which tell data from parameters
         new._data = frozenset(self.names)
         return new

@@ -10,8 +10,9 @@ import numpy as np
 
 from .errors import EnvError
 from .fingerprint import fingerprint
+from .shipped import rule_options
 from .spaces import Box, Discrete
-from .state_dtype import record_dtype
+from .state_dtype import given, record_dtype
 
 __all__ = ["EnvRules", "Environment", "LaneEnvironment"]
 
@@ -117,7 +118,8 @@ class Environment:
         """Hash of the rules and the description: what is compiled for one key serves every environment that has it."""
         self.check()
         spaces = [(s.shape, s.dtype, getattr(s, "n", 0)) for s in (self.observation_space, self.action_space)]
-        return fingerprint(spaces, self.state_key, [f for f in self._functions if f is not None])
+        return fingerprint(spaces, self.state_key, [f for f in self._functions if f is not None],
+                           *rule_options(self))
 
     @property
     def has_masks(self) -> bool:
@@ -155,9 +157,7 @@ class Environment:
         if self.has_masks and not isinstance(action, Discrete):
             raise EnvError(f"{self.name}: action_mask belongs to Discrete actions, got {action!r}")
 
-    def __getstate__(self):
-        return {k: v for k,
-                v in vars(self).items() if not isinstance(getattr(type(self), k, None), functools.cached_property)}
+    __getstate__ = given
 
     def __repr__(self) -> str:
         return f"{self.name}()"

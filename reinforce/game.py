@@ -18,7 +18,8 @@ from .errors import GameError, IllegalActionError
 from .fingerprint import fingerprint
 from .first_use import checks
 from .rule_function import rule_function
-from .state_dtype import record_dtype
+from .shipped import rule_options
+from .state_dtype import given, record_dtype
 from .wiring import wire
 
 __all__ = ["CHANCE", "Game", "Rules", "State", "look"]
@@ -171,8 +172,12 @@ class Game:
     @functools.cached_property
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
+        return self._compiled()
+
+    def _compiled(self, **options):
+        """Rules for compiled callers, after the check at the first use."""
         checks().check_game_once(self)
-        return Rules._make(None if f is None else rule_function(f, _nrt=True) for f in self._functions)
+        return Rules._make(None if f is None else rule_function(f, _nrt=True, **options) for f in self._functions)
 
     @functools.cached_property
     def key(self) -> str:
@@ -188,11 +193,16 @@ class Game:
 
     @functools.cached_property
     def kernels(self) -> Any:
-        """Module of kernels on arrays of states: `initial`, `look`, `play`, `observe`, `returns`."""
-        rules = self.compiled._replace(chance=self.compiled.chance or rule_kernels.no_chance)
+        """Module of kernels on arrays of states: `initial`, `look`, `play`, `observe`, `returns`.
+
+        Unlike in searches, the indices in users' rules are checked here.
+        """
+        options = rule_options(self)
+        rules = self._compiled(**options)
+        rules = rules._replace(chance=rules.chance or rule_kernels.no_chance)
         templates = [getattr(rule_kernels, name) for name in rule_kernels.__all__[:-1]]
-        return wire("game", f"Rules of {self.name} on arrays of states. {self.key}", templates, {"rules": rules},
-                    nogil=True)
+        title = f"Rules of {self.name} on arrays of states. {self.key}{' checked' * bool(options)}"
+        return wire("game", title, templates, {"rules": rules}, nogil=True)
 
     def new_states(self, count: int) -> np.ndarray:
         """(count,) first positions, as records for kernels."""
@@ -207,6 +217,8 @@ class Game:
     def at(self, data: np.ndarray, moves: tuple[int, ...] = ()) -> State:
         """The position of a (1,) record."""
         return State(self, data, moves)
+
+    __getstate__ = given
 
     def __repr__(self) -> str:
         return f"{self.name}()"
@@ -235,6 +247,12 @@ class State:
     def __init__(self, game: Game, data: np.ndarray, moves: tuple[int, ...]):
         self.game, self.data, self.moves = game, data, moves
         self._looked: tuple[int, bool, np.ndarray, np.ndarray] | None = None
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
 
     def _look(self):
         if self._looked is None:

@@ -21,7 +21,7 @@ from triskele.core.nn import static
 from . import storage
 from .errors import CheckpointError, EnvError
 
-__all__ = ["Categorical", "Flat", "Gaussian", "Greedy", "Normalizer", "Policy", "SquashedGaussian"]
+__all__ = ["Categorical", "Flat", "Gaussian", "Greedy", "Normalizer", "Policy", "SquashedGaussian", "units"]
 
 _FORBIDDEN = -1e8  # logit of a masked action: exp of it is 0, and products with 0 stay 0
 _LARGEST = 1 << 30  # bytes of a layer's output that a policy from a file may have for one observation
@@ -118,6 +118,17 @@ class Greedy:
         return np.argmax(values if mask is None else np.where(mask, values, -np.inf), axis=-1)
 
 
+def units(low: Sequence[float], high: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the units in which actions are learned, half the widths of the bounds, and the middles of the bounds, (k,)
+    float32 each; 1 and 0 where a bound is infinite, or as good as that.
+    """
+    least, most = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    with np.errstate(invalid="ignore"):
+        bounded = most - least <= np.finfo(np.float32).max
+        unit, middle = np.where(bounded, (most - least) / 2, 1.0), np.where(bounded, (most + least) / 2, 0.0)
+    return unit.astype(np.float32), middle.astype(np.float32)
+
+
 @short_repr
 @dataclass(frozen=True)
 class Gaussian:
@@ -131,7 +142,7 @@ class Gaussian:
     low, high : tuple of float
         Bounds, k numbers each.
     scaled : bool, default False
-        If True, -1 and 1 of the distribution stand for `low` and `high`, which must be finite.
+        If True, -1 and 1 of the distribution stand for `low` and `high` where both are finite.
     """
 
     network: Any
@@ -141,10 +152,10 @@ class Gaussian:
     scaled: bool = static(default=False)
 
     def _cut(self, action):
-        low, high = np.array(self.low, np.float32), np.array(self.high, np.float32)
         if self.scaled:
-            action = (high + low) / np.float32(2) + action * ((high - low) / np.float32(2))
-        return np.clip(action, low, high)
+            unit, middle = units(self.low, self.high)
+            action = middle + action * unit
+        return np.clip(action, np.array(self.low, np.float32), np.array(self.high, np.float32))
 
     def mode(self, x, mask=None):
         """[N, k]"""
@@ -183,11 +194,6 @@ class SquashedGaussian:
     low: tuple[float, ...] = static()
     high: tuple[float, ...] = static()
 
-    @property
-    def _scale(self):
-        low, high = np.array(self.low, np.float32), np.array(self.high, np.float32)
-        return (high - low) / np.float32(2), (high + low) / np.float32(2)
-
     def _parameters(self, x):
         out = self.network(x)
         k = len(self.low)
@@ -195,23 +201,25 @@ class SquashedGaussian:
 
     def mode(self, x, mask=None):
         """[N, k]"""
-        scale, shift = self._scale
-        return np.tanh(self._parameters(x)[0]) * scale + shift
+        unit, middle = units(self.low, self.high)
+        return np.tanh(self._parameters(x)[0]) * unit + middle
 
     def noise(self, rng, shape, size):
         """Draw the noise for `sample`, (*shape, k) float32, from a NumPy generator or a key of `core.random`."""
         return _normal(rng, (*shape, size))
 
     def sample(self, x, noise, mask=None):
-        """(action [N, k], the same, log probability density [N])."""
+        """(action in (-1, 1) [N, k], the action as the environment takes it, log probability density of the former
+        [N]).
+        """
         mean, log_std = self._parameters(x)
-        scale, shift = self._scale
+        unit, middle = units(self.low, self.high)
         u = mean + np.exp(log_std) * noise
         # log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2 u)), without cancellation
         slope = 2 * (math.log(2) - u - nn.softplus(-2 * u))
-        log_p = np.sum(-0.5 * noise * noise - log_std - _HALF_LOG_2PI - slope - np.log(scale), axis=-1)
-        action = np.tanh(u) * scale + shift
-        return action, action, log_p
+        log_p = np.sum(-0.5 * noise * noise - log_std - _HALF_LOG_2PI - slope, axis=-1)
+        action = np.tanh(u)
+        return action, action * unit + middle, log_p
 
 
 @short_repr

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-__all__ = ["record_dtype"]
+__all__ = ["given", "record_dtype"]
+
+
+def given(described: Any) -> dict[str, Any]:
+    """Return the attributes of a game or environment for `copy` and `pickle`: all but what follows from the others."""
+    return {
+        k: v for k, v in vars(described).items()
+        if not isinstance(getattr(type(described), k, None), functools.cached_property)
+    }
 
 
 def record_dtype(name: str, fields: Any, error: type[Exception]) -> np.dtype:

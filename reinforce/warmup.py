@@ -53,7 +53,7 @@ def alphazero() -> None:
 
 
 def environments() -> None:
-    """A step of every compiled environment."""
+    """A step of the classic control environments."""
     for name in ("CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0"):
         env = rl.make(name, num_envs=2, seed=0)
         env.reset()

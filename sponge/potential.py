@@ -59,6 +59,9 @@ class Potential(Sealed):
         of `Nonbonded` can do without, for molecules that are whole, or restraints that are longer than half the box.
     of_drude_particles : bool
         The potential's atoms (m, 2) are Drude particles and their atoms; see `System.drude_pairs`.
+    conserves_momentum : bool, optional
+        True if the forces on all atoms sum to zero wherever the atoms are; False for potentials that act from outside.
+        None, the default, leaves it to a test of the forces where the atoms are and after moving all of them.
     moving_charges : bool
         The potential finds charges of the atoms for itself at every configuration, beside those in `params`.
 
@@ -85,6 +88,7 @@ class Potential(Sealed):
     together: slice | np.ndarray | None = None
     images: bool = True
     of_drude_particles: bool = False
+    conserves_momentum: bool | None = None
     moving_charges: bool = False
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:

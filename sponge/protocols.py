@@ -42,7 +42,7 @@ class SystemLike(Protocol):
     constraints: Any
     virtual_sites: list[Any]
     exclusions: np.ndarray
-    remove_com_motion: bool
+    remove_com_motion: bool | None
     potentials: list[Any]
 
     @property

@@ -49,8 +49,10 @@ class System(Sealed):
     virtual_sites : sequence of VirtualSite
     exclusions : (m, 2) int
         Pairs of atoms that no pair potential acts between.
-    remove_com_motion : bool
-        Remove the motion of the center of mass during runs.
+    remove_com_motion : bool, optional
+        Remove the motion of the center of mass during runs. By default, runs do so where momentum is conserved: no
+        atom is frozen by a mass of 0, and no potential or bias acts from outside, as position restraints do (see
+        `Potential.conserves_momentum`).
 
     Attributes
     ----------
@@ -76,7 +78,7 @@ class System(Sealed):
     def __init__(self, topology: Topology, masses: Any, box: Any = None, positions: Any = None, velocities: Any = None,
                  *,
                  constraints: Constraints | None = None, virtual_sites: Any = (), exclusions: Any = (),
-                 remove_com_motion: bool = True):
+                 remove_com_motion: bool | None = None):
         self.topology = topology
         self.masses: np.ndarray = masses
         self.box: np.ndarray | None = box
@@ -427,6 +429,6 @@ _PARTS: dict[str, Callable[[Any, Any], Any]] = {
     "constraints": _instance("constraints", Constraints),
     "virtual_sites": _list_of("virtual_sites", VirtualSite),
     "exclusions": lambda system, pairs: _pairs(pairs, system.n),
-    "remove_com_motion": lambda system, value: bool(value),
+    "remove_com_motion": lambda system, value: None if value is None else bool(value),
     "potentials": _list_of("potentials", Potential),
 }

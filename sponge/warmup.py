@@ -35,7 +35,7 @@ def water() -> None:
 
 
 def integrators() -> None:
-    """Every integrator, in vacuum with constraints."""
+    """The usual integrators, in vacuum with constraints."""
     system = _peptide(constraints="h-bonds")
     for integrator in (_bath(), sponge.VelocityVerlet(0.001), sponge.Brownian(300, 1000.0, 1e-4),
                        sponge.NoseHoover(300, 1.0, 0.001), sponge.Bussi(300, 1.0, 0.001)):

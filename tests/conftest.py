@@ -3,7 +3,6 @@
 import ctypes
 import os
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +22,9 @@ settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.register_profile("night", deadline=None, database=None, print_blob=True)
 settings.load_profile(PROFILE)
 
+# Kernels stay in the user's cache: their keys hash all that they depend on. Other tests use the other processors.
+os.environ["TRISKELE_COMPILE_JOBS"] = "1"
+
 # A shell starts its background jobs with Ctrl-C ignored; tests of interrupted runs, and processes they start, need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -36,22 +38,6 @@ def pytest_collection_modifyitems(items):
     for test in tests:  # Hypothesis has no public way to replace the settings of a decorated test
         asked = test._hypothesis_internal_use_settings or settings.default
         test._hypothesis_internal_use_settings = settings(asked, max_examples=NIGHT * asked.max_examples)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kernel_cache():
-    """Keep compiled kernels in `.cache/kernels` from run to run, unless TRISKELE_CACHE_DIR names another folder.
-
-    Keys hash everything that an entry depends on, so that a kept entry is never stale. `make night` starts from an
-    empty cache.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        if "TRISKELE_CACHE_DIR" not in os.environ:
-            folder = Path(__file__).parents[1] / ".cache" / "kernels"
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            patch.setenv("TRISKELE_CACHE_DIR", str(folder))
-        patch.setenv("TRISKELE_COMPILE_JOBS", "1")  # other tests use the other processors
-        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from importlib import import_module
+from inspect import isfunction
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,13 @@ def test_a_wheel_with_shipped_kernels_compiles_nothing_at_first_use(tmp_path):
     environment["TRISKELE_CACHE_DIR"] = str(tmp_path / "cache")
     subprocess.run([python, "-c", FIRST_STEPS], cwd=tmp_path, check=True, env=environment)
     assert not list((tmp_path / "cache").rglob("*.bin"))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_part_is_found(package):
+    """A function that `WORK` forgets is never run, neither by ``triskele warmup`` nor by a test."""
+    module = import_module(f"triskele.{package}.warmup")
+    written = {f for name, f in vars(module).items()
+               if isfunction(f) and f.__module__ == module.__name__ and not name.startswith("_")}
+    assert set(module.WORK) == written
+    assert len(module.WORK) == len(written)

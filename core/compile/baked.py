@@ -21,13 +21,15 @@ from ..dtypes import kind_of
 from ..errors import BakedValueWarning
 from ..graph.graph import Const, Graph
 from ..transforms.autograph_pure import codes
+from .rebound import Reading, changed, readings
 
 __all__ = ["ClosedOver", "closed_over", "warn_of_baked"]
 
 _CLOCKS = {id(getattr(time, n)) for n in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic",
                                           "monotonic_ns", "process_time")}
 SAMPLED = 1 << 16  # bytes of an array that its fingerprint reads
-_SHARE = 100  # times longer than a look at the arrays of a function until the next one
+_SHARE = 100  # times longer than a look at what a function closes over until the next one
+_LEAST = 2e-3  # seconds until then, at least
 
 
 def _outside(f: Callable[..., Any]) -> dict[str, Any]:
@@ -90,32 +92,46 @@ def _fingerprint(x: np.ndarray) -> bytes:
 
 
 class ClosedOver:
-    """The arrays that are constants of a function's programs, and what was in them."""
+    """What a function's programs keep from outside: arrays that are constants of them and what was in these, and values
+    that were read by name.
+    """
 
-    def __init__(self, arrays: dict[int, tuple[weakref.ref[np.ndarray], bytes]]):
-        self._arrays = arrays
+    def __init__(self, arrays: dict[int, tuple[weakref.ref[np.ndarray], bytes]], read: list[Reading]):
+        self._arrays, self._read = arrays, read
         self._next = 0.0
 
-    def check(self, name: str) -> None:
-        """Warn of arrays that have changed; looks as often as takes a hundredth of the time."""
+    def check(self, name: str, level: int = 4) -> None:
+        """Warn of what has changed; looks as often as takes a hundredth of the time."""
         now = time.perf_counter()
         if now < self._next:
             return
+        found = []
         for key, (ref, known) in list(self._arrays.items()):
             x = ref()
             if x is None:
                 del self._arrays[key]
             elif _fingerprint(x) != known:
                 del self._arrays[key]
-                _warn(f"jit of {name}: an array {x.dtype}{x.shape} that it closes over has changed since it was "
-                      f"compiled, which its "
-                      "programs do not see (pass it as an argument)", 4)
+                found.append(f"an array {x.dtype}{x.shape} that it closes over")
+        for r in [r for r in self._read if changed(r)]:
+            self._read.remove(r)
+            found.append(r.what)
         end = time.perf_counter()
-        self._next = end + _SHARE * (end - now) if self._arrays else math.inf
+        self._next = end + max(_LEAST, _SHARE * (end - now)) if self._arrays or self._read else math.inf
+        for what in found:
+            _warn(f"jit of {name}: {what} has changed since it was compiled, which its programs do not see (pass it as "
+                  "an argument, or compile again with core.jit)", level)
+
+    def pause(self) -> float:
+        """Seconds until the next look; 0 if there is none."""
+        return 0.0 if self._next == math.inf else max(1e-9, self._next - time.perf_counter())
 
 
-def closed_over(f: Callable[..., Any], graph: Graph, before: ClosedOver | None) -> ClosedOver | None:
-    """The arrays that `f` refers to and that are constants of `graph`, its trace, and those known `before`."""
+def closed_over(f: Callable[..., Any], graph: Graph, before: ClosedOver | None,
+                fixed: dict[str, Any]) -> ClosedOver | None:
+    """What `f` reads from outside: arrays that are constants of `graph`, its trace, and those known `before`; values of
+    names; and attributes of its static arguments `fixed`.
+    """
     constants = {_fingerprint(a.value) for e in graph.equations for a in e.inputs if type(a) is Const
                  and isinstance(a.value, np.ndarray)}
     arrays = {} if before is None else before._arrays
@@ -123,4 +139,5 @@ def closed_over(f: Callable[..., Any], graph: Graph, before: ClosedOver | None) 
         for x in v if type(v) in (list, tuple) else v.values() if type(v) is dict else [v]:
             if type(x) is np.ndarray and kind_of(x.dtype) in "biufc" and (known := _fingerprint(x)) in constants:
                 arrays[id(x)] = weakref.ref(x), known
-    return ClosedOver(arrays) if arrays else None
+    read = readings(f, fixed)
+    return ClosedOver(arrays, read) if arrays or read else None

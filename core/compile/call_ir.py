@@ -7,7 +7,7 @@
 __all__ = ["CALL"]
 
 CALL = """
-%table = type { ptr, i64, i64, i64, ptr, i64, i64, ptr, ptr, ptr, ptr, ptr, i64, ptr }
+%table = type { ptr, i64, i64, i64, ptr, i64, i64, ptr, ptr, ptr, ptr, ptr, i64, ptr, i64, i64 }
 %input = type { i64, ptr, ptr, i64, ptr, i64, i64, i64 }
 %output = type { i64, ptr, i64, ptr, i64 }
 %slot = type { i64, i64 }
@@ -33,6 +33,7 @@ declare ptr @tsk_array_scalar(ptr, ptr, ptr)
 declare void @tsk_array_scalar_value(ptr, ptr)
 declare i32 @posix_memalign(ptr, i64, i64)
 declare void @free(ptr)
+declare i64 @llvm.readcyclecounter()
 
 define ptr @tsk_call(ptr %self, ptr %args, i64 %nargs) {
 entry:
@@ -54,11 +55,26 @@ entry:
   %overflow = alloca i32
   %own = alloca ptr
   %count.ok = icmp eq i64 %nargs, %n_in
-  br i1 %count.ok, label %arg.head, label %miss
+  br i1 %count.ok, label %clock.head, label %miss
+
+; ---- a miss once the clock has come to `due`, if that is not 0
+clock.head:
+  %due.p = getelementptr %table, ptr %t, i64 0, i32 14
+  %due = load i64, ptr %due.p
+  %never = icmp eq i64 %due, 0
+  br i1 %never, label %arg.head, label %clock
+clock:
+  %now = call i64 @llvm.readcyclecounter()
+  %early = icmp ult i64 %now, %due
+  br i1 %early, label %arg.head, label %late
+late:
+  %seen.p = getelementptr %table, ptr %t, i64 0, i32 15
+  store i64 %now, ptr %seen.p
+  br label %miss
 
 ; ---- every argument must be exactly what its record says
 arg.head:
-  %i = phi i64 [0, %entry], [%i.next, %arg.next]
+  %i = phi i64 [0, %clock.head], [0, %clock], [%i.next, %arg.next]
   %more = icmp slt i64 %i, %n_in
   br i1 %more, label %arg, label %args.done
 arg:

@@ -28,38 +28,6 @@ __all__ = ["Again", "Module", "NATIVE", "Unit", "as_array", "has_entry"]
 
 ATTRIBUTES = 'attributes #0 = { nounwind noinline "prefer-vector-width"="512" }'
 
-_POLL = """@tsk_main_thread = global i64 0
-@tsk_interrupt = global [3 x ptr] zeroinitializer
-declare i64 @pthread_self()
-declare i32 @PyGILState_Ensure()
-declare void @PyGILState_Release(i32)
-declare i32 @PyErr_CheckSignals()
-declare void @PyErr_Fetch(ptr, ptr, ptr)
-define internal i32 @tsk_poll() noinline cold {
-  %mine = call i64 @pthread_self()
-  %main = load i64, ptr @tsk_main_thread
-  %is.main = icmp eq i64 %mine, %main
-  br i1 %is.main, label %look, label %go
-look:
-  %state = call i32 @PyGILState_Ensure()
-  %raised = call i32 @PyErr_CheckSignals()
-  %bad = icmp ne i32 %raised, 0
-  br i1 %bad, label %keep, label %release
-keep:
-  %value = getelementptr ptr, ptr @tsk_interrupt, i64 1
-  %trace = getelementptr ptr, ptr @tsk_interrupt, i64 2
-  call void @PyErr_Fetch(ptr @tsk_interrupt, ptr %value, ptr %trace)
-  br label %release
-release:
-  call void @PyGILState_Release(i32 %state)
-  ret i32 %raised
-go:
-  ret i32 0
-}"""
-"""1 after a signal handler has raised, whose exception is kept for `raise_pending`.
-
-Only the main thread has handlers; other threads could wait for the interpreter forever."""
-
 NATIVE: dict[str, Any] = {}
 """Emitters of steps that are not loop nests, by primitive.
 
@@ -132,7 +100,7 @@ class Module:
         if self.calls:
             lines += ["@tsk_context = external global ptr", "declare i32 @tsk_callback(ptr, i64, ptr)"]
         if self.polls:
-            lines.append(_POLL)
+            lines.append("declare i32 @tsk_poll()")
         if self.parallel:
             lines.append("declare void @tsk_parallel_for(ptr, ptr, i64)")
         if self.stopwatch is not None:

@@ -11,7 +11,12 @@ Operations without native code call back into Python: the text says ::
 
 loads the context and calls ``@tsk_callback(context, op_index, pointers)``, where `pointers` is an array of the
 operation's input pointers followed by its output pointers; a nonzero return must end `main` with that value. A callback
-takes the GIL: it must not run inside a parallel region of a program that holds the GIL meanwhile.
+takes the GIL: it must not run inside a parallel region of a program that holds the GIL meanwhile. Long loops call ::
+
+    declare i32 @tsk_poll()
+
+now and then and end with what it returns: 1 after a signal handler has raised, whose exception `raise_pending` raises.
+Only the main thread has handlers; other threads could wait for the interpreter forever.
 
 No address is ever written into an object: everything external is resolved by name when it is loaded.
 """
@@ -32,8 +37,69 @@ from ..kernels import blas, native, threads
 
 __all__ = ["ArraySpec", "NativeModule", "compile_module", "load_module"]
 
-_CONTEXT_DECLARATION = "@tsk_context = external global ptr"
-_CONTEXT_DEFINITION = "@tsk_context = global ptr null"
+# What the text declares, defined as part of each program. The host is called through Python's own interface: it alone
+# tells of an exception that a signal handler raises before the first line of a Python function.
+_RUNTIME = {
+    "@tsk_context = external global ptr": "@tsk_context = global ptr null",
+    "declare i32 @tsk_callback(ptr, i64, ptr)": """declare void @tsk_host()
+@tsk_formats = private constant [4 x i8] c"LLL\\00"
+declare ptr @PyObject_CallFunction(ptr, ptr, ...)
+declare i32 @PyLong_AsLong(ptr)
+declare void @Py_DecRef(ptr)
+define internal i32 @tsk_callback(ptr %context, i64 %operation, ptr %pointers) noinline {
+  %state = call i32 @PyGILState_Ensure()
+  %first = ptrtoint ptr %context to i64
+  %third = ptrtoint ptr %pointers to i64
+  %result = call ptr (ptr, ptr, ...) @PyObject_CallFunction(ptr @tsk_host, ptr @tsk_formats, i64 %first,
+    i64 %operation, i64 %third)
+  %raised = icmp eq ptr %result, null
+  br i1 %raised, label %keep, label %returned
+keep:
+  call void @tsk_keep()
+  br label %release
+returned:
+  %status = call i32 @PyLong_AsLong(ptr %result)
+  call void @Py_DecRef(ptr %result)
+  br label %release
+release:
+  %failed = phi i32 [ 1, %keep ], [ %status, %returned ]
+  call void @PyGILState_Release(i32 %state)
+  ret i32 %failed
+}""",
+    "declare i32 @tsk_poll()": """@tsk_main_thread = global i64 0
+declare i64 @pthread_self()
+declare i32 @PyErr_CheckSignals()
+define internal i32 @tsk_poll() noinline cold {
+  %mine = call i64 @pthread_self()
+  %main = load i64, ptr @tsk_main_thread
+  %is.main = icmp eq i64 %mine, %main
+  br i1 %is.main, label %look, label %go
+look:
+  %state = call i32 @PyGILState_Ensure()
+  %raised = call i32 @PyErr_CheckSignals()
+  %bad = icmp ne i32 %raised, 0
+  br i1 %bad, label %keep, label %release
+keep:
+  call void @tsk_keep()
+  br label %release
+release:
+  call void @PyGILState_Release(i32 %state)
+  ret i32 %raised
+go:
+  ret i32 0
+}""",
+}
+_KEEP = """@tsk_interrupt = global [3 x ptr] zeroinitializer
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+define internal void @tsk_keep() noinline cold {
+  %value = getelementptr ptr, ptr @tsk_interrupt, i64 1
+  %trace = getelementptr ptr, ptr @tsk_interrupt, i64 2
+  call void @PyErr_Fetch(ptr @tsk_interrupt, ptr %value, ptr %trace)
+  ret void
+}
+"""
 
 
 class ArraySpec(NamedTuple):
@@ -156,7 +222,7 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, opt: int = 
     ir_text : str
         LLVM assembly (see the module's docstring).
     symbols : mapping of str to int
-        Addresses of external functions by name, beyond those of libm, Python's C API, `tsk_callback`,
+        Addresses of external functions by name, beyond those of libm, Python's C API, `tsk_callback`, `tsk_poll`,
         `tsk_parallel_for`, and the names of `kernels.blas`.
     opt : int, 0 to 3
         LLVM's optimization level.
@@ -176,7 +242,11 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, opt: int = 
     >>> ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(module.address("next"))(41)
     42
     """
-    text = ir_text.replace(_CONTEXT_DECLARATION, _CONTEXT_DEFINITION)
+    text = ir_text
+    for declaration, definition in _RUNTIME.items():
+        text = text.replace(declaration, definition)
+    if "@tsk_keep()" in text:
+        text = _KEEP + text
     key, code, seconds = native.object_of(text, opt=opt)
     return _linked(key, code, native.symbols_of(text), symbols, seconds)
 
@@ -203,8 +273,8 @@ def _linked(key, code, names, symbols, seconds):
 
 def _provided(name: str) -> int | None:
     """Address of what every program may call; None for what the process itself exports (libm, libc)."""
-    if name == "tsk_callback":
-        return ctypes.cast(_callback, ctypes.c_void_p).value
+    if name == "tsk_host":
+        return id(_callback)
     if name == "tsk_parallel_for":
         return threads.address()
     if name.startswith(blas.PREFIXES):
@@ -214,7 +284,6 @@ def _provided(name: str) -> int | None:
     return None
 
 
-@ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
 def _callback(context, op_index, pointers):
     module = _modules.get(context)
     try:

@@ -18,6 +18,7 @@ __all__ = ["REDUCERS", "align", "cost_of", "emit_formula", "has_native_form", "i
 
 REDUCERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or_", "all": "and_"}
 _CHOOSES = frozenset(["absolute", "maximum", "minimum", "negative", "select"])  # one of the operands, or its opposite
+_STEPS = frozenset(["nextafter", "spacing"])  # from a number to the next one, which wider registers do not know
 _COSTS = {"divide": 4.0, "sqrt": 5.0, "power": 40.0, "remainder": 20.0, "floor_divide": 20.0, "reciprocal": 4.0}
 
 
@@ -114,6 +115,8 @@ def emit_formula(b: Builder, eqn: Equation, values: list[Value]) -> Value:
     if p.emit is None or p.loop is None:
         raise NotEmittable(p.name)
     dtypes = p.loop(*[a.spec for a in eqn.inputs], **eqn.params)
+    if p.name in _STEPS and is_narrow(dtypes[0]):
+        raise NotEmittable(p.name)
     values = [b.cast(v, d) for v, d in zip(values, dtypes, strict=False)]
     emit = getattr(b, p.emit) if isinstance(p.emit, str) else None
     out = emit(*values) if emit is not None else p.emit(b, *values, **eqn.params)

@@ -40,6 +40,7 @@ _DIGAMMA = (
 )
 _DIGAMMA_ZERO = (1.4616321449683622, 9.549995429965697e-17)
 _FAR = 8.0  # from where on the asymptotic series hold
+_NEAR_ZERO = 1e-20  # below it gamma(x) is 1/x to all digits, and digamma(x) is -1/x
 
 # M. J. Wichura, Algorithm AS 241: the percentage points of the normal distribution, Applied Statistics 37 (1988) 477:
 # numerators and denominators near 1/2, in the tails, and far out; lowest power first
@@ -113,6 +114,7 @@ class SpecialFunctions:
         rest = self._exact("fsub", y, self.call("rint", y))
         wave = self.mul(y, self.abs(self.call("sin", self.mul(c(math.pi), self.abs(rest)))))
         turned = self.sub(self.call("log", self.div(c(math.pi), wave)), out)
+        turned = self.select(self.cmp("<", y, c(_NEAR_ZERO)), out, turned)  # the wave underflows
         out = self.select(self.cmp("<", x, c(0.0)), self.select(self.cmp("==", rest, c(0.0)), c(math.inf), turned), out)
         out = self.select(self.cmp("==", x, c(-math.inf)), x, out)  # as SciPy
         return self.select(self.cmp("==", x, c(0.0)), c(math.inf), out)
@@ -144,21 +146,22 @@ class SpecialFunctions:
         rest = self._exact("fsub", y, self.call("rint", y))
         turned = self.add(self.add(out, self.div(c(1.0), y)),
                           self.div(c(math.pi), self.call("tan", self.mul(c(math.pi), rest))))
+        turned = self.select(self.cmp("<", y, c(_NEAR_ZERO)), self.neg(out), turned)  # infinite terms would cancel
         pole = self.or_(self.cmp("==", rest, c(0.0)), self.cmp("==", y, c(math.inf)))
         out = self.select(self.cmp("<", x, c(0.0)), self.select(pole, c(math.nan), turned), out)
         return self.select(self.cmp("==", x, c(0.0)), self.copysign(c(math.inf), self.neg(x)), out)
 
     # -- inverses of error functions -----------------------------------------------------------------------------------
 
-    def _normal_quantile(self, q, tail):
-        """The quantile from q = p - 1/2 and the smaller of p and 1 - p, both exact."""
+    def _normal_quantile(self, q, tail, twice=False):
+        """The quantile from q = p - 1/2 and the smaller of p and 1 - p (or, if `twice`, twice that), both exact."""
         c = lambda v: self.const_like(v, q)
 
         def quotient(t, parts):
             return self.div(*[self._polynomial(t, p[::-1]) for p in parts])
 
         middle = self.mul(q, quotient(self.sub(c(0.180625), self.mul(q, q)), _MIDDLE))
-        r = self.sqrt(self.neg(self.call("log", tail)))
+        r = self.sqrt(self.sub(c(math.log(2) if twice else 0.0), self.call("log", tail)))
         far = self.cmp(">", r, c(5.0))
         t = self._exact("fsub", r, self.select(far, c(5.0), c(1.6)))
         outside = self.div(*[self._chosen(far, t, f, m) for f, m in zip(_FAR_TAIL, _TAIL, strict=True)])
@@ -196,8 +199,9 @@ class SpecialFunctions:
         def inverse(x):
             half, one = self.const_like(0.5, x), self.const_like(1.0, x)
             q = self._exact("fsub", one, x)
-            tail = self.mul(half, self.select(self.cmp("<", x, one), x,
-                                              self._exact("fsub", self.const_like(2.0, x), x)))
-            return self.mul(self._normal_quantile(self.mul(half, q), tail), self.const_like(math.sqrt(0.5), x))
+            # half of the smallest number would be 0
+            tail = self.select(self.cmp("<", x, one), x, self._exact("fsub", self.const_like(2.0, x), x))
+            return self.mul(self._normal_quantile(self.mul(half, q), tail, twice=True),
+                            self.const_like(math.sqrt(0.5), x))
 
         return self._in_double(inverse, "erfcinv", x)

@@ -22,7 +22,7 @@ from ..transforms.tape import Node, TapeTensor, TapeTrace, backward, inexact
 from ..transforms.vmap import BatchTensor, BatchTrace, vmap
 from .program import Program
 from .waiting import Waiting
-from .wrapper import MISS
+from .wrapper import MISS, miss_after
 
 __all__ = ["GraphFunction", "as_argument"]
 
@@ -39,12 +39,14 @@ class GraphFunction:
     """A graph with its compiled form and its transformed forms, each made when first needed.
 
     Results of the compiled form take the memory of the arguments `donated`; transformed forms leave them alone.
+    Without `contract`, products and sums round separately in all forms.
     """
 
-    __slots__ = ("graph", "donated", "_program", "_forms", "_lock", "_waiting")
+    __slots__ = ("graph", "donated", "contract", "_program", "_forms", "_lock", "_waiting")
 
-    def __init__(self, graph: Graph, donated: Collection[int] = (), waiting: Waiting | None = None):
-        self.graph, self.donated = graph, donated
+    def __init__(self, graph: Graph, donated: Collection[int] = (), contract: bool = True,
+                 waiting: Waiting | None = None):
+        self.graph, self.donated, self.contract = graph, donated, contract
         self._waiting = waiting or Waiting(None, graph.name)
         self._program: Program | None = None
         self._forms: dict[Any, Any] = {}
@@ -56,7 +58,7 @@ class GraphFunction:
             with self._lock:  # a second program would replace, and unload, one that another thread may be running
                 if self._program is None:
                     with self._waiting.compiling():
-                        self._program = Program(self.graph, donated=self.donated)
+                        self._program = Program(self.graph, donated=self.donated, contract=self.contract)
         return self._program
 
     def __call__(self, args: Sequence[Any]) -> Sequence[Any]:
@@ -84,6 +86,8 @@ class GraphFunction:
             if not (args[i].flags.owndata and args[i].flags.writeable):
                 args[i] = args[i].copy()
         out = self.program.caller(*args)
+        if out is MISS and miss_after(self.program.caller, 0):
+            out = self.program.caller(*args)
         if out is MISS:
             raise RuntimeError("jit: the compiled program must take its own arguments, got a miss")
         return (out,) if len(self.graph.outputs) == 1 else out
@@ -102,7 +106,7 @@ class GraphFunction:
                  ax in zip(self.graph.in_specs, axes, strict=True)]
         graph, _ = make_graph(lambda *xs: vmap(lambda *ys: evaluate(self.graph, *ys), in_axes=axes)(*xs), specs,
                               f"vmap {self.graph.name}")
-        return GraphFunction(graph)
+        return GraphFunction(graph, contract=self.contract)
 
     def _with_tangents(self, trace, args, mine, values):
         moving = tuple([m and a.tangent is not None for a, m in zip(args, mine, strict=True)])
@@ -135,7 +139,7 @@ class GraphFunction:
 
         graph, _ = make_graph(both, [*specs, *[specs[k]._replace(weak=False) for k in places]],
                               f"jvp {self.graph.name}")
-        return GraphFunction(graph)
+        return GraphFunction(graph, contract=self.contract)
 
     # -- reverse mode --------------------------------------------------------------------------------------------------
 
@@ -197,7 +201,7 @@ class GraphFunction:
                     f"forward {self.graph.name}",
                 )
             )
-        backward_graph = GraphFunction(graph)
+        backward_graph = GraphFunction(graph, contract=self.contract)
         found = [g is not None for g in grads]
 
         def pull_back(args):
@@ -205,7 +209,7 @@ class GraphFunction:
             some = iter([next(results) if f else None for f in found])
             return [next(some) if n else None for n in needed]
 
-        return GraphFunction(forward), pull_back, kept
+        return GraphFunction(forward, contract=self.contract), pull_back, kept
 
 
 def as_argument(value: Any, spec: Spec) -> Any:

@@ -7,6 +7,7 @@ arguments, the shape and dtype of each array, the type of each Python number, an
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib.util
 import inspect
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from .. import foreign, tree
+from ..by_name import ByName
 from ..dtypes import kind_of
 from ..errors import EscapedTensorError
 from ..graph.graph import Spec, spec_of
@@ -30,7 +32,7 @@ from .baked import ClosedOver, closed_over, warn_of_baked
 from .donation import check_separate, donated_leaves, donated_positions
 from .graph_function import GraphFunction
 from .waiting import Waiting
-from .wrapper import MISS
+from .wrapper import MISS, miss_after
 
 if TYPE_CHECKING:
     from .program import Program
@@ -75,7 +77,9 @@ class _Static:
         return hash((type(self.value), self.value))
 
     def __eq__(self, other):
-        return type(other) is _Static and type(other.value) is type(self.value) and other.value == self.value
+        """0.0 and -0.0 differ."""
+        return type(other) is _Static and type(other.value) is type(self.value) and other.value == self.value and (
+            not isinstance(self.value, (float, complex, tuple)) or repr(other.value) == repr(self.value))
 
     def __repr__(self):
         return repr(self.value)
@@ -83,12 +87,12 @@ class _Static:
 
 @overload
 def jit(f: None = None, *, static_argnames: str | Sequence[str] = (), donate: int | Sequence[int] = (),
-        debug: bool = False) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+        debug: bool = False, contract: bool = True) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @overload
 def jit(f: Callable[P, R], *, static_argnames: str | Sequence[str] = (), donate: int | Sequence[int] = (),
-        debug: bool = False) -> Jitted[P, R]: ...
+        debug: bool = False, contract: bool = True) -> Jitted[P, R]: ...
 def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[str] = (),
-        donate: int | Sequence[int] = (), debug: bool = False) -> Any:
+        donate: int | Sequence[int] = (), debug: bool = False, contract: bool = True) -> Any:
     """Compile a function written in plain NumPy.
 
     Parameters
@@ -107,6 +111,10 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     debug : bool
         Run operation by operation instead and raise FloatingPointError at the first one that makes a NaN or an
         infinity out of finite values, with the line that asked for it.
+    contract : bool
+        Let processors compute ``x * y + z`` with one rounding, which is faster and usually closer. With False, products
+        and sums of elements round separately, as in NumPy: ``x * x - y`` is then exactly 0 for ``y = x * x``. Calls
+        inside another compiled function follow that function's setting.
 
     Returns
     -------
@@ -126,9 +134,10 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     -----
     BakedValueWarning
         When tracing draws random numbers of NumPy or Python or reads a clock, whose values become constants; and when
-        an array that the function closes over has changed. Arrays are looked at, by a sample of 64 KiB, when the
-        function meets another kind of arguments or is called inside a transform, at most once a second; calls that
-        repeat the last kind of arguments do not look.
+        something that the function read from outside has changed since: globals, variables of functions around it,
+        attributes of objects behind these names and of static arguments, elements of lists and dictionaries of
+        numbers, arrays (by a sample of 64 KiB), and the same of the functions that it calls. Calls look at most every
+        2 ms, and less often where a look takes more than 20 us. Libraries are not looked at.
 
     Notes
     -----
@@ -150,14 +159,14 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     True
     """
     if f is None:
-        return functools.partial(jit, static_argnames=static_argnames, donate=donate, debug=debug)
+        return functools.partial(jit, static_argnames=static_argnames, donate=donate, debug=debug, contract=contract)
     if not callable(f):
         raise TypeError(f"jit: expected a function, got {type(f).__name__} {f!r}")
     static = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-    return Jitted(f, static, debug, donated_positions(donate))
+    return Jitted(f, static, debug, donated_positions(donate), contract)
 
 
-class Jitted(Generic[P, R]):
+class Jitted(ByName, Generic[P, R]):
     """A function under `jit`.
 
     Parameters
@@ -169,6 +178,8 @@ class Jitted(Generic[P, R]):
         True to check every result for NaN.
     donate : tuple of int
         Positions of arguments whose memory the results may take.
+    contract : bool
+        False to round products and sums separately.
 
     Examples
     --------
@@ -178,9 +189,11 @@ class Jitted(Generic[P, R]):
     True
     """
 
-    def __init__(self, f: Callable[..., Any], static: tuple[str, ...], debug: bool, donate: tuple[int, ...] = ()):
+    def __init__(self, f: Callable[..., Any], static: tuple[str, ...], debug: bool, donate: tuple[int, ...] = (),
+                 contract: bool = True):
         functools.update_wrapper(self, f)
         self._f, self._static, self._debug, self._donate = f, static, debug, donate
+        self._contract = contract
         self._name = getattr(f, "__name__", type(f).__name__)
         self._entries: dict[Any, Entry] = {}
         self._history: list[tuple[Any, str]] = []
@@ -189,21 +202,24 @@ class Jitted(Generic[P, R]):
         self._fast_static: dict[Any, tuple[Any, Any, Any]] = {}
         self._traced = None
         self._positions = self._static_positions()
-        self._closed_over: ClosedOver | None = None  # of functions that close over arrays
+        self._closed_over: ClosedOver | None = None  # of functions that read from outside
+        self._polled: ClosedOver | None = None  # the same, where fast calls cannot read the clock
         _functions.add(self)
 
     def __repr__(self):
         return f"<jit {self._name}>"
 
     def __reduce__(self):
-        """By reference, as functions: its module and name."""
-        return self.__qualname__
-
-    def __copy__(self):
-        return self
+        """By name where the module has it under its function's name, otherwise with the function."""
+        return super().__reduce__() if self._has_name() else (Jitted, self._arguments())
 
     def __deepcopy__(self, memo):
-        return self
+        """Itself; for a method of an object, that of the object's copy."""
+        return Jitted(*copy.deepcopy(self._arguments(), memo)) if inspect.ismethod(self._f) else self
+
+    def _arguments(self):
+        """What it was made with."""
+        return tuple([getattr(self, f"_{name}") for name in inspect.signature(Jitted).parameters])
 
     @overload
     def __get__(self, instance: None, owner: type) -> Jitted[P, R]: ...
@@ -214,8 +230,8 @@ class Jitted(Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if self._closed_over is not None:
-            self._closed_over.check(self._name)
+        if self._polled is not None:
+            self._polled.check(self._name)
         given = args
         if self._positions and not kwargs:
             fast, args = self._fast_for_static(args)
@@ -227,10 +243,13 @@ class Jitted(Generic[P, R]):
                 out = fast[1](*flat_args)
                 if out is not MISS:
                     return out if fast[2] is None else fast[2](out)
+        if self._closed_over is not None:
+            self._closed_over.check(self._name)
         return self._slow(given, kwargs)
 
     def _static_key(self, args):
-        return (len(args), *[(type(args[k]), args[k]) for k in self._positions if k < len(args)])
+        values = [args[k] for k in self._positions if k < len(args)]
+        return (len(args), *[(type(v), v if type(v) is not float or v else repr(v)) for v in values])
 
     def _fast_for_static(self, args):
         """The last program for these static arguments, and the other arguments."""
@@ -295,10 +314,13 @@ class Jitted(Generic[P, R]):
         else:
             outs = entry.function([*leaves, *entry.captured])
         if not (traced or entry.captured or self._debug or kwargs):
-            if self._positions and entry.fast:
+            if self._positions and entry.fast and not any(_may_be_minus_zero(s.value) for _, s in static):
                 self._fast_static[self._static_key(args)] = entry.fast
             elif entry.fast:
                 self._fast = entry.fast
+            outside = self._closed_over
+            if outside is not None and entry.fast and not miss_after(entry.fast[1], outside.pause()):
+                self._polled = outside
         return tree.unflatten(entry.out_structure, outs)
 
     def _leaf_key(self, x, structure, k):
@@ -362,14 +384,16 @@ class Jitted(Generic[P, R]):
         waiting = Waiting(self._f, self._name)
         with warn_of_baked(self._f, self._name), waiting.tracing():
             graph, captured = make_graph(run, specs, self._name)
-        self._closed_over = closed_over(self._f, graph, self._closed_over)
+        fixed = {self._positions.get(k, k): s.value for k, s in static}
+        self._closed_over = closed_over(self._f, graph, self._closed_over, fixed)
         if any(getattr(c, "_trace", None) is not None and not c._trace.alive for c in captured):
             raise EscapedTensorError(f"jit of {self._name}: it reads a traced value of a transform that has ended")
         donated: list[int] = []
         if self._donate:
             positions = [k for k in range(n_args) if k not in self._positions]
             donated = donated_leaves(self._donate, positions, structure.children[0], specs, self._name)
-        entry = Entry(GraphFunction(graph, donated, waiting), structure.children[0], out_structure, captured)
+        entry = Entry(GraphFunction(graph, donated, self._contract, waiting), structure.children[0], out_structure,
+                      captured)
         if not captured:
             self._entries[key] = entry
         return entry
@@ -421,7 +445,7 @@ class Jitted(Generic[P, R]):
 
     def again(self) -> Jitted[P, R]:
         """The same function without any of its compiled forms. It leaves its arguments alone."""
-        return Jitted(self._f, self._static, self._debug)
+        return Jitted(self._f, self._static, self._debug, contract=self._contract)
 
     def flat(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[GraphFunction, list[Any]]:
         """The traced function for these arguments, and its flat arguments, arrays that it closes over included."""
@@ -436,6 +460,11 @@ class Jitted(Generic[P, R]):
         from .numba_form import numba_form
 
         return numba_form(self.again()._entry(args, kwargs) if self._donate else self._entry(args, kwargs), self._name)
+
+
+def _may_be_minus_zero(x):
+    """Return True for values inside of which 0.0 and -0.0 are equal to a dictionary."""
+    return isinstance(x, (complex, tuple, np.floating)) and any(part in repr(x) for part in ("0.0", "j"))
 
 
 def _path(structure, k):

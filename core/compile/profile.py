@@ -236,7 +236,7 @@ def profile(f: Callable[..., Any], *args: Any, seconds: float = 0.3, **kwargs: A
     with library_sources():
         function, flat = given.again().flat(args, kwargs)
     flat = [as_argument(a, s) for a, s in zip(flat, function.graph.in_specs, strict=True)]
-    plain, timed = function.program.caller, Program(function.graph, watch := Stopwatch())
+    plain, timed = function.program.caller, Program(function.graph, watch := Stopwatch(), contract=function.contract)
     laps = watch.laps(timed.module)
     best, least, kept = np.inf, np.inf, None
     calls = max(1, int(seconds / _TURNS / max(min(_timed(plain, flat), _timed(plain, flat)), 1e-7)))

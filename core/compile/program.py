@@ -51,14 +51,16 @@ class Program:
         Compile time by stage.
     """
 
-    def __init__(self, graph: Graph, stopwatch: Stopwatch | None = None, donated: Collection[int] = ()):
+    def __init__(self, graph: Graph, stopwatch: Stopwatch | None = None, donated: Collection[int] = (),
+                 contract: bool = True):
         """With a stopwatch the program times its steps, and neither comes from the disk cache nor goes there.
-        Results may take the memory of the inputs `donated`.
+        Results may take the memory of the inputs `donated`. Without `contract`, products and sums round separately.
         """
         start = time.perf_counter()
+        self._contract = contract
         self.traced, self.stopwatch, self._in_place = graph, stopwatch, _paired(graph, donated)
         self.seconds: dict[str, float] = {}
-        key = None if stopwatch is not None else program_cache.key_of(graph, self._in_place)
+        key = None if stopwatch is not None else program_cache.key_of(graph, self._in_place, contract)
         record = None if key is None else program_cache.load(key)
         module = None
         if record is not None:
@@ -89,7 +91,7 @@ class Program:
             middle = time.perf_counter()
             module = Module(self.stopwatch)
             main = module.function(graph, "main", self._in_place)
-            text = module.text()
+            text = module.text() if self._contract else module.text().replace(" contract ", " ")
         finally:
             sys.setrecursionlimit(limit)
         self.seconds.update({"simplify": middle - start, "emit": time.perf_counter() - middle})
@@ -225,6 +227,8 @@ def _out_of_bounds(eqns):
         for e in bad:
             if e.primitive.name == "power":
                 raise ValueError(f"Integers to negative integer powers are not allowed. (at {e.source})")
+            if e.source is not None and e.source.indices:
+                raise IndexOutOfBoundsError(f"{e.source.indices} (at {e.source})")
         what = "; ".join(f"for an array of shape {e.inputs[0].spec.shape} at {e.source}" for e in bad)
         raise IndexOutOfBoundsError(f"an index is out of bounds {what}")
 

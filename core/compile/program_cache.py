@@ -68,7 +68,7 @@ class GraphKey:
     NotStorable
     """
 
-    def __init__(self, graph: Graph, in_place: dict[int, int]):
+    def __init__(self, graph: Graph, in_place: dict[int, int], contract: bool):
         self.primitives: dict[str, Primitive] = {}
         self.sources: dict[Source | None, int] = {}
         self.arrays: list[np.ndarray] = []
@@ -76,8 +76,8 @@ class GraphKey:
         self._specs: dict[Spec, int] = {}
         self._new_specs: list[Any] = []
         code = self._graph(graph)
-        parts = ("program", repr((self._new_specs, code, in_place)), np.__version__, sys.implementation.cache_tag,
-                 store.source_stamp("graph", "transforms", "random"))
+        parts = ("program", repr((self._new_specs, code, in_place, contract)), np.__version__,
+                 sys.implementation.cache_tag, store.source_stamp("graph", "transforms", "random"))
         self.keys = [store.make_key(*parts, *target) for target in native.targets()]
 
     def _graph(self, graph: Graph) -> Any:
@@ -201,10 +201,10 @@ class _Unpickler(pickle.Unpickler):
         return self._key.arrays[which]
 
 
-def key_of(graph: Graph, in_place: dict[int, int] | None = None) -> GraphKey | None:
+def key_of(graph: Graph, in_place: dict[int, int] | None = None, contract: bool = True) -> GraphKey | None:
     """The key of `graph` whose outputs may overwrite the inputs `in_place`; None if it has none."""
     try:
-        return GraphKey(graph, in_place or {})
+        return GraphKey(graph, in_place or {}, contract)
     except NotStorable as reason:
         _log.debug("%s is not stored: %s", graph.name, reason)
         return None

@@ -12,6 +12,7 @@ build, Windows, another interpreter) `make_caller` gives a slower caller through
 import ctypes
 import logging
 import math
+import platform
 import sys
 import sysconfig
 import threading
@@ -25,7 +26,7 @@ from ..dtypes import kind_of
 from . import engine, result_memory
 from .call_ir import CALL
 
-__all__ = ["MISS", "InputSpec", "OutputSpec", "make_caller"]
+__all__ = ["MISS", "InputSpec", "OutputSpec", "make_caller", "miss_after"]
 
 _log = logging.getLogger(__name__)
 
@@ -243,7 +244,7 @@ class _Table(ctypes.Structure):
         ("arena", ctypes.c_void_p), ("arena_bytes", ctypes.c_int64), ("arena_in_use", ctypes.c_int64),
         ("miss", ctypes.c_void_p), ("raiser", ctypes.c_void_p), ("array_type", ctypes.c_void_p),
         ("inputs", ctypes.c_void_p), ("outputs", ctypes.c_void_p), ("n_donated", ctypes.c_int64),
-        ("handler", ctypes.c_void_p),
+        ("handler", ctypes.c_void_p), ("due", ctypes.c_uint64), ("seen", ctypes.c_uint64),
     ]
 
 
@@ -284,12 +285,27 @@ def _native_caller(module, inputs, outputs, scratch_bytes, release_gil, scalars)
     table = _Table(
         module.address("main"), len(inputs), len(outputs), release_gil, arena, scratch_bytes, 0, id(MISS), id(keep[3]),
         id(np.ndarray), ctypes.addressof(in_records), ctypes.addressof(out_records), sum(s.donated for s in inputs),
-        result_memory.handler() if large else None,
+        result_memory.handler() if large else None, 0, 0,
     )
     method = _method()  # kept below: of two threads that make it at once, one has its own, which the cache forgets
     # the C function's `self`: address first, then what must stay alive
     owner = (ctypes.addressof(table), table, method, *keep)
     return _new_function(ctypes.addressof(method), owner, None)
+
+
+CYCLES = 3e9  # of the clock in a second, about
+
+
+def miss_after(caller: Callable[..., Any], seconds: float) -> bool:
+    """Let `caller` give a `MISS` on the first call that comes `seconds` after its last miss of this kind; 0: never.
+
+    Returns False where the caller or the processor has no clock that programs may read.
+    """
+    if not hasattr(caller, "__self__") or platform.machine() not in ("x86_64", "AMD64"):
+        return False
+    table = caller.__self__[1]
+    table.due = table.seen + int(seconds * CYCLES) if seconds else 0
+    return True
 
 
 _new_function = ctypes.pythonapi.PyCFunction_NewEx

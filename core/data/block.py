@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from .. import tree
 from ..errors import DataError
 
-__all__ = ["Block", "concatenate", "same_shapes", "stack"]
+__all__ = ["Block", "concatenate", "map_in_order", "same_shapes", "stack"]
 
 
 class Block(NamedTuple):
@@ -33,12 +34,18 @@ class Block(NamedTuple):
         """The samples one by one."""
         if not self.stacked:
             return self.values
-        return [tree.map(lambda a, k=k: a[k], self.values) for k in range(len(self.ids))]
+        return [map_in_order(lambda a, k=k: a[k], self.values) for k in range(len(self.ids))]
 
     def named(self, k: int, describe) -> str:
         """Sample `k` as messages name it: its number and, if it has one, its file."""
         found = describe(int(self.ids[k]))
         return f"sample {int(self.ids[k])}" + (f" ({found})" if found else "")
+
+
+def map_in_order(f: Callable[..., Any], first: Any, *rest: Any) -> Any:
+    """`tree.map`, with the keys of a dictionary in the order of the first one in place of a sorted one."""
+    found = tree.map(f, first, *rest)
+    return {key: found[key] for key in first} if type(first) is dict else found
 
 
 def same_shapes(samples: list[Any]) -> bool:
@@ -62,7 +69,7 @@ def stack(block: Block, describe) -> Block:
         raise DataError(f"batch: all samples must have one shape, got {_shape(samples[0])} at "
                         f"{block.named(0, describe)} and {_shape(samples[k])} at {block.named(k, describe)} "
                         "(resize, crop or pad them first)")
-    return block._replace(values=tree.map(lambda *xs: np.stack(xs), samples[0], *samples[1:]), stacked=True)
+    return block._replace(values=map_in_order(lambda *xs: np.stack(xs), samples[0], *samples[1:]), stacked=True)
 
 
 def concatenate(blocks: list[Block]) -> Block:
@@ -71,7 +78,7 @@ def concatenate(blocks: list[Block]) -> Block:
         return blocks[0]
     ids, epochs = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("ids", "epochs"))
     if all(b.stacked for b in blocks) and same_shapes([tree.map(lambda a: a[0], b.values) for b in blocks]):
-        values = tree.map(lambda *xs: np.concatenate(xs), blocks[0].values, *[b.values for b in blocks[1:]])
+        values = map_in_order(lambda *xs: np.concatenate(xs), blocks[0].values, *[b.values for b in blocks[1:]])
         return Block(values, ids, epochs, True)
     return Block([s for b in blocks for s in b.samples()], ids, epochs, False)
 

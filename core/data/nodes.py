@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import tree
 from ..errors import DataError
 from . import mapping
-from .block import Block, concatenate, stack
+from .block import Block, concatenate, map_in_order, stack
 from .iteration import walk
 from .order import permuted
 from .pipeline import InMemory, Source
@@ -367,7 +366,7 @@ class Cache(Node):
         if missing.size:
             block = self.parent.rows(missing, 0)
             for p, value, index in zip(missing.tolist(), block.samples(), block.ids.tolist(), strict=True):
-                found.setdefault(p, (tree.map(np.array, value) if block.stacked else value, index))
+                found.setdefault(p, (map_in_order(np.array, value) if block.stacked else value, index))
         values, ids = zip(*[found[p] for p in positions.tolist()], strict=True)
         return Block(list(values), np.array(ids, np.int64), np.full(len(ids), epoch, np.int64), False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv as csv_format
 import dataclasses
+import importlib.util
 import inspect
 import itertools
 import os
@@ -14,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from .. import tree
-from ..check import near
 from ..errors import DataError
 from ..foreign import as_plain
 from ..optional import need
-from .block import Block
+from .block import Block, map_in_order
+from .columns import as_column, checked_columns, exact
 from .pipeline import Source
 
 __all__ = ["Arrays", "arrays", "csv", "generator", "memory_map", "parquet"]
@@ -36,13 +37,13 @@ class Arrays(Source):
         return len(tree.leaves(self.values)[0])
 
     def rows(self, positions: np.ndarray, epoch: int) -> Block:
-        values = tree.map(lambda a: np.asarray(a[positions]), self.values)
+        values = map_in_order(lambda a: np.asarray(a[positions]), self.values)
         return Block(values, positions, np.full(len(positions), epoch, np.int64), True)
 
     def held(self) -> Any:
         if any(isinstance(a, np.memmap) or a.dtype.kind not in "biufc" for a in tree.leaves(self.values)):
             return None
-        return self.values, lambda values, positions: tree.map(lambda a: a[positions], values)
+        return self.values, lambda values, positions: map_in_order(lambda a: a[positions], values)
 
     def describe(self, index: int) -> str | None:
         return None if self.lines is None else f"{self.name} row {self.lines + index}"
@@ -170,8 +171,10 @@ def csv(path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, t
         delimiter: str = ",") -> Source:
     """Make a source of the rows of a CSV file with a header; samples are dictionaries.
 
-    The file is read into memory. A column has the first of the types int64, float64 and str that fits all its values;
-    empty fields are NaN in columns of floats.
+    The file is read into memory, several times faster if pyarrow is installed. A column has the first of the types
+    int64, uint64, float64, bool and str that fits all its values. Empty fields and NA, N/A, NULL, null, NaN and nan are
+    NaN in columns of floats. Whole numbers keep their digits: a column of them is text if they are beyond 64 bits, or
+    beyond 2**53 where fields are missing.
 
     Parameters
     ----------
@@ -189,7 +192,8 @@ def csv(path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, t
     Raises
     ------
     DataError
-        If a column is missing, a row has another number of fields, or a value does not fit the type that is given.
+        If a column is missing, two columns to read have one name, a row has another number of fields, or a value does
+        not fit the type that is given.
 
     Examples
     --------
@@ -201,60 +205,48 @@ def csv(path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, t
     >>> next(iter(data.csv(path)))
     {'age': np.int64(31), 'name': np.str_('Ada')}
     """
-    name = os.fsdecode(path)
+    name, where = os.fsdecode(path), f"csv: {os.fsdecode(path)!r}"
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        header = next(csv_format.reader(file, delimiter=delimiter), None)
+    if not header:
+        raise DataError(f"{where} must begin with the names of the columns, got an empty file")
+    wanted = checked_columns(columns, header, where)
+    checked_columns(list(types or ()), header, where)
+    texts = _arrow_texts(path, wanted, delimiter) or _texts(path, header, delimiter, where)
+    return Arrays({c: as_column(texts[c], (types or {}).get(c), f"{where} column {c!r}") for c in wanted}, name, 1)
+
+
+def _arrow_texts(path, wanted, delimiter):
+    """The columns by name, read by pyarrow; None where it is not installed, and of files that it does not read."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return None
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    try:
+        table = arrow_csv.read_csv(
+            os.fspath(path), parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(include_columns=wanted,
+                                                     column_types=dict.fromkeys(wanted, pa.string())))
+    except (pa.ArrowInvalid, pa.ArrowKeyError):
+        return None
+    return {c: table[c] for c in wanted} if table.num_rows else None
+
+
+def _texts(path, header, delimiter, where):
+    """The columns by name; DataError where rows are not as long as the header."""
+    rows = []
     with open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv_format.reader(file, delimiter=delimiter)
-        header = next(reader, None)
-        if not header:
-            raise DataError(f"csv: {name!r} must begin with the names of the columns, got an empty file")
-        rows = []
+        next(reader)
         for row in reader:
             if len(row) != len(header) and row:
-                raise DataError(f"csv: {name!r} line {reader.line_num} must have {len(header)} fields, got {len(row)}")
+                raise DataError(f"{where} line {reader.line_num} must have {len(header)} fields, got {len(row)}")
             if row:
                 rows.append(row)
     if not rows:
-        raise DataError(f"csv: {name!r} must have at least one row, got only a header")
-    wanted = list(header if columns is None else columns)
-    known = dict(zip(header, zip(*rows, strict=True), strict=True))
-    for column in [*wanted, *(types or ())]:
-        if column not in known:
-            raise DataError(f"csv: {name!r} has no column {column!r}{near(column, header, listing=True)}")
-    found = {c: _column(known[c], (types or {}).get(c), f"csv: {name!r} column {c!r}") for c in wanted}
-    return Arrays(found, name, 1)
-
-
-def _column(values, kind, where):
-    if kind is None:
-        for kind in (np.int64, np.float64):
-            try:
-                return _converted(values, kind)
-            except (ValueError, OverflowError):
-                pass
-        return np.array(values)
-    try:
-        return _converted(values, np.dtype(kind))
-    except (ValueError, OverflowError, TypeError):
-        for k, value in enumerate(values):
-            try:
-                _converted([value], np.dtype(kind))
-            except (ValueError, OverflowError, TypeError):
-                raise DataError(f"{where} must be {np.dtype(kind)}, got {value!r} in row {k + 1}") from None
-        raise
-
-
-def _converted(values, kind):
-    kind = np.dtype(kind)
-    if kind.kind in "iu":
-        return np.array([int(v) for v in values], kind)
-    if kind.kind == "f":
-        return np.array([float(v) if v.strip() else np.nan for v in values], kind)
-    if kind.kind == "b":
-        known = {"true": True, "false": False, "1": True, "0": False}
-        if any(v.strip().lower() not in known for v in values):
-            raise ValueError("not a truth value")
-        return np.array([known[v.strip().lower()] for v in values])
-    return np.array(values, kind)
+        raise DataError(f"{where} must have at least one row, got only a header")
+    return dict(zip(header, zip(*rows, strict=True), strict=True))
 
 
 def parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Source:
@@ -275,7 +267,7 @@ def parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) 
     ImportError
         If pyarrow is not installed.
     DataError
-        If a column is missing.
+        If a column is missing, or two columns to read have one name.
 
     Examples
     --------
@@ -285,14 +277,14 @@ def parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) 
     format_ = need("pyarrow.parquet", "parquet", "data")
     name = os.fsdecode(path)
     with format_.ParquetFile(path) as file:
-        header = file.schema_arrow.names
-        for column in columns or ():
-            if column not in header:
-                raise DataError(f"parquet: {name!r} has no column {column!r}{near(column, header, listing=True)}")
-        table = file.read(columns=None if columns is None else list(columns))
+        wanted = checked_columns(columns, file.schema_arrow.names, f"parquet: {name!r}")
+        table = file.read(columns=wanted)
     if table.num_rows == 0:
         raise DataError(f"parquet: {name!r} must have at least one row, got none")
-    found = {c: table[c].to_numpy() for c in table.column_names}
+    found = {c: table[c].to_numpy() for c in wanted}
+    for c, a in found.items():
+        if str(table[c].type) in ("int64", "uint64") and a.dtype.kind == "f" and not exact(a):
+            found[c] = table[c].cast("string").to_numpy()  # whose digits a float64 does not hold
     texts = {c: np.array(["" if v is None else v for v in a]) for c, a in found.items()
              if a.dtype == object and all(v is None or isinstance(v, str) for v in a)}
     return Arrays({**found, **texts}, name, 0)

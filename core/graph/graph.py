@@ -112,6 +112,7 @@ class Source(NamedTuple):
     file: str
     line: int
     function: str
+    indices: str = ""  # what to say of an index out of bounds: which indices, and what must hold for them
 
     def __str__(self):
         return f"{self.file}:{self.line} in {self.function}"

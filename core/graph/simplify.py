@@ -206,6 +206,11 @@ def _(r, eqn):
     return eqn.inputs[0]  # a mark for those who read graphs
 
 
+@rule("kink")
+def _(r, eqn):
+    return eqn.inputs[0]  # a mark for derivatives
+
+
 @rule("add")
 def _(r, eqn):
     for x, y in (eqn.inputs, eqn.inputs[::-1]):
@@ -275,7 +280,12 @@ def _(r, eqn):
     if n == 1:
         return same(eqn, x)
     if n == 0.5 and kind_of(out.dtype) == "f":
-        return r.apply("sqrt", x, source=eqn.source)
+        if out.shape:
+            return r.apply("sqrt", x, source=eqn.source)
+        # NumPy's scalars are C's numbers: the root of -inf is inf, and that of -0.0 is 0.0
+        zero, least, most = (Const(out.dtype.type(v)) for v in (0.0, -np.inf, np.inf))
+        root = r.apply("sqrt", r.apply("add", x, zero, source=eqn.source), source=eqn.source)
+        return r.apply("select", r.apply("equal", x, least, source=eqn.source), most, root, source=eqn.source)
     if n == int(n) and -8 <= n <= 8 and n:
         return r.equation(PRIMITIVES["integer_power"], [x], {"exponent": int(n)}, [out], eqn.source)[0]
     return None

@@ -101,6 +101,9 @@ def _what_numpy_hides(error: Exception) -> TracerError | None:
             "(make the array with np.zeros_like(x) of a traced x or np.zeros(shape, like=x), or collect the values "
             "with np.stack)"
         )
+    if type(error) is SystemError and isinstance(error.__cause__, TracerError):  # C code did not look for errors
+        return TracerError(f"{error.__cause__} (for roots, core.root takes SciPy's solvers with "
+                           "mode='python')")
     if type(error) is RecursionError:
         return TracerError(
             "recursion: it continued until Python's stack was full; a traced condition cannot end it, since both "
@@ -242,7 +245,7 @@ class GraphTensor(Tensor):
         self.value = atom
         self.spec = atom.spec
         self.level = trace.level
-        self._link = None
+        self._link = self._made = None
 
     def _take(self, other):
         self.value, self.spec = other.value, other.spec

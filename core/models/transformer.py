@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from .. import check, random
 from ..compile.jit import jit
 from ..nn import Embedding, LayerNorm, Linear, RMSNorm, attention, gelu_tanh, silu, static
+from ..nn.entries import check_entries, pick_entries
 from ..ops.index import getitem, index_update
 from ..short_repr import short_repr
 from ..transforms.control import scan
@@ -228,13 +229,16 @@ class Transformer:
         if not shape or not 0 < shape[-1] <= self.context:
             raise ValueError(f"Transformer: tokens must be (..., n) with n from 1 to the context of {self.context}, "
                              f"got shape {shape}")
-        x = self.tokens(np.reshape(tokens, (math.prod(shape[:-1]), shape[-1])))
+        x = self._embedded(np.reshape(tokens, (math.prod(shape[:-1]), shape[-1])))
         if self.positions is not None:
             x = x + self.positions[:shape[-1]]
         for block in self.blocks:
             x, _ = block(x)
         y = self._logits(x)
         return np.reshape(y, (*shape, np.shape(y)[-1]))
+
+    def _embedded(self, tokens):
+        return pick_entries("Transformer: tokens", tokens, np.shape(self.tokens.weight)[0], self.tokens)
 
     def _logits(self, x):
         x = self.norm(x)
@@ -286,7 +290,7 @@ class Transformer:
         True
         """
         positions = cache.used + np.arange(np.shape(tokens)[1])
-        x = self.tokens(tokens)
+        x = self._embedded(tokens)
         if self.positions is not None:
             x = x + getitem(self.positions, positions)
         memory = []
@@ -338,6 +342,7 @@ class Transformer:
             check.integer(top_k, "Transformer.generate: top_k", 1, np.shape(self.tokens.weight)[0])
         if key is None and temperature > 0:
             raise ValueError("Transformer.generate: key must be given at temperatures above 0 (random.key(seed))")
+        check_entries("Transformer.generate: tokens of the prompt", prompt, np.shape(self.tokens.weight)[0])
         flat = prompt.reshape(-1, prompt.shape[-1]).astype(np.int64)
         drawn = _generate(self, flat, random.key(0) if key is None else key, np.float64(temperature or 1.0),
                           length=int(length), top_k=top_k, greedy=temperature == 0)

@@ -14,6 +14,7 @@ from ..ops.likelihood import likelihood
 from ..precision import at_least_float32, in_dtype_of
 from ..tensor import Tensor
 from ..transforms.checkpoint import stop_gradient
+from .entries import pick_entries
 
 __all__ = ["binary_cross_entropy", "cross_entropy", "gelu", "gelu_tanh", "log_softmax", "mean_squared_error", "relu",
            "sigmoid", "silu", "softmax", "softplus"]
@@ -130,7 +131,7 @@ def log_softmax(x: Any, axis: int = -1) -> NDArray[Any]:
     return in_dtype_of(y - np.log(np.sum(np.exp(y), axis=axis, keepdims=True)), x)
 
 
-def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0) -> Any:
+def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0, ignore_index: int | None = None) -> Any:
     """Mean cross entropy of class labels, or of probabilities of classes.
 
     Parameters
@@ -141,6 +142,9 @@ def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0) -> Any:
         last axis is 1.
     smoothing : float, default 0
         Share of the probability that is spread evenly over all classes (Szegedy et al. 2016, section 7).
+    ignore_index : int, optional
+        Label of places that do not count, such as padding. The mean is taken over the others; it is NaN if there are
+        none.
 
     Returns
     -------
@@ -150,6 +154,8 @@ def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0) -> Any:
     ------
     IndexError
         If a label is out of range.
+    TypeError
+        If labels are neither integers nor probabilities, or if `ignore_index` is given with probabilities.
 
     Examples
     --------
@@ -169,21 +175,27 @@ def cross_entropy(logits: Any, labels: Any, *, smoothing: float = 0.0) -> Any:
             "labels must have the shape of logits without its last axis")
         raise ValueError(f"cross_entropy: {of}, {shape if kind == 'f' else shape[:-1]}, got {np.shape(labels)}")
     check.number(smoothing, "cross_entropy: smoothing", 0, 1)
+    used = None
+    if ignore_index is not None:
+        if kind == "f":
+            raise TypeError("cross_entropy: ignore_index needs integer labels, got probabilities of classes")
+        labels = labels if isinstance(labels, Tensor) else np.asarray(labels)
+        used = np.not_equal(labels, check.integer(ignore_index, "cross_entropy: ignore_index", None))
     logits = at_least_float32(logits)
     log = log_softmax(logits)
     if kind == "f":
         losses = -np.sum(labels * log, axis=-1, keepdims=True)
     else:
-        n = shape[-1]
-        if not isinstance(labels, Tensor) and np.any(wrong := (labels < 0) | (np.asarray(labels) >= n)):
-            place = tuple(int(k) for k in np.argwhere(wrong)[0])
-            raise IndexError(f"cross_entropy: labels must be at least 0 and below {n}, the number of classes, got "
-                             f"{np.asarray(labels)[place]} at {place}")
-        labels = np.where(labels < 0, n, labels)  # out of range, and not counted from the end
-        losses = -np.take_along_axis(log, labels[..., None], axis=-1)
+        if used is not None:
+            labels = np.where(used, labels, 0)
+        losses = -pick_entries("cross_entropy: labels", labels, shape[-1],
+                               lambda labels: np.take_along_axis(log, labels[..., None], axis=-1))
     if smoothing:
         losses = (1 - smoothing) * losses - smoothing * np.mean(log, axis=-1, keepdims=True)
-    return np.mean(likelihood(losses, logits, "categorical"))
+    losses = likelihood(losses, logits, "categorical")
+    if used is None:
+        return np.mean(losses)
+    return np.sum(np.where(used[..., None], losses, 0)) / np.sum(used, dtype=losses.dtype)
 
 
 def binary_cross_entropy(logits: Any, targets: Any) -> Any:

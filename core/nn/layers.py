@@ -18,6 +18,7 @@ from .. import random
 from ..ops.index import getitem
 from ..precision import in_dtype_of
 from ..short_repr import short_repr
+from .entries import pick_entries
 from .init import Initializer, lecun_normal
 
 __all__ = ["Cell", "Embedding", "Linear", "MLP", "check_last_axis", "static"]
@@ -131,7 +132,7 @@ class MLP:
 @short_repr
 @dataclass(frozen=True)
 class Embedding:
-    """A row of `weight` for each index.
+    """A row of `weight` for each index, which must be at least 0 and below the number of rows.
 
     Examples
     --------
@@ -150,4 +151,4 @@ class Embedding:
         return cls(random.normal(key, (n_entries, n_features), dtype=dtype))
 
     def __call__(self, indices: Any) -> NDArray[Any]:
-        return getitem(self.weight, indices)
+        return pick_entries("Embedding: indices", indices, np.shape(self.weight)[0], lambda i: getitem(self.weight, i))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..tensor import implements
+from ..tensor import Tensor, implements
 from .define import as_value, scalar_or_array
 from .shape import normal_axis, part
 from .take import take
@@ -37,12 +37,14 @@ def _slope(f, h, axis, edge_order):
         raise ValueError("'edge_order' greater than 2 not supported")
     if np.result_type(f).kind in "iub":
         f = f.astype(float)
+    dtype = np.result_type(f)
     at = lambda a, b: part(f, axis, a, b)
     if np.ndim(h) == 0:
         inner = (at(2, n) - at(0, n - 2)) / (2.0 * h)
         h1 = h2 = hn1 = hn2 = h
     else:
-        h = np.diff(as_value(h))
+        h = as_value(h)
+        h = np.diff(h.astype(float) if np.result_type(h).kind in "iu" else h)
         if np.shape(h) != (n - 1,):
             raise ValueError("when 1d, distances must match the length of the corresponding dimension")
         h1, hn1 = h[0], h[n - 2]
@@ -59,7 +61,7 @@ def _slope(f, h, axis, edge_order):
                  - (h1 / (h2 * (h1 + h2))) * at(2, 3))
         last = (hn1 / (hn2 * (hn1 + hn2))) * at(n - 3, n - 2) - ((hn1 + hn2) / (hn1 * hn2)) * at(n - 2, n - 1) + (
             (2.0 * hn1 + hn2) / (hn1 * (hn1 + hn2))) * at(n - 1, n)
-    return np.concatenate([first, inner, last], axis=axis)
+    return np.concatenate([x.astype(dtype) for x in (first, inner, last)], axis=axis)
 
 
 @implements(np.trapezoid)
@@ -77,10 +79,16 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     return np.sum(d * (part(y, axis, 1, n) + part(y, axis, 0, n - 1)) / 2.0, axis=axis)
 
 
+def _double(a):
+    dtype = complex if np.result_type(a).kind == "c" else float
+    return a.astype(dtype) if isinstance(a, Tensor) else np.asarray(a, dtype)
+
+
 @implements(np.interp)
 def interp(x, xp, fp, left=None, right=None, period=None):
-    """``numpy.interp``; differentiable in `x`, `xp` and `fp`."""
-    x, xp, fp = np.real(as_value(x)), np.real(as_value(xp)), as_value(fp)
+    """``numpy.interp``, in double precision whatever the dtypes; differentiable in `x`, `xp` and `fp`."""
+    x, xp, fp = (_double(as_value(a)) for a in (x, xp, fp))
+    x, xp = np.real(x), np.real(xp)
     if np.ndim(xp) != 1 or np.shape(xp) != np.shape(fp):
         raise ValueError(f"fp and xp are not of the same length, got {np.shape(fp)} and {np.shape(xp)}")
     n = np.shape(xp)[0]

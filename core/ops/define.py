@@ -112,7 +112,7 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 def elementwise(name: str, ufunc: np.ufunc | None = None, *, impl: Callable | None = None, loop: Callable | None = None,
                 d: Sequence[Any] | None = None, emit: Any = None, domain: Any = None, flops: float = 1.0,
                 keeps_weak: bool = False, also: tuple = (), method: str | None = None, operators: tuple[str, ...] = (),
-                doc: str | None = None) -> Callable:
+                doc: str | None = None, before: Callable | None = None, after: Callable | None = None) -> Callable:
     """Define an elementwise primitive and return its public function.
 
     Parameters
@@ -141,6 +141,10 @@ def elementwise(name: str, ufunc: np.ufunc | None = None, *, impl: Callable | No
         Names of the special methods of Tensor that call the function.
     doc : str, optional
         Docstring of the function.
+    before : callable, optional
+        ``before(*args)`` returns the result where a better form is known, else None.
+    after : callable, optional
+        ``after(out, name, args)`` returns the result.
     """
     impl = impl or ufunc
     loop = loop or ufunc_loop(ufunc)
@@ -165,7 +169,9 @@ def elementwise(name: str, ufunc: np.ufunc | None = None, *, impl: Callable | No
             if not isinstance(a, VALUES):
                 args = [as_value(a) for a in args]
                 break
-        return bind(p, *args)
+        if before is not None and (found := before(*args)) is not None:
+            return found
+        return bind(p, *args) if after is None else after(bind(p, *args), name, args)
 
     function.primitive = p  # type: ignore[attr-defined]
     named(function, name, doc or f"Elementwise {name}, as ``numpy.{name}``.")

@@ -22,6 +22,7 @@ from .define import (
     promoted,
     ufunc_loop,
 )
+from .kinks import made_by, remember, squared
 
 __all__ = ["CHOICE", "add", "convert", "converted", "select", "square"]
 
@@ -34,14 +35,15 @@ subtract = elementwise("subtract", np.subtract, impl=operator.sub, d=(ONE, MINUS
                        keeps_weak=True, operators=("__sub__", "__rsub__", "__isub__"))
 multiply = elementwise("multiply", np.multiply, impl=operator.mul, d=(lambda out, x, y: y, lambda out, x, y: x),
                        emit="mul",
-                       domain=(ANY, ANY), keeps_weak=True, operators=("__mul__", "__rmul__", "__imul__"))
+                       domain=(ANY, ANY), keeps_weak=True, operators=("__mul__", "__rmul__", "__imul__"),
+                       before=lambda x, y: squared(x) if x is y else None)
 divide = elementwise("divide", np.divide, impl=operator.truediv,
                      d=(lambda out, x, y: np.divide(1, y), lambda out, x, y: np.divide(-out, y)),
                      emit="div", domain=(ANY, (0.5, 3.0)), keeps_weak=True,
                      operators=("__truediv__", "__rtruediv__", "__itruediv__"))
 negative = elementwise("negative", np.negative, impl=operator.neg, d=(MINUS_ONE,), emit="neg", domain=(ANY,),
                        keeps_weak=True,
-                       operators=("__neg__",))
+                       operators=("__neg__",), after=remember)
 floor_divide = elementwise("floor_divide", np.floor_divide, impl=operator.floordiv, emit="floordiv",
                            domain=(ANY, (0.5, 3.0)),
                            keeps_weak=True, operators=("__floordiv__", "__rfloordiv__", "__ifloordiv__"))
@@ -96,6 +98,8 @@ def _integer_power_d(x, n):
 @implements(operators=("__pow__", "__rpow__", "__ipow__"))
 def power_operator(x, y):
     """``x ** y``; a fixed integer exponent is repeated multiplication."""
+    if type(y) in (int, float) and y > 0 and y % 2 == 0 and (square := squared(x)) is not None:
+        return square if y == 2 else power_operator(square, int(y) // 2)
     if type(y) is int and spec_of(x).dtype.kind == "b":  # NumPy takes the integers for it, and a square of its own
         return np.square(x) if y == 2 and not is_scalar(x) else _power(x, y)
     if type(y) is int and -64 <= y <= 64 and (y >= 0 or kind_of(spec_of(x).dtype) in "fc"):
@@ -116,7 +120,8 @@ def positive(x):
     return x._handle()
 
 
-square = elementwise("square", np.square, d=(lambda out, x: 2 * x,), emit=lambda b, x: b.mul(x, x), domain=(ANY,))
+square = elementwise("square", np.square, d=(lambda out, x: 2 * x,), emit=lambda b, x: b.mul(x, x), domain=(ANY,),
+                     before=squared)
 reciprocal = elementwise("reciprocal", np.reciprocal, d=(lambda out, x: -out * out,),
                          emit=lambda b, x: b.complex_reciprocal(x) if x.parts else b.div(b.const_like(1, x), x),
                          domain=((0.5, 3.0),))
@@ -130,7 +135,15 @@ def _share(out, mine, other):
 
 
 CHOICE = (lambda out, x, y: _share(out, x, y), lambda out, x, y: _share(out, y, x))
-maximum = elementwise("maximum", np.maximum, d=CHOICE, emit="max", domain=(ANY, ANY))
+
+
+def _modulus(x, y):
+    """``abs(x)`` for ``maximum(x, -x)``."""
+    made = made_by(y, "negative")
+    return np.abs(x) if made is not None and made[0] is x else None
+
+
+maximum = elementwise("maximum", np.maximum, d=CHOICE, emit="max", domain=(ANY, ANY), before=_modulus)
 minimum = elementwise("minimum", np.minimum, d=CHOICE, emit="min", domain=(ANY, ANY))
 
 equal = elementwise("equal", np.equal, emit=lambda b, x, y: b.cmp("==", x, y), domain=(ANY, ANY), operators=("__eq__",))
@@ -224,6 +237,7 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **kwargs):
 @implements(np.isclose)
 def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     """``numpy.isclose``."""
+    a, b = as_value(a), as_value(b) * 1.0  # floating point, as in NumPy: differences of integers would wrap
     near = np.less_equal(np.abs(a - b), atol + rtol * np.abs(b)) & np.isfinite(b) | np.equal(a, b)
     return near | (np.isnan(a) & np.isnan(b)) if equal_nan else near
 

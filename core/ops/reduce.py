@@ -17,6 +17,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor, implements
 from .define import as_value, elementwise, named, refuse_out, ufunc_loop
+from .kinks import mark_kink, remember
 from .shape import normal_axis
 
 __all__ = ["norm_root", "normal_axes", "sum_dtype"]
@@ -337,16 +338,18 @@ def _root_slope(out, s):
 
 
 norm_root = elementwise("norm_root", impl=np.sqrt, loop=ufunc_loop(np.sqrt), d=(_root_slope,), emit="sqrt",
-                        domain=((0.3, 3.0),),
+                        domain=((0.3, 3.0),), after=remember,
                         doc="The square root of a sum of squares; its derivative at 0 is 0, the norm's subgradient of "
                             "least length.")
+mark_kink(norm_root.primitive)
 
 
 @implements(np.std, method="std")
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None, correction=None):
     """``numpy.std``. Where all elements are equal its derivative is 0."""
     squared = var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
-    return norm_root(squared).astype(np.result_type(squared))
+    found, dtype = norm_root(squared), np.result_type(squared)
+    return found if found.dtype == dtype else found.astype(dtype)
 
 
 @implements(np.ptp)

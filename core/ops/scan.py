@@ -276,6 +276,7 @@ def diff(a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
 def ediff1d(ary, to_end=None, to_begin=None):
     """``numpy.ediff1d``."""
     steps = np.diff(np.ravel(ary))
-    parts = [np.ravel(to_begin)] * (to_begin is not None) + [steps] + [np.ravel(to_end)] * (to_end is not None)
+    first, last = ([] if x is None else [np.ravel(as_value(x)).astype(steps.dtype)] for x in (to_begin, to_end))
+    parts = [*first, steps, *last]
     return np.concatenate(parts) if len(parts) > 1 else steps
 

@@ -96,7 +96,10 @@ def _emit_divergence(b, x, y, kl):
     zero, infinity = _c(b, 0.0, x), _c(b, math.inf, x)
     excess = b.div(b.sub(x, y), y)  # near 1 the quotient's logarithm would lose digits
     near = b.cmp("<", b.abs(excess), _c(b, 0.5, x))
-    value = b.mul(x, b.select(near, b.call("log1p", excess), b.call("log", b.div(x, y))))
+    ratio = b.div(x, y)
+    fits = b.and_(b.cmp(">", ratio, _c(b, 1e-37, x)), b.cmp("<", ratio, infinity))  # neither over- nor underflow
+    far = b.sub(b.call("log", b.select(fits, ratio, x)), b.select(fits, zero, b.call("log", y)))
+    value = b.mul(x, b.select(near, b.call("log1p", excess), far))
     value = b.add(b.sub(value, x), y) if kl else value
     nan = b.or_(b.cmp("!=", x, x), b.cmp("!=", y, y))
     inside = b.or_(b.and_(b.cmp(">", x, zero), b.cmp(">", y, zero)), nan)
@@ -115,17 +118,19 @@ kl_div = special("kl_div", (lambda out, x, y: np.log(np.divide(x, y)), lambda ou
 
 def _emit_huber(b, d, r):
     size = b.abs(r)
-    inside = b.mul(_c(b, 0.5, r), b.mul(r, r))
+    inside = b.mul(b.mul(_c(b, 0.5, r), r), r)  # r^2 may overflow
     value = b.select(b.cmp("<=", size, d), inside, b.mul(d, b.sub(size, b.mul(_c(b, 0.5, d), d))))
     return b.select(b.cmp("<", d, _c(b, 0.0, d)), _c(b, math.inf, d), value)
 
 
 def _emit_pseudo_huber(b, d, r):
-    zero, v = _c(b, 0.0, d), b.div(r, d)
-    square = b.mul(v, v)
-    # sqrt(1 + v^2) - 1 without cancellation, and without overflow of v^2
-    root = b.div(v, b.add(_c(b, 1.0, d), b.sqrt(b.add(_c(b, 1.0, d), square))))
-    value = b.mul(b.mul(d, d), b.mul(v, root))
+    zero, one, v = _c(b, 0.0, d), _c(b, 1.0, d), b.div(r, d)
+    # sqrt(1 + v^2) - 1 = v slope without cancellation. From 1e18 on 1 is nothing beside v^2, which may overflow; below
+    # 1e-9 v^2 is nothing beside 1, and v may underflow.
+    slope = b.div(v, b.add(one, b.sqrt(b.add(one, b.mul(v, v)))))
+    slope = b.select(b.cmp(">", b.abs(v), _c(b, 1e18, d)), b.copysign(one, v), slope)
+    square = b.mul(b.mul(_c(b, 0.5, r), r), r)
+    value = b.select(b.cmp("<", b.abs(v), _c(b, 1e-9, d)), square, b.mul(d, b.mul(r, slope)))
     none = b.or_(b.cmp("==", d, zero), b.cmp("==", r, zero))
     return b.select(b.cmp("<", d, zero), _c(b, math.inf, d), b.select(none, zero, value))
 
@@ -139,14 +144,9 @@ huber = special("huber", (lambda out, d, r: np.maximum(np.abs(r) - d, 0), lambda
                 domain=(UNIT, (1.2, 3.0)), emit=_emit_huber)
 
 
-def _pseudo_huber_root(d, r):
-    return np.sqrt(1 + (r / d) ** 2)
-
-
 pseudo_huber = special(
     "pseudo_huber",
-    (lambda out, d, r: 2 * out / d - r * r / (d * _pseudo_huber_root(d, r)),
-     lambda out, d, r: r / _pseudo_huber_root(d, r)),
+    (lambda out, d, r: 2 * out / d - r * (r / np.hypot(d, r)), lambda out, d, r: d * (r / np.hypot(d, r))),
     domain=(UNIT, LINE), emit=_emit_pseudo_huber,
 )
 

@@ -60,7 +60,8 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
         sign = np.sign(s)
         out = np.log(np.abs(s)) + m
         return (out, sign) if keepdims else (np.squeeze(out, axis=axis), np.squeeze(sign, axis=axis))
-    out = np.log(s) + m
+    none = np.equal(np.max(np.real(a), axis=axis, keepdims=True), -np.inf)  # no term at all: with derivative 0
+    out = np.where(none, -np.inf, np.log(np.where(none, 1, s)) + m)
     return out if keepdims else np.squeeze(out, axis=axis)
 
 

@@ -42,7 +42,8 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
     a, q = as_value(a), as_value(q)
     if not isinstance(q, Tensor) and not (np.all(np.asarray(q) >= 0) and np.all(np.asarray(q) <= 1)):
         raise ValueError("Quantiles must be in the range [0, 1]")
-    if np.result_type(a).kind in "iub":
+    chosen = method in ("lower", "higher", "nearest")  # elements, in their own dtype
+    if np.result_type(a).kind in "iub" and not chosen:
         a = a.astype(float)
     shape = np.shape(a)
     flat, axes = _to_last(a, axis)
@@ -53,7 +54,7 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
     if method in _CONTINUOUS:
         alpha, beta = _CONTINUOUS[method]
         place = n * q + (alpha + q * (1 - alpha - beta)) - 1
-    elif method in ("lower", "higher", "midpoint", "nearest"):
+    elif chosen or method == "midpoint":
         place = q * (n - 1)
         low, high = np.floor(place), np.ceil(place)
         place = {"lower": low, "higher": high, "midpoint": 0.5 * (low + high), "nearest": np.rint(place)}[method]
@@ -66,11 +67,13 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
     low = np.floor(place)
     part = place - low
     low = low.astype(np.intp) if hasattr(low, "astype") else int(low)
-    below, above = np.take(ordered, low, axis=-1), np.take(ordered, np.minimum(low + 1, n - 1), axis=-1)
-    found = _between(below, above, part)
-    spoilt = np.any(np.isnan(flat), axis=-1)
-    spoilt = np.reshape(spoilt, (*np.shape(spoilt), *(1,) * np.ndim(q)))
-    found = np.where(spoilt, np.nan, found)
+    found = np.take(ordered, low, axis=-1)
+    if not chosen:
+        found = _between(found, np.take(ordered, np.minimum(low + 1, n - 1), axis=-1), part)
+    if np.result_type(a).kind not in "iub":
+        spoilt = np.any(np.isnan(flat), axis=-1)
+        spoilt = np.reshape(spoilt, (*np.shape(spoilt), *(1,) * np.ndim(q)))
+        found = np.where(spoilt, np.nan, found)
     rank = np.ndim(q)
     found = np.moveaxis(found, range(np.ndim(found) - rank, np.ndim(found)), range(rank)) if rank else found
     if found.dtype != np.result_type(a):

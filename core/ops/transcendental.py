@@ -7,8 +7,10 @@ import math
 import numpy as np
 
 from ..dtypes import kind_of
+from ..graph.graph import spec_of
 from ..tensor import implements
-from .define import as_value, elementwise, scalar_or_array
+from .define import as_value, elementwise, promoted, scalar_or_array
+from .kinks import mark_kink, remember
 
 __all__: list[str] = []
 
@@ -30,17 +32,18 @@ log1p = elementwise("log1p", np.log1p, d=(lambda out, x: np.divide(1, 1 + x),), 
                     flops=20)
 
 
-def _share(out, x):
-    """``exp(x - out)``, also where both are infinite."""
-    return np.exp(np.where(np.equal(x, out), 0, x - np.where(np.equal(x, out), 0, out)))
+def _share(out, x, y):
+    """``exp(x - out)``, the share of `x` in the sum. If both are infinite and equal: 0 at -inf, half at inf."""
+    share = np.exp(np.where(np.equal(x, out), 0, x - np.where(np.equal(x, out), 0, out)))
+    return np.where(np.equal(out, -math.inf), 0, np.where(np.equal(x, y) & np.isinf(out), 0.5, share))
 
 
 logaddexp = elementwise("logaddexp", np.logaddexp,
-                        d=(lambda out, x, y: _share(out, x), lambda out, x, y: _share(out, y)),
+                        d=(lambda out, x, y: _share(out, x, y), lambda out, x, y: _share(out, y, x)),
                         emit="logaddexp", domain=(ANY, ANY), flops=40)
 logaddexp2 = elementwise("logaddexp2", np.logaddexp2,
-                         d=(lambda out, x, y: _share(out * math.log(2), x * math.log(2)),
-                            lambda out, x, y: _share(out * math.log(2), y * math.log(2))),
+                         d=(lambda out, x, y: _share(*[a * math.log(2) for a in (out, x, y)]),
+                            lambda out, x, y: _share(*[a * math.log(2) for a in (out, y, x)])),
                          emit="logaddexp2", domain=(ANY, ANY), flops=40)
 
 # -- roots -------------------------------------------------------------------------------------------------------------
@@ -56,7 +59,8 @@ def _nonzero(x):
 # at the origin, where the slope depends on the direction, it is taken as 0: its mean
 hypot = elementwise("hypot", np.hypot, d=(lambda out, x, y: x / _nonzero(out), lambda out, x, y: y / _nonzero(out)),
                     emit="hypot",
-                    domain=(POSITIVE, POSITIVE), flops=8)
+                    domain=(POSITIVE, POSITIVE), flops=8, after=remember)
+mark_kink(hypot.primitive)
 
 # -- circles -----------------------------------------------------------------------------------------------------------
 
@@ -124,8 +128,14 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
     """``numpy.unwrap``; the whole periods added are constants to derivatives."""
     step = np.diff(p, axis=axis)
     discont = period / 2 if discont is None else discont
-    wrapped = np.mod(step + period / 2, period) - period / 2
-    wrapped = np.where(np.equal(wrapped, -period / 2) & np.greater(step, 0), period / 2, wrapped)
-    correction = np.where(np.less(np.abs(step), discont), 0, np.round((wrapped - step) / period) * period)
+    dtype = promoted(spec_of(step), spec_of(period))
+    whole = dtype.kind in "iu"
+    high = period // 2 if whole else period / 2
+    wrapped = np.mod(step + high, period) - high
+    if not whole or period % 2 == 0:
+        wrapped = np.where(np.equal(wrapped, -high) & np.greater(step, 0), high, wrapped)
+    correction = wrapped - step if whole else np.round((wrapped - step) / period) * period
+    correction = np.where(np.less(np.abs(step), discont), 0, correction)
     head = np.zeros_like(np.take(p, np.arange(1), axis=axis))
-    return p + np.concatenate([head, np.cumsum(correction, axis=axis)], axis=axis)
+    out = p + np.concatenate([head, np.cumsum(correction, axis=axis)], axis=axis)
+    return out.astype(dtype) if whole else out

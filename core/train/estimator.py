@@ -59,6 +59,9 @@ class Estimator:
         Labels in sorted order; only of classifiers.
     n_features_in_ : int
         Number of columns of the data.
+    feature_names_in_ : (n_features_in_,) array of str
+        Names of the columns, if `fit` was given a table with names, such as a pandas DataFrame. Tables that are given
+        later must have the same columns in the same order.
 
     Notes
     -----
@@ -85,6 +88,7 @@ class Estimator:
     history_: History
     classes_: np.ndarray
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def __init__(self, net: Any, loss: Callable[[Any, Any], Any] | None = None, optimizer: Any = None, *,
                  kind: str | None = None, epochs: int = 50, batch: int = 32, seed: int = 0, warm_start: bool = False):
@@ -192,8 +196,10 @@ class Estimator:
             raise self.error(f"{where}: kind must be 'classifier' or 'regressor', got {self.kind!r}")
         for name in ("epochs", "batch"):
             check.integer(getattr(self, name), f"{where}: {name}", 1, error=self.error)
+        names, classes, resumed = _column_names(x), None, self.warm_start and hasattr(self, "net_")
+        if resumed:
+            self._check_names("fit", x)
         x = self._checked_data("fit", x, None)
-        classes, resumed = None, self.warm_start and hasattr(self, "net_")
         if self._classifies:
             classes, targets = np.unique(self._labels(y, len(x), "fit"), return_inverse=True)
             if len(classes) < 2:
@@ -223,6 +229,9 @@ class Estimator:
                                       callbacks=[*callbacks, *files], seed=self.seed, report=report, progress=progress)
         finally:
             self.net_, self.n_features_in_ = model.net, x.shape[1]
+            vars(self).pop("feature_names_in_", None)
+            if names is not None:
+                self.feature_names_in_ = names
             if classes is not None:
                 self.classes_ = classes
             else:
@@ -247,6 +256,7 @@ class Estimator:
 
     def _outputs(self, x, method):
         self._check_fitted()
+        self._check_names(method, x)
         x = self._checked_data(method, x, self.n_features_in_).astype(_precision(self.net_))
         return np.concatenate([np.asarray(self.net_(x[k : k + _ROWS]), np.float64) for k in range(0, len(x), _ROWS)])
 
@@ -299,6 +309,18 @@ class Estimator:
             error = theirs if issubclass(theirs, self.error) else type("NotFittedError", (self.error, theirs),
                                                                        {"__module__": __name__})
         raise error(f"{type(self).__name__}: not trained yet (call fit() first)")
+
+    def _check_names(self, method, x):
+        """Raise in scikit-learn's words unless a table with names has the columns of `fit`, in their order."""
+        names, known = _column_names(x), getattr(self, "feature_names_in_", None)
+        if names is None or known is None or np.array_equal(names, known):
+            return
+        unseen, missing = sorted({*names} - {*known}), sorted({*known} - {*names})
+        text = "".join(f"{head}:\n" + "".join(f"- {name}\n" for name in found) for head, found in (
+            ("Feature names unseen at fit time", unseen), ("Feature names seen at fit time, yet now missing", missing))
+            if found) or "Feature names must be in the same order as they were in fit.\n"
+        raise self.error(f"{type(self).__name__}.{method}: The feature names should match those that were passed "
+                         f"during fit.\n{text}")
 
     def _checked_data(self, method: str, x: Any, features: int | None) -> np.ndarray:
         """Data as a finite (N, D) float64 array, with `features` columns where these are known."""
@@ -367,6 +389,14 @@ class Estimator:
             raise self.error(f"{where} must be {number} numbers >= 0, not all zero, got shape {weights.shape} and the "
                              f"sum {weights.sum():g}")
         return weights
+
+
+def _column_names(x):
+    """Names of the columns of a table, such as a DataFrame, if all of them are texts; otherwise None."""
+    names = getattr(x, "columns", None)
+    if names is None or not len(names) or not all(isinstance(name, str) for name in names):
+        return None
+    return np.array(list(names), object)
 
 
 def _precision(net):

@@ -89,6 +89,9 @@ class Model:
         names = "".join(f", {name}" for name in self.metrics)
         return f"Model({type(self.net).__name__}, {getattr(self.loss, '__name__', self.loss)}{names})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_epochs": None}  # compiled loops over a source
+
     @property
     def net(self) -> Any:
         """The network as trained so far, with averaged parameters if averages are kept."""

@@ -44,7 +44,8 @@ def convert(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f` with if, while, for, and, or, not, conditional expressions, early return, break and continue made ready for
     traced values.
 
-    Functions of libraries, functions without source and functions with nothing to convert are returned as they are.
+    Functions of libraries, functions without source and functions with nothing to convert are returned as they are;
+    SciPy's become those of `core.scipy`.
     Functions called by `f` are converted when they are called.
     """
     if isinstance(f, types.MethodType):
@@ -59,8 +60,10 @@ def convert(f: Callable[..., Any]) -> Callable[..., Any]:
             inner = convert(call)
             return f if inner is call else types.MethodType(inner, f)
         return f
-    if _MARK in f.__dict__ or is_library(f):
+    if _MARK in f.__dict__:
         return f
+    if is_library(f):
+        return library_function(f) or f
     code = f.__code__
     if id(code) not in _codes:
         _codes[id(code)] = code, rewritten(f, Control)

@@ -20,7 +20,7 @@ import numpy as np
 from ..graph import trace
 from . import autograph, autograph_assign
 from .autograph_builtins import BUILTINS
-from .autograph_library import library_function
+from .autograph_library import ARRAY_METHODS, library_function
 from .autograph_rewrite import Control
 from .autograph_syntax import assigned, walk
 
@@ -30,6 +30,7 @@ _CREATORS = {"zeros", "ones", "empty", "full", "array", "asarray", "arange", "li
              "copy", "astype",
              "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "repeat", "tile"}
 _METHODS = {n for kind in (np.ndarray, list, dict, set, str, tuple, np.random.Generator) for n in dir(kind)}
+_METHODS -= ARRAY_METHODS  # NumPy cannot redirect A.dot(x) of a plain array and a traced `x`
 _BUILTINS = {f: BUILTINS[f] for f in (float, int, builtins.max, builtins.min)}
 _KEPT = "__triskele_calls__"
 _codes: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}
@@ -47,8 +48,8 @@ class Calls(Control):
         outside = {n for s in walk(node.body) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
         self.variables = (assigned(node.body)
                           | {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}) - outside
-        self.made = {t.id for s in walk(node.body) if isinstance(s, ast.Assign) and _creates(s.value)
-                     for t in s.targets if isinstance(t, ast.Name)}
+        self.made = {name for s in walk(node.body) if isinstance(s, (ast.Assign, ast.AnnAssign)) and s.value
+                     for t in (s.targets if isinstance(s, ast.Assign) else [s.target]) for name in _made(t, s.value)}
         node.body = self.block(node.body)
         self.variables, self.made = outer
         return node
@@ -84,7 +85,19 @@ class Calls(Control):
     visit_BoolOp = visit_UnaryOp = visit_IfExp = visit_Compare = visit_Subscript = ast.NodeTransformer.generic_visit
 
 
+def _made(target, value):
+    """The names in `target` that get an array of their own from `value`."""
+    if isinstance(target, ast.Name):
+        return {target.id} if _creates(value) else set()
+    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)) and (
+            len(target.elts) == len(value.elts)):
+        return set().union(*[_made(t, v) for t, v in zip(target.elts, value.elts, strict=True)])
+    return set()
+
+
 def _creates(value):
+    if isinstance(value, ast.BinOp):
+        return True
     f = value.func if isinstance(value, ast.Call) else None
     return isinstance(f, (ast.Name, ast.Attribute)) and (f.id if isinstance(f, ast.Name) else f.attr) in _CREATORS
 
@@ -105,7 +118,7 @@ def convert_calls(f: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(f, types.FunctionType):
         code = _code_of(f)
         if code is None:
-            return f
+            return f if id(f.__code__) in _codes else library_function(f) or f
         kept = f.__dict__.get(_KEPT)
         if kept is None or kept[:2] != (f.__code__, f.__closure__):  # functools.wraps copies it to another function
             kept = f.__dict__[_KEPT] = f.__code__, f.__closure__, autograph.with_code(f, code, _RUNTIME)
@@ -129,9 +142,9 @@ def _code_of(f):
     found = _codes.get(id(code))
     if found is not None:
         return found[1]
-    _codes[id(code)] = code, None
-    if autograph.is_library(f):
+    if autograph.is_library(f):  # not noted: functions of one decorator share their code
         return None
+    _codes[id(code)] = code, None
     new = autograph.rewritten(f, lambda plain_call,
                               stood_in: Calls(functools.partial(_is_plain_call, *plain_call.args), stood_in))
     if new is not None:

@@ -10,6 +10,7 @@ import inspect
 import math
 import sys
 from collections.abc import Callable
+from types import BuiltinMethodType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ from .. import tree
 from ..ops.create import as_contiguous, as_fortran
 from ..tensor import Tensor
 
-__all__ = ["library_function"]
+__all__ = ["ARRAY_METHODS", "library_function"]
+
+ARRAY_METHODS = {"clip", "dot", "searchsorted", "take"}
+"""Methods of ndarray whose arguments may be traced: NumPy's function of the same name is called then."""
 
 _NO_EFFECT = {"overwrite_a", "overwrite_b", "overwrite_x", "overwrite_ab", "check_finite", "workers"}  # on the values
 _table: dict[Callable, Callable] = {
@@ -34,6 +38,8 @@ _math = {getattr(math, n): getattr(np, n) for n in _SAME_IN_MATH if hasattr(math
 
 def library_function(f: Any) -> Callable[..., Any] | None:
     """A function that takes traced and plain arguments in place of `f`; None where `f` needs none."""
+    if type(f) is BuiltinMethodType and f.__name__ in ARRAY_METHODS and isinstance(f.__self__, np.ndarray):
+        return _of_array(f)
     for module in ("special", "linalg", "fft"):
         theirs = sys.modules.get(f"scipy.{module}")
         if theirs is not None and module not in _known:
@@ -48,6 +54,18 @@ def library_function(f: Any) -> Callable[..., Any] | None:
     except TypeError:
         return None
     return None if ours is None else _either(f, ours)
+
+
+def _of_array(method):
+    """The method of a plain array, for plain and traced arguments."""
+
+    def function(*args, **kwargs):
+        """What the method returns."""
+        if not any(isinstance(x, Tensor) for x in (*args, *kwargs.values())):
+            return method(*args, **kwargs)
+        return getattr(core_numpy, method.__name__)(method.__self__, *args, **kwargs)
+
+    return function
 
 
 @functools.cache

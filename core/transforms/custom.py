@@ -11,13 +11,14 @@ from functools import update_wrapper
 from typing import Any
 
 from .. import tree
+from ..by_name import ByName
 from ..graph.trace import traceable
 from .rules import Rules, apply, zeros_like_value
 
 __all__ = ["custom_jvp", "custom_vjp"]
 
 
-class _Custom:
+class _Custom(ByName):
     """A function with its own derivative: arguments flattened, rules called with trees."""
 
     kind = ""

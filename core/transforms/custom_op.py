@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from .. import tree
+from ..by_name import ByName
 from ..errors import MissingRuleError
 from ..graph.graph import Spec, spec_of
 from ..graph.primitive import PRIMITIVES, Primitive
@@ -66,7 +67,7 @@ def _spec_tree(out, where):
     return [leaf.spec for leaf in leaves], structure
 
 
-class CustomOp:
+class CustomOp(ByName):
     """An operator made by `custom_op`; called on arrays and Tensors.
 
     Attributes

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..by_name import ByName
 from ..graph.graph import Const, Graph, Spec, spec_of
 from ..graph.primitive import PRIMITIVES
 from ..graph.trace import bind, evaluate
@@ -23,7 +24,7 @@ from .vmap import vmap
 __all__ = ["Elementwise", "elementwise"]
 
 
-class Elementwise:
+class Elementwise(ByName):
     """A function of scalars applied to arrays with broadcasting. Made by `elementwise`.
 
     Attributes

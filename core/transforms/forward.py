@@ -36,7 +36,7 @@ class DualTensor(Tensor):
         self.level = trace.level
         self.value = value
         self.tangent = tangent
-        self._link = None
+        self._link = self._made = None
 
     @property
     def spec(self):  # type: ignore[override]

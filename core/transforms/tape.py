@@ -46,7 +46,7 @@ class TapeTensor(Tensor):
         self.value = value
         self.node = node
         self.slot = slot
-        self._link = None
+        self._link = self._made = None
 
     @property
     def spec(self) -> Spec:  # type: ignore[override]

@@ -32,7 +32,7 @@ class BatchTensor(Tensor):
         self.level = trace.level
         self.value = value
         self.axis = axis
-        self._link = None
+        self._link = self._made = None
 
     @property
     def spec(self):  # type: ignore[override]

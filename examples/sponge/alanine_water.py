@@ -54,7 +54,7 @@ def lifetimes(ns, runs, seed, folder):
         sim = sponge.Simulation(held, thermostat(), seed=1000 + run)
         sim.run(10_000)
         free = sponge.Simulation(equilibrated(folder / "equilibrated.npz"), thermostat(), seed=2000 + run,
-                                 positions=sim.positions, velocities=sim.velocities)
+                                 state=sim.state())
         record = sponge.Variables({"phi": PHI, "psi": PSI}, EVERY)
         left = False
         while not left and free.step < ns * STEPS_PER_NS:

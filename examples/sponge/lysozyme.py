@@ -41,7 +41,7 @@ def main(time, output):
     sim.run(time="1 ps")
 
     free = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
-                             positions=sim.positions, velocities=sim.velocities, seed=2,
+                             state=sim.state(), seed=2,
                              barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0))
     alpha = np.flatnonzero(system.topology.names[:size] == "CA")
     record = sponge.Variables({"rmsd": cv.rmsd(alpha, system.positions[alpha]),

@@ -72,8 +72,7 @@ def decompose(circuit: Circuit, basis: Iterable[str] = ("u", "cx")) -> Circuit:
         resolve(name)
     entangler = next((e for e in _ENTANGLERS if e in names), None)
     keep = lambda i: name_of(i) in names and not _is_single(i)
-    new = Circuit(circuit.num_qubits, circuit.num_clbits)
-    new._data, new._order = circuit._data, circuit.names
+    new = circuit._with([])._ordered(circuit.names)
     simple = list(_entangled(circuit, keep, entangler))
     phase: Any = 0.0
     for i in _merged(simple, circuit.num_qubits):

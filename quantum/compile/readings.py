@@ -23,6 +23,39 @@ class Reading(NamedTuple):
     matrix: np.ndarray | None
 
 
+class Wiring(NamedTuple):
+    """How the shots of a circuit are read.
+
+    Attributes
+    ----------
+    writes : bool
+        True if it writes classical bits: shots are then these, else all qubits.
+    ends : bool
+        True if measurements at its end write all of them.
+    readings : list of Reading
+        Measurements that end it.
+    num_clbits : int
+    errors : dict of int to (2, 2) array
+        Assignment matrices of qubits, where nothing in the circuit measures them.
+    """
+
+    writes: bool
+    ends: bool
+    readings: list[Reading]
+    num_clbits: int
+    errors: dict[int, np.ndarray]
+
+
+def wiring(instructions: Sequence[Instruction], num_clbits: int, readout: dict[int, ReadoutError]) -> Wiring:
+    """Return how shots of these instructions are read, with the errors `readout` of qubits."""
+    errors = {q: e.matrix for q, e in readout.items()}
+    if not writes_bits(instructions):
+        return Wiring(False, True, [], num_clbits, errors)
+    body, readings = split(instructions)
+    errors |= {r.qubit: r.matrix for r in readings if r.matrix is not None}
+    return Wiring(True, not writes_bits(body), readings, num_clbits, errors)
+
+
 def writes_bits(circuit: Any) -> bool:
     """Return True if the circuit writes a classical bit: only then do results count classical bits and not qubits."""
     return any(i.clbits for i in circuit)

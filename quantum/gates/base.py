@@ -213,6 +213,8 @@ class Gate:
         return found[key]
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if is_found(self):
+            return find, (self.name,)
         return Gate, tuple(getattr(self, f) for f in self.__dataclass_fields__)
 
     def matrix(self, *params: float) -> np.ndarray:
@@ -344,6 +346,14 @@ def find(name: str) -> Gate:
             if (gate := make(name)) is not None:
                 return gate
         raise GateError(f"unknown gate {name!r}{check.near(name, _REGISTRY)}") from None
+
+
+def is_found(gate: Gate) -> bool:
+    """Return True if `find` returns this very gate for its name."""
+    try:
+        return find(gate.name) is gate
+    except GateError:
+        return False
 
 
 def names() -> list[str]:

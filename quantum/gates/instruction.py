@@ -24,6 +24,9 @@ class Operation:
     label: str = ""
     num_params = 0
 
+    def __reduce__(self) -> str:
+        return self.name.upper()  # there is one of each, found by its name in this module
+
 
 MEASURE = Operation("measure", 1, "M")
 RESET = Operation("reset", 1, "|0⟩")

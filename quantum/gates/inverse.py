@@ -27,7 +27,8 @@ def inverse(instruction: Instruction) -> Instruction:
         return instruction
     if not instruction.is_unitary:
         raise CircuitError(
-            f"inverse: {gate.name} on qubits {list(instruction.qubits)} cannot be undone (only gates can)"
+            f"inverse: {gate.name} on qubits {list(instruction.qubits)} cannot be undone (only gates without a "
+            f"condition can)"
         )
     if isinstance(gate.adjoint, str):
         return instruction._replace(gate=find(gate.adjoint))

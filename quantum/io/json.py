@@ -6,7 +6,8 @@ data parameters) and `instructions`, each an object with `gate` and, where they 
 "constant": number}. A gate is a registered name, or {"name", "label", "matrix"} with rows of [re, im]; "diagonal" is
 followed by its number of qubits through `qubits`. A channel is {"channel": name, "arguments"} with its Kraus operators
 as "kraus", or "pauli", the probabilities of Pauli strings; an error in reading is {"readout": [p01, p10]}. `names`
-lists the parameters where their order is not that of first appearance.
+lists the parameters where their order is not that of first appearance. Version 2 has one more entry, `readout`: for
+each qubit that a noise model reads with errors [qubit, p01, p10].
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..parameters import Linear
 
 __all__ = ["from_json", "to_json"]
 
-_FORMAT, _VERSION = "triskele.quantum.circuit", 1
+_FORMAT, _VERSION = "triskele.quantum.circuit", 2
 _OPERATIONS = {o.name: o for o in (BARRIER, MEASURE, RESET)}
 
 
@@ -45,11 +46,13 @@ def to_json(circuit: Circuit) -> str:
     >>> from_json(to_json(circuit)) == circuit
     True
     """
-    record = {"format": _FORMAT, "version": _VERSION, "num_qubits": circuit.num_qubits,
+    record = {"format": _FORMAT, "version": _VERSION if circuit._readout else 1, "num_qubits": circuit.num_qubits,
               "num_clbits": circuit.num_clbits,
               "data": list(circuit.data), "instructions": [_written(i) for i in circuit]}
     if circuit.names != tuple(dict.fromkeys(n for i in circuit for n in i.names)):
         record["names"] = list(circuit.names)
+    if circuit._readout:
+        record["readout"] = [[q, *_errors(e)] for q, e in circuit._readout.items()]
     return json.dumps(record, separators=(",", ":"), allow_nan=False)
 
 
@@ -77,7 +80,7 @@ def _gate(gate: Any) -> Any:
             return {"channel": gate.name, "arguments": arguments, "pauli": probabilities.tolist()}
         return {"channel": gate.name, "arguments": arguments, "kraus": [_rows(k) for k in gate.kraus]}
     if isinstance(gate, ReadoutError):
-        return {"readout": [float(gate.matrix[0, 1]), float(gate.matrix[1, 0])]}
+        return {"readout": _errors(gate)}
     if not isinstance(gate, Gate):
         raise CircuitError(f"to_json: {gate!r} cannot be written")
     if gate.name == "diagonal" or _registered(gate):
@@ -86,6 +89,10 @@ def _gate(gate: Any) -> Any:
         raise CircuitError(f"to_json: {gate.name} is a function or a product of your own and cannot be written (bind "
                            f"it, and use its matrix)")
     return {"name": gate.name, "label": gate.label, "matrix": _rows(gate.constant)}
+
+
+def _errors(error: ReadoutError) -> list[float]:
+    return [float(error.matrix[0, 1]), float(error.matrix[1, 0])]
 
 
 def _rows(matrix: Any) -> list[Any]:
@@ -134,14 +141,15 @@ def from_json(text: str) -> Circuit:
     """
     try:
         record = json.loads(text)
-        if record["format"] != _FORMAT or record["version"] != _VERSION:
-            raise CircuitError(f"from_json: {_FORMAT} of version {_VERSION} is needed, got {record['format']} of "
+        if record["format"] != _FORMAT or record["version"] not in range(1, _VERSION + 1):
+            raise CircuitError(f"from_json: {_FORMAT} of version 1 to {_VERSION} is needed, got {record['format']} of "
                                f"version {record['version']}")
         circuit = Circuit(record["num_qubits"], record["num_clbits"])
         for i in record["instructions"]:
             _read(circuit, i)
         circuit._data = frozenset(str(n) for n in record["data"])
         circuit._ordered(str(n) for n in record.get("names", []))
+        circuit._readout = {int(q): ReadoutError(*errors) for q, *errors in record.get("readout", [])}
     except (ChannelError, CircuitError, GateError, ParameterError):
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError, RecursionError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,73 +52,89 @@ def from_qiskit(circuit: Any) -> Circuit:
     new = Circuit(circuit.num_qubits, circuit.num_clbits)
     qubits = {q: k for k, q in enumerate(circuit.qubits)}
     clbits = {c: k for k, c in enumerate(circuit.clbits)}
-    _add(new, circuit, qubits, clbits, {})
+    _add(new, circuit, qubits, clbits, {}, set())
     order = (circuit.metadata or {}).get(_ORDER, ())
     return new._ordered(order) if all(isinstance(n, str) for n in order) else new
 
 
-def _add(new: Circuit, circuit: Any, qubits: dict[Any, int], clbits: dict[Any, int], bits: dict[int, int]) -> None:
+def _add(new: Circuit, circuit: Any, qubits: dict[Any, int], clbits: dict[Any, int], bits: dict[int, int],
+         changed: set[int]) -> None:
+    """Add a circuit under the condition `bits`; `changed` collects those of them that are measured again."""
     condition = Condition(tuple(bits), sum(v << k for k, v in enumerate(bits.values()))) if bits else None
     if not _is_zero(circuit.global_phase):
         new.append("global_phase", (), [_angle(circuit.global_phase)], condition=condition)
     for item in circuit.data:
         op, wires = item.operation, [qubits[q] for q in item.qubits]
+        _check_condition(changed & bits.keys())
         if op.name == "measure":
-            new.append(MEASURE, wires, clbits=[clbits[c] for c in item.clbits], condition=condition)
+            written = [clbits[c] for c in item.clbits]
+            new.append(MEASURE, wires, clbits=written, condition=condition)
+            changed.update(written)
         elif op.name == "reset":
             new.append(RESET, wires, condition=condition)
         elif op.name == "barrier":
             new.append(BARRIER, wires)
         elif op.name == "if_else":
-            _branch(new, item, wires, clbits, bits)
+            _branch(new, item, wires, clbits, bits, changed)
         elif op.name not in _NOTHING:
             for i in _gates(op, wires, new.num_qubits):
                 new.append(i.gate, i.qubits, i.params, controls=i.controls, condition=condition)
 
 
-def _branch(new: Circuit, item: Any, wires: Sequence[int], clbits: dict[Any, int], bits: dict[int, int]) -> None:
+def _branch(new: Circuit, item: Any, wires: Sequence[int], clbits: dict[Any, int], bits: dict[int, int],
+            changed: set[int]) -> None:
     try:
         target, value = item.operation.condition
     except TypeError:
         raise CircuitError(
             "from_qiskit: if_else of an expression is not supported (a bit or register compared with a value is)"
         ) from None
-    of = [clbits[c] for c in target] if hasattr(target, "__iter__") else [clbits[target]]
+    of = [clbits[target]] if target in clbits else [clbits[c] for c in target]
     wanted = {c: int(value) >> k & 1 for k, c in enumerate(of)}
     then, otherwise = item.operation.params
     if otherwise is not None and len(of) != 1:
         raise CircuitError(
             "from_qiskit: an else branch needs a condition on a single bit"
         )
-    for block, these in ((then, wanted), (otherwise, {c: 1 - v for c, v in wanted.items()})):
-        if block is None or any(bits.get(c, v) != v for c, v in these.items()):
-            continue
-        inner = {c: clbits[outer] for c, outer in zip(block.clbits, item.clbits, strict=True)}
-        if any(i.operation.name == "measure" and inner[c] in these for i in block.data[:-1] for c in i.clbits):
-            raise CircuitError("from_qiskit: an if_else that measures the bits of its own condition cannot be read")
-        _add(new, block, dict(zip(block.qubits, wires, strict=True)), inner, bits | these)
+    inside: set[int] = set()
+    blocks = [(block, these, {c: clbits[outer] for c, outer in zip(block.clbits, item.clbits, strict=True)})
+              for block, these in ((then, wanted), (otherwise, {c: 1 - v for c, v in wanted.items()}))
+              if block is not None]
+    # one that may measure the bits of the condition comes last: only one of both runs
+    blocks.sort(key=lambda b: any(b[2][c] in wanted for i in b[0].data for c in i.clbits))
+    for block, these, inner in blocks:
+        _check_condition(inside & these.keys())
+        if any(bits.get(c, v) != v for c, v in these.items()):
+            continue  # contradicts an if around it
+        _add(new, block, dict(zip(block.qubits, wires, strict=True)), inner, bits | these, inside)
+    changed |= inside
+
+
+def _check_condition(changed: set[int]) -> None:
+    if changed:
+        raise CircuitError(f"from_qiskit: an if_else must not go on after it measured the bits of its condition, got a "
+                           f"measurement into bit {min(changed)}")
 
 
 def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
     """The operation as Triskele's gates."""
     from qiskit.circuit import ControlledGate
-    from qiskit.circuit.library import RVGate, get_standard_gate_name_mapping
+    from qiskit.circuit.library import RVGate
 
+    if (known := _known(op.name, op.base_class)) is not None:
+        number, gate = known
+        angles = tuple(_angle(p) for p in op.params)
+        return [Instruction(gate, tuple(wires[number:]), angles, tuple(wires[:number]))]
     single = Circuit(num_qubits)
-    standard = get_standard_gate_name_mapping().get(op.name)
-    state = getattr(op, "ctrl_state", None)
-    ones = state is None or state == (1 << op.num_ctrl_qubits) - 1
-    if standard is not None and ones and issubclass(op.base_class, standard.base_class):
-        return single.append(_OURS.get(op.name, op.name), wires, [_angle(p) for p in op.params])._instructions
     if op.name == "rv" and issubclass(op.base_class, RVGate):
         return single.append("rv", wires, [_angle(p) for p in op.params])._instructions
     if op.name == "unitary" and not isinstance(op, ControlledGate):
         return single.unitary(op.params[0], wires)._instructions
     if op.name == "diagonal" and len(wires) <= 10:
         return single.diagonal(np.angle(np.asarray(op.params, complex)).tolist(), wires)._instructions
-    if isinstance(op, ControlledGate):
-        k = op.num_ctrl_qubits
-        controls, targets = wires[:k], wires[k:]
+    k = getattr(op, "num_ctrl_qubits", 0)
+    controls, targets = wires[:k], wires[k:]
+    if isinstance(op, ControlledGate) and op.base_gate.num_qubits == len(targets):
         for j, c in enumerate(controls):
             single.append("x", c) if not op.ctrl_state >> j & 1 else None
         is_cu = op.base_gate.name == "u" and len(op.params) == 4  # CU, also with more controls
@@ -130,12 +147,30 @@ def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
             single.append("x", c) if not op.ctrl_state >> j & 1 else None
         return single._instructions
     if getattr(op, "definition", None) is not None:
-        _add(single, op.definition, dict(zip(op.definition.qubits, wires, strict=True)), {}, {})
+        _add(single, op.definition, dict(zip(op.definition.qubits, wires, strict=True)), {}, {}, set())
         return single._instructions
     try:
         return single.unitary(op.to_matrix(), wires)._instructions
     except Exception as error:  # whatever a foreign operation raises
         raise CircuitError(f"from_qiskit: {op.name!r} has no definition and no matrix") from error
+
+
+@functools.cache
+def _standard() -> dict[str, Any]:
+    """Qiskit's standard gates by name; made once, as this takes it milliseconds."""
+    from qiskit.circuit.library import get_standard_gate_name_mapping
+
+    return get_standard_gate_name_mapping()
+
+
+@functools.cache
+def _known(name: str, kind: type) -> tuple[int, Gate] | None:
+    """Number of controls and gate of a standard one, which has another name where controls must be 0."""
+    standard = _standard().get(name)
+    if standard is None or not issubclass(kind, standard.base_class):
+        return None
+    number, gate = resolve(_OURS.get(name, name))
+    return number or 0, gate
 
 
 def _controlled_u(op: Any, targets: list[int], num_qubits: int) -> list[Instruction]:
@@ -149,6 +184,8 @@ def _is_zero(value: Any) -> bool:
 
 
 def _angle(value: Any) -> float | Linear:
+    if type(value) is float:
+        return value
     if not hasattr(value, "parameters"):
         return float(value)
     total: Any = Linear(())
@@ -184,9 +221,8 @@ def to_qiskit(circuit: Circuit) -> Any:
     optional.need("qiskit", "to_qiskit", "quantum")
     from qiskit import QuantumCircuit
     from qiskit.circuit import Parameter as Theirs
-    from qiskit.circuit.library import get_standard_gate_name_mapping
 
-    standard = get_standard_gate_name_mapping()
+    standard = _standard()
     parameters = {name: Theirs(name) for name in circuit.names}
 
     def value(p: float | Linear) -> Any:

@@ -121,6 +121,8 @@ class NoiseModel:
     def readout(self, error: ReadoutError, qubits: int | Iterable[int] | None = None) -> NoiseModel:
         """Add a readout error to measurements of these qubits, all by default.
 
+        It acts on the measurements in a circuit, and wherever a result draws shots of these qubits.
+
         Raises
         ------
         ChannelError
@@ -165,7 +167,10 @@ class NoiseModel:
             out += [*waiting, *before, i, *after, *passing]
             if i.gate is MEASURE and (error := self._readout.get(i.qubits[0], self._readout.get(None))) is not None:
                 out.append(Instruction(error, (), clbits=i.clbits, condition=i.condition))
-        return circuit._with(out)
+        new = circuit._with(out)
+        errors = {q: self._readout.get(q, self._readout.get(None)) for q in range(circuit.num_qubits)}
+        new._readout = circuit._readout | {q: e.then(circuit._readout.get(q)) for q, e in errors.items() if e}
+        return new
 
     def _check_width(self, i: Instruction, wires: tuple[int, ...]) -> None:
         """Refuse a gate that is wider than the channels that act with every gate, and has none of its own."""

@@ -46,6 +46,13 @@ class ReadoutError:
         self.matrix = np.array([[1.0 - p10, p01], [p10, 1.0 - p01]])
         self.matrix.flags.writeable = False
 
+    def then(self, other: ReadoutError | None) -> ReadoutError:
+        """Return the error of both, this one first; None is no error."""
+        if other is None:
+            return self
+        matrix = np.clip(other.matrix @ self.matrix, 0.0, 1.0)
+        return ReadoutError(matrix[0, 1], matrix[1, 0])
+
     def __eq__(self, other: Any) -> bool:
         return np.array_equal(self.matrix, other.matrix) if isinstance(other, ReadoutError) else NotImplemented
 

@@ -20,16 +20,17 @@ __all__ = ["Readout", "exponential", "fold", "linear", "richardson", "zero_noise
 
 
 def fold(circuit: Any, scale: float) -> Any:
-    """Return an equivalent circuit with about `scale` times as many gates, and so as much noise: G becomes G (G^dagger
-    G)^k.
+    """Return an equivalent circuit with `scale` times as many gates, and so as much noise: G becomes G (G^dagger G)^k.
+
+    Each fold adds two gates, so that a circuit of n gates reaches the scale to within 1/n.
 
     Parameters
     ----------
     circuit : Circuit
         A circuit of gates; measurements that end it stay at the end.
     scale : float
-        At least 1. Gates of one kind are folded (scale - 1)/2 times each on average, those folded once more being
-        spread over the circuit.
+        At least 1. Gates of each kind are folded (scale - 1)/2 times on average, to within one fold a kind, those
+        folded once more being spread over the circuit.
 
     Raises
     ------
@@ -45,27 +46,32 @@ def fold(circuit: Any, scale: float) -> Any:
     --------
     >>> from triskele.quantum.shots.mitigation import fold
     >>> from triskele import quantum
-    >>> [len(fold(quantum.Circuit(2).h(0).cx(0, 1), scale)) for scale in (1, 3, 5)]
-    [2, 6, 10]
+    >>> [len(fold(quantum.Circuit(2).h(0).cx(0, 1), scale)) for scale in (1, 2, 3, 5)]
+    [2, 4, 6, 10]
     """
     from ..compile.readings import split
 
     if not scale >= 1:
         raise CircuitError(f"fold: the scale must be at least 1, got {scale!r}")
     body, _ = split(circuit)
-    kinds: dict[Any, list[int]] = {}  # gates so far, and pairs added
+    kinds: dict[Any, list[int]] = {}  # places of gates
+    for place, i in enumerate(body):
+        if i.gate is BARRIER:
+            continue
+        if not i.is_unitary:
+            raise CircuitError(f"fold: only gates without a condition can be undone, got {i.gate.name} on qubits "
+                               f"{list(i.qubits)} (add noise after folding)")
+        kinds.setdefault((i.gate, len(i.controls)), []).append(place)
+    # kinds on many qubits, whose noise is mostly the largest, come first: rounding affects them least
+    widest = sorted(kinds, key=lambda kind: -kind[0].num_qubits - kind[1])
+    order = [place for kind in widest for place in kinds[kind]]
+    n, folds = len(order), round((scale - 1) / 2 * len(order))
+    # evenly over the gates in this order: the number of folds before each gate is its share, rounded
+    times = {place: ((2 * folds * (k + 1) + n) // (2 * n) - (2 * folds * k + n) // (2 * n))
+             for k, place in enumerate(order)}
     new: list[Any] = []
-    for i in body:
-        if not i.is_unitary and i.gate is not BARRIER:
-            raise CircuitError(f"fold: only gates can be undone, got {i.gate.name} on qubits {list(i.qubits)} (add "
-                               f"noise after folding)")
-        new.append(i)
-        if i.gate is not BARRIER:
-            count = kinds.setdefault((i.gate, len(i.controls)), [0, 0])
-            count[0] += 1
-            wanted = round((scale - 1) / 2 * count[0])
-            new += [inverse(i), i] * (wanted - count[1])
-            count[1] = wanted
+    for place, i in enumerate(body):
+        new += [i, *[inverse(i), i] * times.get(place, 0)]
     kept = {id(i) for i in body}
     return circuit._with([*new, *(i for i in circuit if id(i) not in kept)])._ordered(circuit.names)
 
@@ -138,6 +144,9 @@ def zero_noise(circuit: Any, evaluate: Callable[[Any], Any], scales: Sequence[fl
                extrapolate: Callable[[Sequence[float], Sequence[float]], float] = richardson) -> float:
     """Extrapolate `evaluate` to zero noise, from its values at stronger noise.
 
+    A circuit of few gates reaches a scale only roughly (see `fold`): values are extrapolated with the scales reached,
+    each of which is evaluated once.
+
     Parameters
     ----------
     circuit : Circuit
@@ -145,14 +154,14 @@ def zero_noise(circuit: Any, evaluate: Callable[[Any], Any], scales: Sequence[fl
     evaluate : callable
         Function from a circuit to a noisy value (a number, or an `Estimate`).
     scales : sequence of float
-        Factors by which the number of gates grows; odd ones fold all gates equally (see `fold`).
+        Factors by which the number of gates grows; odd ones fold all gates equally.
     extrapolate : callable
         `richardson`, `linear`, `exponential`, or another function of (scales, values).
 
     Raises
     ------
     CircuitError
-        If the circuit cannot be folded, or a scale is below 1.
+        If the circuit cannot be folded, a scale is below 1, or all scales reach the same number of gates.
 
     Examples
     --------
@@ -165,8 +174,16 @@ def zero_noise(circuit: Any, evaluate: Callable[[Any], Any], scales: Sequence[fl
     >>> round(noisy(circuit), 3), round(mitigation.zero_noise(circuit, noisy), 3)
     (0.941, 0.99)
     """
-    folded = [fold(circuit, scale) for scale in scales]
-    return extrapolate(scales, [float(evaluate(c)) for c in folded])
+    gates = _gates(circuit)
+    folded = {_gates(c): c for scale in scales for c in [fold(circuit, scale)]}
+    if len(folded) < min(len(scales), 2):
+        raise CircuitError(f"zero_noise: scales must reach different numbers of gates, got {list(scales)} for {gates} "
+                           f"gates (take larger ones)")
+    return extrapolate([number / gates for number in folded], [float(evaluate(c)) for c in folded.values()])
+
+
+def _gates(circuit: Any) -> int:
+    return sum(i.is_unitary for i in circuit)
 
 
 def _points(scales: Sequence[float], values: Sequence[float], least: int) -> tuple[np.ndarray, np.ndarray]:

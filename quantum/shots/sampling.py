@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from triskele.core.extend import check, device, kernel, philox, simd
+from triskele.core.random import Fold, fold_in, uniform
 from triskele.core.random import key as make_key
 
+from ..compile.readings import Reading
 from ..errors import OperatorError, SimulatorError, StateError
 from ..states import TOLERANCE
 
-__all__ = ["Estimate", "Samples", "sample"]
+__all__ = ["Estimate", "Samples", "read_samples", "sample"]
 
 _FIRST = 1 << 62  # word of the stream of a seed: far from those that core.random draws from the same seed
 
@@ -88,6 +91,10 @@ class Samples:
             self._indices = self.array @ (np.int64(1) << np.arange(self.num_bits, dtype=np.int64))
         return self._indices
 
+    def bit(self, k: int) -> np.ndarray:
+        """(shots,) uint8: bit k."""
+        return self._array[:, k] if self._indices is None else (self._indices >> k & 1).astype(np.uint8)
+
     def __len__(self) -> int:
         return len(self._array if self._indices is None else self._indices)
 
@@ -141,6 +148,17 @@ class Samples:
                                     f"(use Result.expectation)")
             group.append(([int(s[1:]) for s in text.split()], c.real))
         return measured(self, group)
+
+
+def read_samples(samples: Samples, readings: Sequence[Reading], bits: np.ndarray, seed: int) -> np.ndarray:
+    """Write measured qubits, which may be read wrongly, into classical bits (shots, bits)."""
+    for number, reading in enumerate(readings):
+        read = samples.bit(reading.qubit)
+        if reading.matrix is not None:
+            u = uniform(fold_in(make_key(seed), Fold.READINGS + number), (len(samples),))
+            read = (u < reading.matrix[1, read]).astype(np.uint8)
+        bits[:, reading.clbit] = read
+    return bits
 
 
 def as_pauli_sum(observable: Any) -> Any:

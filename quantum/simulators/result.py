@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import states
+from ..compile.readings import Reading, Wiring, wiring
 from ..errors import SimulatorError
+from ..gates.instruction import Instruction
+from ..noise.readout import ReadoutError
 from ..shots import sampling
 from ..shots.measurement import estimate, exact, to_z_basis
-from ..shots.sampling import Estimate, Samples, check_observable
+from ..shots.sampling import Estimate, Samples, check_observable, read_samples
 
 __all__ = ["CountsResult", "DensityMatrixResult", "Result", "StatevectorResult"]
 
@@ -26,6 +30,8 @@ class Result(ABC):
     num_qubits: int
     shots: int | None = None
     seed: int | None = None
+    # instructions of the circuit, how many there were when it ran, classical bits, errors in reading: from `run`
+    _ran: tuple[Sequence[Instruction], int, int, dict[int, ReadoutError]] = ((), 0, 0, {})
 
     @property
     @abstractmethod
@@ -34,7 +40,37 @@ class Result(ABC):
 
     @abstractmethod
     def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
-        """Samples of all qubits, each measured in the basis of its letter (Z when it has none)."""
+        """Samples of all qubits, each measured in the basis of its letter (Z when it has none), without errors."""
+
+    def _of(self, qubits: tuple[int, ...], shots: int, seed: int) -> Samples:
+        """Samples of some qubits, without errors in reading."""
+        if qubits == tuple(range(self.num_qubits)):
+            return self._in_basis({}, shots, seed)
+        return Samples(sampling.sample(self.probabilities(qubits), shots, seed), len(qubits))
+
+    def _bits(self, shots: int, seed: int) -> Samples:
+        """Samples of the classical bits."""
+        wiring = self._wiring
+        if not wiring.ends:
+            raise SimulatorError("sample: the circuit writes classical bits on its way (give shots to run)")
+        samples = self._of(tuple(range(self.num_qubits)), shots, seed)
+        return Samples(read_samples(samples, wiring.readings, np.zeros((shots, wiring.num_clbits), np.uint8), seed))
+
+    @functools.cached_property
+    def _wiring(self) -> Wiring:
+        instructions, length, num_clbits, readout = self._ran
+        return wiring(instructions[:length], num_clbits, readout)
+
+    def _as_read(self, samples: Samples, qubits: Iterable[int], seed: int) -> Samples:
+        """Samples whose bit k is `qubits[k]`, as a device reads them."""
+        errors = self._wiring.errors
+        readings = [Reading(k, k, errors[q]) for k, q in enumerate(qubits) if q in errors]
+        return Samples(read_samples(samples, readings, samples.array.copy(), seed)) if readings else samples
+
+    def _read_in_basis(self, letters: dict[int, str], shots: int, seed: int) -> Samples:
+        """As `_in_basis`, with errors in reading those qubits that have a letter."""
+        qubits = (q if q in letters else -1 for q in range(self.num_qubits))
+        return self._as_read(self._in_basis(letters, shots, seed), qubits, seed)
 
     @abstractmethod
     def _exact(self, h: Any) -> float:
@@ -44,7 +80,7 @@ class Result(ABC):
         return f"{type(self).__name__}({self.num_qubits} qubits)"
 
     def probabilities(self, qubits: int | Sequence[int] | None = None) -> np.ndarray:
-        """Probability of each outcome of measuring `qubits`, all when left out.
+        """Probability of each outcome of measuring `qubits` without errors in reading, all when left out.
 
         Parameters
         ----------
@@ -68,7 +104,7 @@ class Result(ABC):
 
     def sample(self, shots: int | None = None, seed: int | None = None,
                qubits: int | Sequence[int] | None = None) -> Samples:
-        """Measure `qubits` (all when left out) many times.
+        """Draw what a device would return: classical bits if the circuit writes any, else all qubits, or `qubits`.
 
         Parameters
         ----------
@@ -77,7 +113,7 @@ class Result(ABC):
         seed : int, optional
             The same seed gives the same samples with any number of threads. Defaults to the seed given to `run`.
         qubits : int or sequence of int, optional
-            Bit k of the samples is `qubits[k]`.
+            Qubits to measure, whatever the circuit itself measures. Bit k of the samples is `qubits[k]`.
 
         Returns
         -------
@@ -96,17 +132,17 @@ class Result(ABC):
         >>> quantum.run(quantum.Circuit(2).h(0).cx(0, 1)).sample(1000, seed=1).counts()
         {'00': 511, '11': 489}
         """
-        chosen = states.check_qubits(qubits, self.num_qubits, "sample")
-        shots, seed = self._shots(shots, "sample"), self.seed if seed is None else seed
-        if len(chosen) == self.num_qubits and chosen == tuple(range(self.num_qubits)):
-            return self._in_basis({}, shots, seed)
-        return Samples(sampling.sample(self.probabilities(chosen), shots, seed), len(chosen))
+        chosen = tuple(states.check_qubits(qubits, self.num_qubits, "sample"))
+        shots, seed = self._shots(shots, "sample"), sampling.check_seed(self.seed if seed is None else seed, "sample")
+        if qubits is None and self._wiring.writes:
+            return self._bits(shots, seed)
+        return self._as_read(self._of(chosen, shots, seed), chosen, seed)
 
     def _shots(self, shots: int | None, where: str) -> int:
         return sampling.check_shots(self.shots if shots is None else shots, where)
 
     def counts(self) -> dict[str, int]:
-        """Return the count of each outcome of all qubits in the shots given to `run`."""
+        """Return the count of each outcome in the shots given to `run`: see `sample`."""
         return self.sample(self._shots(None, "counts")).counts()
 
     def expectation(self, h: Any, shots: int | None = None, seed: int | None = None) -> float | Estimate:
@@ -116,7 +152,8 @@ class Result(ABC):
         ----------
         h : PauliSum or str
         shots : int, optional
-            Measurements of each group of strings that can be measured together (they agree on every qubit they share).
+            Measurements of each group of strings that can be measured together (they agree on every qubit they share),
+            with the errors of a noise model in reading them. Exact values have none.
         seed : int, optional
             The same seed gives the same value.
 
@@ -143,7 +180,7 @@ class Result(ABC):
         h = check_observable(h, self.num_qubits, "expectation")
         if shots is None:
             return self._exact(h)
-        return estimate(h, shots, self.seed if seed is None else seed, self._in_basis)
+        return estimate(h, shots, self.seed if seed is None else seed, self._read_in_basis)
 
     def density_matrix(self) -> np.ndarray:
         """The state as a density matrix, (2**n, 2**n)."""
@@ -277,6 +314,6 @@ class CountsResult:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(Result, name) and name != "statevector":
             raise AttributeError(f"CountsResult has no {name!r}")
-        raise SimulatorError(f"{name}: the circuit has mid-circuit measurements or noise, so every shot ends in its "
-                             f"own state (counts() and sample() have the classical bits, sample().expectation('Z0 Z1') "
-                             f"their products)")
+        raise SimulatorError(f"{name}: the circuit measures or has noise, so that every shot ends in its own state "
+                             f"(counts() and sample() have the classical bits, sample().expectation('Z0 Z1') their "
+                             f"products)")

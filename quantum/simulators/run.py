@@ -34,9 +34,9 @@ def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str
     initial : (2**n,) complex array or Result, optional
         Initial state. Defaults to |0...0>.
     shots, seed : int, optional
-        For the result's `sample`; circuits with mid-circuit measurements need shots. With shots, the result of a
-        circuit that measures counts its classical bits, 0 where nothing is written; that of any other circuit counts
-        its qubits, whatever classical bits it declares.
+        For the result's `sample`; circuits with mid-circuit measurements need shots. Samples of a circuit that
+        measures are its classical bits, 0 where nothing is written; those of any other circuit are its qubits, whatever
+        classical bits it declares.
 
     Returns
     -------
@@ -66,4 +66,6 @@ def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str
         raise CircuitError(f"run: a Circuit is needed, got {type(circuit).__name__}")
     if shots is not None:
         check.integer(shots, "run: shots", 1, error=SimulatorError)
-    return find(simulator)(circuit, theta, data, dtype=dtype, initial=initial, shots=shots, seed=seed)
+    result = find(simulator)(circuit, theta, data, dtype=dtype, initial=initial, shots=shots, seed=seed)
+    result._ran = circuit._instructions, len(circuit._instructions), circuit._num_clbits, circuit._readout
+    return result

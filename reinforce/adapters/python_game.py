@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import GameError
 from ..game import CHANCE, State
+from ..state_dtype import given
 
 __all__ = ["PythonGame", "PythonState"]
 
@@ -131,6 +132,8 @@ class PythonGame:
                 )
         return state
 
+    __getstate__ = given
+
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
@@ -161,6 +164,9 @@ class PythonState(State):
         super().__init__(game, np.frombuffer(key, game.dtype), moves)  # type: ignore[arg-type]
         self.position = position
         game.known[key] = self
+
+    def __reduce__(self):
+        return type(self), (self.game, self.position, self.moves, self.data.tobytes())
 
     def child(self, action: int) -> Self:
         """See `State.child`."""

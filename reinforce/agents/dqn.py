@@ -30,6 +30,8 @@ _REPORT = 500  # steps between reports, about
 class DQN(Agent):
     """Q-learning with a network, a replay buffer and a target network, for discrete actions.
 
+    Observations and rewards are taken as they are, and should be of the order of 1.
+
     Parameters
     ----------
     env : str, Environment, subclass of Environment, or function

@@ -243,7 +243,7 @@ class GumbelMuZero(Agent):
         if simulations == 0:
             return super().evaluate(episodes, seed=seed, deterministic=deterministic, report=report, progress=progress)
         planner = self.planner(simulations, deterministic=deterministic, seed=seed + 1)
-        return self.play(planner, int(episodes), self.settings.num_envs, seed + 1, None, report, progress)
+        return self.play(planner, int(episodes), self.settings.num_envs, seed, None, report, progress)
 
 
 def length(settings: Any) -> int:

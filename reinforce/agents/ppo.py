@@ -15,7 +15,7 @@ from triskele.core.nn import init
 
 from ..distribution.actors import Port
 from ..errors import EnvError
-from ..policy import Categorical, Flat, Gaussian, Policy
+from ..policy import Categorical, Flat, Gaussian, Policy, units
 from ..returns import gae
 from ..training.agent import Agent
 from ..training.normalize import ReturnScale, RunningMoments
@@ -48,9 +48,10 @@ class PPO(Agent):
     Discrete actions may be masked by an environment whose ``info["action_mask"]`` says after every step which are
     allowed. Where CleanRL's defaults differ for continuous actions, those follow a slash.
 
-    A policy of continuous actions begins with means near 0 and widths of 1. Where the bounds of an action space are
-    symmetric about 0 or infinite, its numbers are actions. Other bounds are scaled: -1 and 1 of the policy stand for
-    the lower and the upper bound.
+    A policy of continuous actions begins with means near 0 and widths of 1, where -1 and 1 stand for the lower and the
+    upper bound of an action; its numbers are actions where a bound is infinite. With `normalize`, what is learned does
+    not depend on the unit of rewards either, nor, after the first update, on that of observations; without it, both
+    should be of the order of 1.
 
     Parameters
     ----------
@@ -468,13 +469,11 @@ def _networks(key, env, s):
                            f"{observation.shape}, got {got}")
     if discrete:
         return ActorCritic(Categorical(actor), critic)
+    middle = units(action.low, action.high)[1]
+    if (middle < action.low).any() or (middle > action.high).any():
+        raise EnvError(f"PPO: actions must have finite bounds or allow 0, where the policy begins, got {action}")
     low, high = (tuple(float(b) for b in np.ravel(bound)) for bound in (action.low, action.high))
-    scaled = not np.array_equal(action.low, -action.high)
-    if scaled and not np.isfinite([action.low, action.high]).all():
-        if (action.low > 0).any() or (action.high < 0).any():
-            raise EnvError(f"PPO: actions must have finite bounds or allow 0, where the policy begins, got {action}")
-        scaled = False
-    return ActorCritic(Gaussian(actor, np.zeros(size, np.float32), low, high, scaled), critic)
+    return ActorCritic(Gaussian(actor, np.zeros(size, np.float32), low, high, scaled=True), critic)
 
 
 def _perceptron(key, shape, s, outputs, gain):

@@ -30,7 +30,7 @@ _WARM_UP = 100  # steps at a time, of those before the first update
 
 @dataclass(frozen=True)
 class Critic:
-    """A network from observations and actions, side by side, to a value."""
+    """A network from observations and actions in (-1, 1), side by side, to a value."""
 
     network: Any
 
@@ -59,6 +59,10 @@ class Moments(NamedTuple):
 class SAC(Agent):
     """Maximum-entropy reinforcement learning with a stochastic actor and two critics, for continuous actions.
 
+    Actions are learned in half the width of their bounds: actor, critics and entropy see numbers from -1 to 1, and what
+    is learned does not depend on the unit of an action. Observations and rewards are taken as they are, and should be
+    of the order of 1.
+
     Parameters
     ----------
     env : str, Environment, subclass of Environment, or function
@@ -83,7 +87,7 @@ class SAC(Agent):
     alpha : float, optional
         Temperature, the weight of the entropy. None: adapted to keep the entropy near `entropy`.
     entropy : float, optional
-        Defaults to minus the number of components of an action.
+        Entropy of actions from -1 to 1. Defaults to minus the number of components of an action.
     n_step : int
         Number of rewards in a target.
     hidden : sequence of int
@@ -292,9 +296,8 @@ def act(actor, x, noise, mask=None):
 
 def explore(bounds, x, noise, mask=None):
     """The same before the first update: any action, by uniform noise."""
-    action = bounds[0] + (bounds[1] - bounds[0]) * noise
     zero = np.zeros_like(x[:, 0])
-    return action, action, zero, zero
+    return 2 * noise - 1, bounds[0] + (bounds[1] - bounds[0]) * noise, zero, zero
 
 
 def uniform(key, iteration, shape):
@@ -311,7 +314,9 @@ def _model(key, env, s):
     observation, action = env.observation_space, env.action_space
     if not hasattr(observation, "low"):
         raise EnvError(f"SAC: observations must be a Box, got {observation}")
-    if not hasattr(action, "low") or len(action.shape) != 1 or not np.isfinite([action.low, action.high]).all():
+    if not hasattr(action, "low") or len(action.shape) != 1 or not (
+        np.subtract(action.high, action.low, dtype=np.float64) <= np.finfo(np.float32).max
+    ).all():
         raise EnvError(f"SAC: actions must be a bounded Box with one axis, got {action}")
     n, k = math.prod(observation.shape), action.shape[0]
     keys = random.split(key, 3)

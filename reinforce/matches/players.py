@@ -17,6 +17,7 @@ from ..game import Game
 from ..policy import Policy
 from ..random import start
 from ..rule_function import rule_function
+from ..shipped import rule_options
 from ..wiring import wire
 
 __all__ = ["Human", "Player", "Random", "as_player"]
@@ -146,8 +147,10 @@ def _compiled(game, policy, name):
         raise GameError(
             f"play_match: {name} is a compiled function, which needs a game with compiled rules, got {game.name}"
         )
-    key = fingerprint(game.key, plain(policy))
-    kernel = wire("player", f"Moves of {name}. {key}", [choose], {"policy": rule_function(policy)}, nogil=True).choose
+    options = rule_options(plain(policy))
+    key = fingerprint(game.key, plain(policy), *options)
+    kernel = wire("player", f"Moves of {name}. {key}", [choose], {"policy": rule_function(policy, **options)},
+                  nogil=True).choose
 
     def act(table, indices, masks, draw, rng):
         actions = np.zeros(len(indices), np.int64)

@@ -20,9 +20,9 @@ from .loops.simulation import (
     TOO_LONG,
 )
 from .result import Node, SearchTree
-from .tree import ERROR_NODE, NODES, STATUS, Tree
+from .tree import ERROR_NODE, NAN_NODE, NODES, STATUS, Tree
 
-__all__ = ["check_backup", "raise_failure"]
+__all__ = ["check_backup", "check_scores", "raise_failure"]
 
 
 def raise_failure(game: Game, evaluator: Any, tree: Tree, states: np.ndarray, moves: list, replicas: int) -> None:
@@ -38,7 +38,7 @@ def raise_failure(game: Game, evaluator: Any, tree: Tree, states: np.ndarray, mo
         raise GameError(f"{where}: a game from there had more than max_length = {game.max_length} moves")
     if status == NOT_ZERO_SUM:
         raise SearchError(
-            f"{where}: solver=True needs returns from -1 to 1 that sum to 0 (with one player: from -1 to 1), got others"
+            f"{where}: solver=True needs returns from -1 to 1 that sum to 0, got others"
         )
     if status == BAD_PLAYER:
         raise GameError(f"{where}: player must be 0 to "
@@ -69,6 +69,14 @@ def check_backup(game: Game, backup: Any, tree: Tree, states: np.ndarray, moves:
             node = Node(SearchTree(game, tree, states, t, moves[t // replicas]), int(np.argmax(wrong)))
             raise SearchError(f"MCTS: {game.name} after {node.moves}, node {node.number}: backup {backup.__name__} "
                               f"must give finite numbers, got NaN or infinity")
+
+
+def check_scores(game: Game, policy: Any, tree: Tree, states: np.ndarray, moves: list, replicas: int) -> None:
+    """Raise an error if a user's score function has returned NaN."""
+    for t in np.flatnonzero(tree.counts[:, NAN_NODE]):
+        node = Node(SearchTree(game, tree, states, int(t), moves[t // replicas]), int(tree.counts[t, NAN_NODE]) - 1)
+        raise SearchError(f"MCTS: {game.name} after {node.moves}, node {node.number}: policy {policy!r} must give "
+                          f"numbers, got NaN")
 
 
 def _bad_player(game, node):

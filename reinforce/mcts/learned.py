@@ -161,6 +161,9 @@ class MuZero:
         self._made: dict[Any, FunctionEngine | ProgramEngine] = {}
         self.programs = None if hasattr(model.dynamics, "py_func") else _jitted(model)
 
+    def __reduce__(self):
+        return MuZero, (self.model, self.simulations, self.policy, self.seed)
+
     def __repr__(self) -> str:
         return f"<MuZero: {self.model.num_actions} actions, {self.simulations} simulations, {self.policy!r}>"
 

@@ -73,7 +73,7 @@ class Memory:
         )
         own = (
             self.goals, self.budgets, self.waits, self.seeds, self._results, self._scratch, game.dtype.itemsize,
-            replicas, actions,
+            replicas, actions, game.num_players,
         )
         self._context = np.concatenate([context_of(self.tree, self.states, *own), np.zeros(8, np.int64)])
         self._address, self._floats = pointer(self._context), self._context.view(np.float64)

@@ -63,6 +63,9 @@ class Network:
         self.params = net if params is None else params
         self._jitted: dict[tuple[int, int], Jitted] = {}
 
+    def __getstate__(self):
+        return {**vars(self), "_jitted": {}}
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {sum(np.size(x) for x in core.tree.leaves(self.params)):,} numbers>"
 

@@ -13,7 +13,7 @@ from triskele.core.extend import dataframe, html_table, plots
 
 from ..errors import SearchError
 from ..game import Game, State
-from .tree import NODES, PROVEN, TERMINAL, Tree
+from .tree import EDGES, NODES, PROVEN, TERMINAL, Tree
 
 if TYPE_CHECKING:
     from .memory import Memory
@@ -64,6 +64,15 @@ class SearchResult:
         self.single, self._game, self._numbers, self._moves, self._concluded = single, game, numbers, moves, concluded
         self._tree, self._states, self._replicas = memory.tree, memory.states, memory.replicas
         self._block = memory.block  # held, so that no other search takes this memory
+
+    def __getstate__(self):
+        """Nodes and edges in use, without the memory of the search around them."""
+        nodes, edges = self._tree.counts[:, [NODES, EDGES]].max(axis=0)
+        rows = {name: edges if name in ("children", "actions", "priors") else nodes for name in self._tree._fields}
+        cut = {name: x if name in ("counts", "streams") else x[:, : rows[name]].copy()
+               for name, x in self._tree._asdict().items()}
+        kept = {name: value for name, value in vars(self).items() if name not in ("trees", "_block")}
+        return {**kept, "_tree": Tree(**cut), "_states": self._states[:, :nodes].copy()}
 
     def _per_action(self, place):
         n, actions = len(self._moves), self._game.num_actions

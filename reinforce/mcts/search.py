@@ -22,14 +22,14 @@ from .engines.compiled import CompiledEngine
 from .engines.engine import Engine
 from .engines.python import PythonEngine
 from .evaluators import RandomRollout, as_evaluator
-from .failures import check_backup, raise_failure
+from .failures import check_backup, check_scores, raise_failure
 from .loops.simulation import FULL
 from .memory import Memory
 from .network import BatchFunction, Network
 from .policies.gumbel import Gumbel
 from .policies.muzero_puct import MuZeroPUCT
 from .policies.puct import PUCT
-from .policies.scored import as_policy
+from .policies.scored import Scored, as_policy
 from .policies.uct import UCT
 from .result import SearchResult
 from .reuse import copy_trees, keep_subtrees
@@ -54,7 +54,8 @@ def _fixed(name: str) -> Any:
 class MCTS:
     """Monte-Carlo tree search.
 
-    The search is one compiled kernel; only another game, policy, evaluator or backup requires a new one.
+    The search is one compiled kernel; only another game, policy, evaluator or backup requires a new one. Several Python
+    threads may call one search; `advance` is for one thread.
 
     Parameters
     ----------
@@ -80,13 +81,15 @@ class MCTS:
         ``backup(mean, visits, value)``: new mean of a node whose `visits`-th visit returned `value`. Defaults to
         the mean of all values.
     solver : bool
-        Prove wins, losses and draws (MCTS-Solver), for one player, or two whose returns sum to 0, from -1 to 1.
+        Prove wins, losses and draws (MCTS-Solver), for two players whose returns sum to 0, from -1 to 1; for one
+        player, prove the best of any returns, once nothing is left that could be better.
     seed : int
         The same seed gives the same search, independent of the number of other roots and threads.
     threads : int
         Number of trees grown for each root. They share the simulations, and their visits are summed.
-    temperature : float
+    temperature : float, optional
         If 0, play the most visited action; otherwise draw actions in proportion to visits ** (1 / temperature).
+        Defaults to 0, or to the temperature of a MuZeroPUCT. Gumbel chooses by its own rule.
 
     Raises
     ------
@@ -128,6 +131,19 @@ class MCTS:
             raise SearchError("MCTS: simulations of a Gumbel search cannot be changed (make another MCTS)")
         self._simulations = value
 
+    @property
+    def temperature(self) -> float:
+        """Temperature of the choice of actions."""
+        return self._temperature
+
+    @temperature.setter
+    def temperature(self, value: float) -> None:
+        _check("temperature", value, 0, float)
+        if value > 0 and isinstance(self._policy, Gumbel):
+            raise SearchError(f"MCTS: temperature must be 0 with Gumbel, which draws actions by its own rule, got "
+                              f"{value!r} (Gumbel(gumbel_scale=...) is the scale of its noise)")
+        self._temperature = value
+
     def __init__(
         self,
         game: Game,
@@ -141,9 +157,10 @@ class MCTS:
         solver: bool = False,
         seed: int = 0,
         threads: int = 1,
-        temperature: float = 0.0,
+        temperature: float | None = None,
         parallel_leaves: int = 1,
     ):
+        self._given = {k: v for k, v in locals().items() if k != "self"}
         if isinstance(game, type):
             raise SearchError(f"MCTS: game must be an object, got the class {game.__name__} (call it)")
         if not isinstance(game, (Game, PythonGame)):
@@ -154,7 +171,6 @@ class MCTS:
         _check("seconds", seconds, 0, float, optional=True)
         _check("memory", memory, 1, int, optional=True)
         _check("threads", threads, 1, int)
-        _check("temperature", temperature, 0, float)
         _check("parallel_leaves", parallel_leaves, 1, int)
         _check("seed", seed, -(2**63), int)
         if simulations is None and seconds is None and memory is None:
@@ -171,9 +187,8 @@ class MCTS:
         self._policy, self._evaluator = as_policy(policy), as_evaluator(
             RandomRollout() if evaluator is None else evaluator
         )
-        self._backup, self._solver, self.seed, self._threads, self.temperature = (
-            backup, solver, seed, threads, temperature,
-        )
+        self._backup, self._solver, self.seed, self._threads = backup, solver, seed, threads
+        self.temperature = getattr(self._policy, "temperature", 0.0) if temperature is None else temperature
         if isinstance(game, PythonGame):
             self._engine: Engine = PythonEngine(self, backup, parallel_leaves)
         elif isinstance(self._evaluator, (Network, BatchFunction)):
@@ -185,6 +200,7 @@ class MCTS:
             )
         else:
             self._engine = CompiledEngine(game, self._policy, self._evaluator, backup, solver)
+        self._engines: list[Engine] = [self._engine]  # that are not at work: each search takes one
         self._step = 256  # simulations of all trees together in the next call of compiled code
         self._memories: list[Memory] = []  # that serve again
         self._last: Memory | None = None  # of the last search
@@ -223,7 +239,13 @@ class MCTS:
         self._check_roots(roots, moves, states)
         memory = self._prepare(np.repeat(roots, self._threads) if self._threads > 1 else roots)
         try:
-            memory = self._last = self._run(memory, moves, self.seed if seed is None else seed, start)
+            engine = self._engines.pop()
+        except IndexError:  # other Python threads search
+            engine = self._engine.another()
+        try:
+            memory = self._last = self._run(engine, memory, moves, self.seed if seed is None else seed, start)
+            if isinstance(self._policy, Scored):
+                check_scores(game, self._policy, memory.tree, memory.states, moves, self._threads)
             if self._backup is not None:
                 check_backup(self._game, self._backup, memory.tree, memory.states, moves, self._threads)
             numbers = memory.conclude()
@@ -231,8 +253,9 @@ class MCTS:
                 self._check_resolution(
                     np.nanmax(np.abs(numbers[len(moves) * game.num_actions : 2 * len(moves) * game.num_actions]))
                 )
-            return SearchResult(game, numbers, memory, moves, single, self._engine.results(memory.tree))
+            return SearchResult(game, numbers, memory, moves, single, engine.results(memory.tree))
         finally:
+            self._engines.append(engine)
             memory.lock.release()
 
     def advance(self, actions: Any) -> None:
@@ -335,9 +358,11 @@ class MCTS:
             fits = memory.shape[0] == trees and memory.shape[1] >= nodes and memory.shape[2] >= edges
             if self.memory is not None:  # its size decides when a search ends
                 fits = memory.shape == (trees, nodes, edges)
-            if fits and memory is not source and memory.free and memory.lock.acquire(blocking=False):
-                memory.tree.counts[:] = 0
-                return memory
+            if fits and memory is not source and memory.lock.acquire(blocking=False):
+                if memory.free:  # of a result too, which a search in another thread may just have given
+                    memory.tree.counts[:] = 0
+                    return memory
+                memory.lock.release()
         try:
             memory = Memory(self._game, trees, nodes, edges, self._threads)
         except MemoryError as error:
@@ -352,8 +377,13 @@ class MCTS:
         """A locked memory with trees for these roots, those that were kept among them."""
         count, kept = len(roots), self._kept
         roots = roots.view(np.uint8).reshape(count, -1)
+        if kept is not None and (kept.shape[0] != count or not kept.lock.acquire(blocking=False)):
+            kept = None
+        elif kept is not None and self._kept is not kept:  # a search in another thread has taken it
+            kept.lock.release()
+            kept = None
         self._kept = None
-        if kept is None or kept.shape[0] != count or not kept.lock.acquire(blocking=False):
+        if kept is None:
             memory = self._take(count, *self._room(count))
         else:
             memory = kept
@@ -361,9 +391,9 @@ class MCTS:
         memory.roots[:] = roots
         return memory
 
-    def _run(self, memory, moves, seed, start):
+    def _run(self, engine, memory, moves, seed, start):
         """Simulations in slices, between which larger arrays are made, time is looked at, and Python can interrupt."""
-        sliced, before, waiting, begin = self._engine.sliced or self.seconds is not None, 0, memory.shape[0], True
+        sliced, before, waiting, begin = engine.sliced or self.seconds is not None, 0, memory.shape[0], True
         while True:
             step = max(self._step // waiting, 1) if sliced else _MOST
             if begin:
@@ -372,7 +402,7 @@ class MCTS:
             else:
                 memory.plan(step)
             began = time.perf_counter()
-            self._engine.run(memory.tree, memory.states, memory.budgets, memory.seeds, begin)
+            engine.run(memory.tree, memory.states, memory.budgets, memory.seeds, begin)
             now = time.perf_counter()
             ran, failed, full, waiting = memory.tally()
             begin, done, before = False, ran - before, ran
@@ -422,11 +452,20 @@ class MCTS:
         memory.lock.release()
         return larger
 
+    def __reduce__(self):
+        now = {name: getattr(self, name) for name in ("simulations", "seconds", "memory", "seed", "temperature")}
+        return _again, ({**self._given, **now},)
+
     def __repr__(self) -> str:
         return (
             f"MCTS({self._game!r}, simulations={self._simulations}, policy={self._policy!r}, "
             f"evaluator={self._evaluator!r}, seed={self.seed})"
         )
+
+
+def _again(given):
+    """Make a search for `copy` and `pickle`: the same one, without its trees."""
+    return MCTS(**given)
 
 
 def _check(name, value, low, kind, optional=False):

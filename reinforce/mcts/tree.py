@@ -19,8 +19,9 @@ from triskele.core.extend import device
 from ..errors import SearchError
 
 __all__ = [
-    "COUNTS", "EDGES", "ERROR_NODE", "FREE", "LINKS", "NODES", "PARENTS", "PROVEN", "RAN", "STATS", "STATUS", "STREAM",
-    "TERMINAL", "Tree", "add_edge", "add_node", "check_limits", "link_edges", "new_tree", "reset", "row",
+    "COUNTS", "EDGES", "ERROR_NODE", "FREE", "LINKS", "NAN_NODE", "NODES", "PARENTS", "PROVEN", "RAN", "STATS",
+    "STATUS", "STREAM", "TERMINAL", "Tree", "add_edge", "add_node", "check_limits", "link_edges", "new_tree", "reset",
+    "row",
 ]
 
 TERMINAL, PROVEN = 1, 2  # flags of a node
@@ -30,7 +31,7 @@ STATS = np.dtype([("visits", np.int32), ("mean", np.float32)], align=True)
 LINKS = np.dtype([("first_edge", np.int32), ("num_edges", np.int16), ("player", np.int8), ("flags", np.int8)],
                  align=True)
 PARENTS = np.dtype([("parent", np.int32), ("edge", np.int32)], align=True)
-NODES, EDGES, RAN, STATUS, ERROR_NODE, COUNTS = 0, 1, 2, 3, 4, 8  # columns of `counts`, and their number
+NODES, EDGES, RAN, STATUS, ERROR_NODE, NAN_NODE, COUNTS = 0, 1, 2, 3, 4, 5, 8  # columns of `counts`, and their number
 # words of memory for a stream, of which the first is used: threads that wrote to one line of the cache would wait for
 # each other
 STREAM = 8
@@ -69,7 +70,8 @@ class Tree(NamedTuple):
     priors : (trees, edges) float32
         Priors of actions, or probabilities of outcomes.
     counts : (trees, COUNTS) int64
-        How many NODES and EDGES are in use, simulations RAN, STATUS and ERROR_NODE of the last search.
+        How many NODES and EDGES are in use, simulations RAN, STATUS and ERROR_NODE of the last search; NAN_NODE is 1
+        more than the last node where a user's score was NaN.
     streams : (trees, STREAM) uint64
         Random numbers of each tree, see `reinforce.random`.
     """

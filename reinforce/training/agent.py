@@ -18,7 +18,7 @@ from .. import storage
 from ..errors import CheckpointError, EnvError
 from ..policy import Policy
 from .episodes import Episodes
-from .evaluation import Evaluation, evaluate
+from .evaluation import Evaluation, evaluate, evaluation_seed
 from .stopping import Stopped
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ..distribution.placements import Distribution
 
 __all__ = ["Agent"]
+
+_UNITS = "bounds"  # in which networks work with actions; files of versions before 0.13 do not say
+
 
 class Settings(SimpleNamespace):
     """The hyper-parameters of an agent. They cannot be changed: much of an agent is compiled with them."""
@@ -279,14 +282,14 @@ class Agent:
         policy = self.policy
         most = self.env.num_envs if self.env.step_kernel is None else 128  # environments of Gymnasium may be large
         rng = None if deterministic else np.random.default_rng(seed + 1)
-        return self.play(policy, int(episodes), most, seed + 1, rng, report, progress)
+        return self.play(policy, int(episodes), most, seed, rng, report, progress)
 
     def play(self, policy: Any, episodes: int, most: int, seed: int, rng: np.random.Generator | None, report: Reports,
              progress: bool | None) -> Evaluation:
         """Evaluate a policy in fresh environments, at most `most` side by side; see `evaluate`."""
         from ..vector.env import make
 
-        env = make(self._given, num_envs=min(episodes, most), seed=seed)
+        env = make(self._given, num_envs=min(episodes, most), seed=evaluation_seed(seed))
         try:
             with Work(f"{self.name}.evaluate", report, progress, unit="episode", total=episodes) as work:
                 return evaluate(policy, env, episodes, rng, work)
@@ -304,6 +307,7 @@ class Agent:
             "agent": self.name,
             "env": self._given if isinstance(self._given, str) else None,
             "spaces": self._spaces,
+            "units": _UNITS,
             "settings": vars(self.settings),
             **self.state,
         })
@@ -399,6 +403,7 @@ class Agent:
             if found["spaces"] != agent._spaces:
                 raise CheckpointError(f"{where}: observations and actions must be {found['spaces']}, got "
                                       f"{agent._spaces} (another environment?)")
+            agent._check_units(where, found)
             agent.state = found
         except (TriskeleError, FloatingPointError):
             raise
@@ -422,6 +427,7 @@ class Agent:
             if differ:
                 raise CheckpointError(f"{where}: must belong to this training, but these differ: {', '.join(differ)} "
                                       f"(choose another path, or delete the file)")
+            self._check_units(where, found)
             if counters[0] == self.steps > 0:
                 return  # this agent wrote it
             if counters[1:] != [self.start, self.target] or self.steps != self.start:
@@ -434,6 +440,13 @@ class Agent:
         except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError,
                 TypeError, ValueError) as error:
             raise CheckpointError(f"{where}: does not hold an agent: {type(error).__name__} {error}") from error
+
+    def _check_units(self, where, found):
+        """Raise an error if networks in a file work with actions in another unit than those of this version."""
+        low = getattr(self.policy.head, "low", ())
+        if found.get("units") != _UNITS and any(abs(bound) != 1 for bound in low):
+            raise CheckpointError(f"{where}: was written before version 0.13, whose networks take actions in half the "
+                                  f"width of their bounds (train again)")
 
     @property
     def _spaces(self):

@@ -10,7 +10,9 @@ import numpy as np
 
 from triskele.core.extend import Work, dataframe, html_facts, plots
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "evaluate", "evaluation_seed"]
+
+_EVALUATION = 0x6576616C  # a word that no training mixes into its seed
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,13 @@ class Evaluation:
         return (f"<Evaluation: return {self.mean:.4g} ± {self.std:.3g} over {len(self.returns)} episodes of "
                 f"{self.lengths.min()} to "
                 f"{self.lengths.max()} steps>")
+
+
+def evaluation_seed(seed: int) -> int:
+    """Return the seed of environments for an evaluation, 31 bits drawn from `seed`: copies of Gymnasium's environments
+    have seeds in a row, and those of a training stand at its seed.
+    """
+    return int(np.random.SeedSequence((seed, _EVALUATION)).generate_state(1)[0] >> 1)
 
 
 def evaluate(policy: Callable[..., Any], env: Any, episodes: int, rng: np.random.Generator | None,

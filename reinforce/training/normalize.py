@@ -57,9 +57,18 @@ class RunningMoments:
         spread = (self.variance * self.count + variance * n + difference**2 * (self.count * n / total)) / total
         self.mean, self.variance, self.count = self.mean + difference * (n / total), spread, total
 
+    @property
+    def spread(self) -> Any:
+        """Standard deviation, but at least what the mean is rounded by in float32; 1 where all data are 0.
+
+        It has the unit of the data: what is divided by it does not depend on that unit.
+        """
+        spread = np.sqrt(self.variance + (np.finfo(np.float32).eps * self.mean) ** 2)
+        return np.where(spread > 0, spread, 1.0)
+
     def normalizer(self) -> Normalizer:
         """Return the normalizer to mean 0 and variance 1 by the current statistics."""
-        return Normalizer(self.mean.astype(np.float32), (1 / np.sqrt(self.variance + 1e-8)).astype(np.float32))
+        return Normalizer(self.mean.astype(np.float32), (1 / self.spread).astype(np.float32))
 
 
 @kernel(nogil=True)
@@ -75,7 +84,7 @@ def _accumulate(rewards, terminated, truncated, running, discount, out):
 @dataclass
 class ReturnScale:
     """Divides rewards by the standard deviation of the running discounted return, as `NormalizeReward` of Gymnasium
-    does.
+    does, but in any unit of the rewards.
 
     Attributes
     ----------
@@ -99,5 +108,4 @@ class ReturnScale:
         returns = np.empty(rewards.shape)
         _accumulate(rewards, terminated, truncated, self.running[copies], discount, returns)
         self.moments.add(returns.ravel())
-        scaled = rewards / np.sqrt(self.moments.variance + 1e-8)
-        return np.clip(scaled, -10.0, 10.0).astype(rewards.dtype)
+        return np.clip(rewards / self.moments.spread, -10.0, 10.0).astype(rewards.dtype)

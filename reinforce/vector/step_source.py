@@ -14,6 +14,7 @@ from triskele.core.extend import load_module
 
 from ..environment import Environment, LaneEnvironment
 from ..rule_function import rule_function
+from ..shipped import rule_options
 
 __all__ = ["AT_WORK", "CONTEXT", "LANES", "MARKS", "step_kernels"]
 
@@ -194,5 +195,6 @@ def step_kernels(environment: Environment) -> ModuleType:
         action_dtype="np.int64" if num_actions else "np.float32", obs=_tuple(["n", *shape]), context=CONTEXT,
         marks=MARKS, masks=_MASKS.format(count=num_actions) if environment.has_masks else "",
     )
-    names = {f"rule_{n}": rule_function(f) for n, f in rules._asdict().items() if f is not None}
+    options = {} if fields else rule_options(environment)
+    names = {f"rule_{n}": rule_function(f, **options) for n, f in rules._asdict().items() if f is not None}
     return load_module(head + body + tail, "env", {**names, "rule_dtype": environment.state_key})

@@ -93,6 +93,7 @@ class AlchemicalNonbonded(Potential):
         "electrostatics" and "sterics" are the lambdas, of shape (); the others as of `Nonbonded` and `pair14`.
     """
 
+    conserves_momentum = True
     names: ClassVar[tuple[str, ...]] = ("electrostatics", "sterics")
     steric: ClassVar[dict[str, tuple[int, ...]]] = {"sterics": (RISING,)}  # courses that a lambda changes
 

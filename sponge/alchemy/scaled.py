@@ -85,6 +85,11 @@ class Scaled(Potential):
         """As of the potential."""
         return getattr(self.potential, "invariant", True)
 
+    @property
+    def conserves_momentum(self) -> bool | None:  # type: ignore[override]
+        """As of the potential."""
+        return self.potential.conserves_momentum
+
     def plan(self, engine: Engine) -> Plan:
         return ScaledPlan(self, engine)
 

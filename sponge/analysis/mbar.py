@@ -171,7 +171,7 @@ class Mbar:
             raise ValueError(
                 f"mbar: {name} must have one element for each of {len(self.used)} samples, got {values.size}"
             )
-        check.finite(values, f"mbar: {name}")
+        check.finite(values[values != np.inf] if name == "reduced" else values, f"mbar: {name}")
         return values[self.used]
 
 
@@ -188,7 +188,7 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
     reduced : (states, samples) or (states, states, m) array
         Reduced potential of every state (rows) at every sample, (U + P V) / RT; samples of the first state come first,
         in the order of time. In the second form, with m samples of each state, the second index is the state that was
-        sampled.
+        sampled. Infinite where a state does not allow a sample of another one.
     counts : (states,) int, optional
         Samples of each state, 0 for one that was not sampled; not for the second form.
     inefficiency : float or (states,) array, optional
@@ -287,11 +287,15 @@ def _checked(reduced, counts):
     ):
         raise ValueError(f"mbar: counts must be whole numbers, one for each of {len(reduced)} states, with the sum "
                          f"{reduced.shape[1]}, got {counts}")
-    if not np.isfinite(reduced).all():
-        bad = np.argwhere(~np.isfinite(reduced))[0]
-        raise ValueError(
-            f"mbar: reduced must be finite, got {reduced[tuple(bad)]} for state {bad[0]} at sample {bad[1]}"
-        )
+    drawn = np.repeat(np.arange(len(counts)), counts) == np.arange(len(counts))[:, None]
+    wrong = ~np.isfinite(reduced) & (drawn | (reduced != np.inf))
+    if wrong.any():
+        bad = np.argwhere(wrong)[0]
+        raise ValueError(f"mbar: reduced must be finite, got {reduced[tuple(bad)]} for state {bad[0]} at sample "
+                         f"{bad[1]} (it may be inf at samples of other states)")
+    if reduced.size and np.any(nowhere := np.all(reduced == np.inf, axis=1)):
+        raise ValueError(f"mbar: some sample must have a finite energy in each state, got inf for all in state "
+                         f"{int(np.argmax(nowhere))}")
     return reduced, counts.astype(np.int64)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,8 @@ class Populations:
     ----------
     names : tuple of str
     value, error : (regions,) array
-        Fractions and their standard errors; the error is nan where all or none of the samples were inside.
+        Fractions and their standard errors; the errors are those of `mean`: infinite where a region
+        was visited once, NaN where all or none of the samples were inside.
     inefficiency : (regions,) array
         Number of samples that count as one independent sample.
     """
@@ -119,9 +120,6 @@ def populations(phi: Any, psi: Any, regions: Mapping[str, Callable[[np.ndarray, 
         if inside.dtype != bool or inside.shape != phi.shape:
             raise ValueError(f"{where}: region {name!r} must give an array of bool of shape {phi.shape}, got "
                              f"{inside.dtype} {inside.shape}")
-        result = mean(inside, w)
-        if not 0 < result.value < 1:  # a run that never left, or never came, cannot know how likely that is
-            result = replace(result, error=float("nan"))
-        found.append(result)
+        found.append(mean(inside, w))
     return Populations(tuple(regions),
                        *(np.array([getattr(m, field) for m in found]) for field in ("value", "error", "inefficiency")))

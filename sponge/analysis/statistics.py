@@ -13,6 +13,8 @@ from .trajectory import as_series
 
 __all__ = ["Blocking", "Mean", "block_average", "effective_samples", "mean", "statistical_inefficiency"]
 
+_STRETCHES = 20  # in a series, one of which must not decide the mean
+
 
 @short_repr
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class Mean:
     Attributes
     ----------
     value, error : float
-        Mean and its standard error.
+        Mean and its standard error. The error is infinite where one short stretch of the samples decides the mean, and
+        NaN where it cannot be known: see `mean`.
     inefficiency : float
         Number of samples that count as one independent sample.
     """
@@ -153,6 +156,11 @@ def mean(x: Any, weights: Any = None) -> Mean:
     examples (2013), eq. 9.8, which is this for uncorrelated samples), with the inefficiency g of
     `statistical_inefficiency`, here that of y: neither the correlation of x nor that of the weights alone would do.
 
+    For samples of different weights and for indicators, which have two values, the error is infinite if a twentieth of
+    a series has more than 71 % of the sum of y squared. A region that was visited once gives such a sum, and so does a
+    sample with most of the weight: another run may find any other mean. For an array of bool whose mean is 0 or 1 the
+    error is NaN.
+
     Parameters
     ----------
     x : (samples,) or (samples, series) array
@@ -168,11 +176,29 @@ def mean(x: Any, weights: Any = None) -> Mean:
     >>> bool(abs(result.value - 300) < 0.4 and 0.08 < result.error < 0.2)
     True
     """
-    x, w = as_weighted("mean", x, weights)
+    fraction, (x, w) = np.asarray(x).dtype == bool, as_weighted("mean", x, weights)
     value = float(np.sum(w * x) / np.sum(w))
     y = w * (x - value)
     g = inefficiency(y, float(np.abs(x).max()))
-    return Mean(value, float(np.sqrt(g * np.sum(y * y) / max(x.size - 1, 1) / x.size)), g)
+    error = float(np.sqrt(g * np.sum(y * y) / max(x.size - 1, 1) / x.size))
+    if fraction and not 0 < value < 1:  # a run that never left, or never came, cannot know how likely that is
+        error = float("nan")
+    elif (np.ptp(w) > 0 or np.all((x == x.min()) | (x == x.max()))) and _decided_at_once(y * y):
+        error = float("inf")
+    return Mean(value, error, g)
+
+
+def _decided_at_once(squares):
+    """Return True if a twentieth of one series has most of the sum of squares [samples, series].
+
+    Of one part f and many small ones, the rule of `weighted_histogram`, (sum)^2 < 2 sum of squares, says f^2 > 1/2.
+    """
+    sums = np.cumsum(squares, axis=0)
+    length = len(sums) // _STRETCHES
+    if not length or not sums[-1].any():
+        return False
+    sums = np.concatenate([np.zeros((1, sums.shape[1])), sums])
+    return bool(np.max(sums[length:] - sums[:-length]) > np.sqrt(0.5) * sums[-1].sum())
 
 
 def effective_samples(x: Any, weights: Any = None, *, period: float | None = None) -> float:
@@ -183,7 +209,7 @@ def effective_samples(x: Any, weights: Any = None, *, period: float | None = Non
 
     with the error of `mean`. For equal weights this is N / g; for weights of uncorrelated samples that have nothing to
     do with x it is that of Kish (Survey Sampling (1965), section 11.7), (sum w)^2 / sum w^2. A run that has not yet
-    seen where x can go cannot know: then this is too many.
+    seen where x can go cannot know: then this is too many. It is 0 where the error is infinite.
 
     Parameters
     ----------

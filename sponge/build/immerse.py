@@ -13,6 +13,7 @@ from ..box import displacement
 from ..constraints.choose import Constraints
 from ..forcefield.create import create_system
 from ..load.structure import Structure
+from ..potentials.nonbonded.mixing import RULES
 from ..potentials.nonbonded.nonbonded import OPTIONS, Nonbonded
 from ..system import System
 from ..topology import Topology
@@ -27,8 +28,8 @@ _ROOM = 0.26  # nm between the water's oxygen and atoms of the solute
 def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed: int = 0, **nonbonded: Any) -> System:
     """Put a system without a box into a cube of rigid water, and keep its parameters.
 
-    Its atoms come first. Waters that would touch it are left out. Pairs of solute and water follow the rules of Lorentz
-    and Berthelot.
+    Its atoms come first. Waters that would touch it are left out. Pairs of solute and water follow the rule of the
+    solute: that of Lorentz and Berthelot, or geometric means, as in OPLS.
 
     Parameters
     ----------
@@ -81,8 +82,8 @@ def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed:
     if system.virtual_sites:
         raise ValueError(f"{where}: the solute must not have virtual sites, got {len(system.virtual_sites)}")
     own = [p for p in system.potentials if isinstance(p, Nonbonded)]
-    if len(own) != 1 or own[0].mixing != "lorentz_berthelot":
-        raise ValueError(f"{where}: the solute must have one Nonbonded with Lorentz-Berthelot rules, got "
+    if len(own) != 1 or own[0].mixing not in RULES:
+        raise ValueError(f"{where}: the solute must have one Nonbonded with a rule of {', '.join(RULES)}, got "
                          f"{', '.join(p.mixing for p in own) or 'none'}")
     for p in system.potentials:
         if p is not own[0] and not hasattr(p, "subset"):
@@ -105,7 +106,8 @@ def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed:
                                                             water.constraints.distances])),
                     exclusions=np.concatenate([system.exclusions, n + water.exclusions]))
     both = [{name: np.concatenate([own[0].params[name], water.nonbonded.params[name]]) for name in own[0].params}]
-    result.add(Nonbonded(**both[0], **options))
+    # of water, only oxygens have Lennard-Jones parameters, so that either rule leaves it as it is
+    result.add(Nonbonded(**both[0], mixing=own[0].mixing, **options))
     for p in system.potentials:
         if p is not own[0]:
             result.add(copy.deepcopy(p))

@@ -13,10 +13,11 @@ from ..forcefield.assign import assign_templates
 from ..forcefield.create import as_forcefield
 from ..load.structure import Structure
 from ..quantities import number_in
+from ..waiting import said
 from .arguments import check_bool, check_forcefield, check_structure
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 from .virtual_sites import add_virtual_sites
-from .water_box import water_molecule
+from .water_box import oxygen_and_hydrogens, water_molecule
 
 __all__ = ["solvate"]
 
@@ -42,8 +43,8 @@ def solvate(
     ----------
     structure : Structure
     forcefield : sequence of names or paths
-        Covers solute, water and ions. Its residue HOH is the water that is added, in the shape that it
-        has there.
+        Covers solute, water and ions. Its residue of an oxygen and two hydrogens is the water that is added, in
+        the shape that it has there; HOH if there are several.
     padding : float, optional
         Least distance in nm between the solute and its images, half of it on each side: the box is as wide as the
         solute's bounding sphere and this, and at least twice this. Give either this or `size`; with neither, the
@@ -104,7 +105,7 @@ def solvate(
     from openmm import unit
 
     field = as_forcefield(forcefield)
-    water = field.templates.get("HOH")
+    water = _water_of(field)
     if water is None:
         raise ValueError(
             f"solvate: the force field must have a water model, got {', '.join(field.names)} (add amber14/tip3p or "
@@ -119,7 +120,7 @@ def solvate(
         given = {"padding": padding * unit.nanometer, "boxShape": shape}
     elif size is not None:
         given = {"boxVectors": [openmm.Vec3(*row) * unit.nanometer for row in boxes.as_box(size, "solvate")]}
-    with seeded(seed):
+    with said(f"solvate: placing water and ions around {structure.topology.n:,} atoms"), seeded(seed):
         modeller.addSolvent(
             openmm_field(forcefield, app),
             # the number of sites matters, the shape follows
@@ -136,17 +137,25 @@ def solvate(
     return _reshape_water(full, len(structure.topology.residue_names), field, water)
 
 
+def _water_of(field):
+    """The template of water: HOH, or else the first of an oxygen and two hydrogens, such as CHARMM's TIP3."""
+    waters = {name: t for name, t in field.templates.items()
+              if sorted(t.elements[t.elements > 0].tolist()) == [1, 1, 8] and not t.external.any()}
+    return waters.get("HOH", next(iter(waters.values()), None))
+
+
 def _reshape_water(structure, first, field, template):
     """Waters from residue number `first` on in the shape of their template; oxygens, planes and bisectors stay."""
     t = structure.topology
     atoms = np.flatnonzero((t.residue_names[t.residue_index] == "HOH") & (t.residue_index >= first)).reshape(
         -1, len(template.names)
     )
-    order = {name: k for k, name in enumerate(t.names[atoms[0]].tolist())} if len(atoms) else {}
-    if set(order) != set(template.names):
+    if not len(atoms):
         return structure
-    atoms = atoms[:, [order[name] for name in template.names]]
-    o, h1, h2 = (structure.positions[atoms[:, template.names.index(name)]] for name in ("O", "H1", "H2"))
+    # atoms of an element, and sites, come in the order of the template's, whatever their names
+    placed = np.argsort(np.argsort(template.elements, kind="stable"), kind="stable")
+    atoms = atoms[:, np.argsort(t.elements[atoms[0]], kind="stable")[placed]]
+    o, h1, h2 = (structure.positions[atoms[:, k]] for k in oxygen_and_hydrogens(template))
     x = h1 + h2 - 2 * o
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     y = h1 - h2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,8 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
         t.chain_ids,
         shift[t.bonds],
     )
-    return Structure(topology, np.insert(structure.positions, at, structure.positions[places], axis=0), structure.box)
+    return replace(structure, topology=topology,
+                   positions=np.insert(structure.positions, at, structure.positions[places], axis=0))
 
 
 class _Bare:

@@ -102,10 +102,15 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
     return Structure(topology, positions.reshape(-1, 3), box)
 
 
+def oxygen_and_hydrogens(template):
+    """Numbers of the oxygen and the two hydrogens of a template of water."""
+    return [*np.flatnonzero(template.elements == 8), *np.flatnonzero(template.elements == 1)]
+
+
 def water_molecule(field, template):
     """Positions of the atoms and sites of a water molecule, the oxygen in the origin."""
     types = [field.types[t] for t in template.types]
-    o, h1, h2 = (template.names.index(name) for name in ("O", "H1", "H2"))
+    o, h1, h2 = oxygen_and_hydrogens(template)
     length = field.bonds.values[field.bonds.find((types[o], types[h1]))][0]
     angle = field.angles.values[field.angles.find((types[h1], types[o], types[h2]))][0]
     positions = np.zeros((len(types), 3))

@@ -126,4 +126,28 @@ def _checked(system):
     for k in np.flatnonzero(np.abs(lengths - lengths[keep][same]) > _SAME * lengths)[:1]:
         fail(k, f"length must be that of constraint {keep[same[k]]}, {lengths[keep[same[k]]]:g}", lengths[k])
     keep = np.sort(keep)
+    for k, others in _impossible(pairs[keep], lengths[keep])[:1]:
+        fail(keep[k], f"length must be at most that of constraints {keep[others[0]]} and {keep[others[1]]} together, "
+                      f"which close a triangle with it, {lengths[keep[others]].sum():g}", lengths[keep[k]])
     return pairs[keep], lengths[keep]
+
+
+def _impossible(pairs, lengths):
+    """Constraints that are longer than the two others of a triangle together, with these others."""
+    shortest = np.full(pairs.max(initial=-1) + 1, np.inf)
+    for end in pairs.T:
+        np.minimum.at(shortest, end, lengths)
+    found: list[tuple[int, list[int]]] = []
+    suspects = np.flatnonzero(lengths > (1 + _SAME) * shortest[pairs].sum(1)).tolist()
+    if not suspects:
+        return found
+    links: dict[int, dict[int, int]] = {}
+    for k, (i, j) in enumerate(pairs.tolist()):
+        links.setdefault(i, {})[j] = links.setdefault(j, {})[i] = k
+    for k in suspects:
+        i, j = pairs[k].tolist()
+        for third in links[i].keys() & links[j].keys():
+            others = [links[i][third], links[j][third]]
+            if lengths[k] > (1 + _SAME) * lengths[others].sum():
+                found.append((k, others))
+    return found

@@ -105,6 +105,7 @@ class Engine:
         # meshes are chosen by this box, until `fit_meshes` takes another
         self.first_box: np.ndarray = self.box.copy() if share is None else share.first_box
         self.forces = np.zeros((self.n, 3))
+        self.removes_com_motion: bool | None = None  # set by `integrators.center_of_mass`
         self.seed = 0  # of all random numbers; set before integrators and barostats make their plans
         self.store: dict[str, np.ndarray] = {}  # arrays of integrators and barostats that outlive a new plan
         self.periodic = system.box is not None
@@ -192,6 +193,13 @@ class Engine:
         zero = Task(zero_forces, self.atom_starts, self.forces, chunks=self.atom_chunks)
         phases.append(Phase([zero, *sums, *spread], "sequence", name="sum of forces"))
         return [replace(phases[0], begins=True), *phases[1:]]
+
+    def list_phases(self) -> list[Phase]:
+        """Return the phases that build neighbor lists and what is made anew with them, from `positions` and `box`."""
+        phases: list[Phase] = []
+        for plan in self.plans.values():
+            phases += [p for p in plan.before if p not in phases and p.call is None]
+        return [replace(phases[0], begins=True), *phases[1:]] if phases else []
 
     def box_changed(self, rebuild: bool = True) -> None:
         """Tell the potentials that `box` has changed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from ..protocols import SystemLike
 if TYPE_CHECKING:
     from .engine import Engine
 
-__all__ = ["check_energies", "check_forces", "check_units", "worst_force"]
+__all__ = ["check_energies", "check_forces", "check_settings", "check_units", "worst_force"]
 
 _TENFOLD = 8.0, 12.5  # times its reference: a bond length in angstrom
+_LONGEST_STEP = 0.02  # ps
+_HIGHEST_PRESSURE = 1e4  # bar
 _DENSITIES = 0.3, 3.0  # g/cm^3, of liquids and solids
 
 
@@ -111,6 +113,17 @@ def check_units(system: SystemLike, positions: np.ndarray, box: np.ndarray | Non
             warnings.warn(UnitsWarning(f"{where}: the box looks like angstrom: it is {1 / wide.max():.3g} times as "
                                        f"wide as what is in it, "
                                        f"and the density is {density:.2g} g/cm^3 (lengths are in nm)"), stacklevel=4)
+
+
+def check_settings(system: SystemLike, integrator: Any, barostat: Any) -> None:
+    """Warn of a time step that looks like fs, and of a pressure that looks like Pa. Particles of models may be slow."""
+    step = integrator.timestep
+    if step > _LONGEST_STEP and np.any(system.topology.elements > 0):
+        warnings.warn(UnitsWarning(f"Simulation: the time step looks like fs: {step:g} ps are {1000 * step:g} fs "
+                                   "(time steps are in ps)"), stacklevel=3)
+    if barostat is not None and np.max(np.abs(barostat.pressure)) > _HIGHEST_PRESSURE:
+        warnings.warn(UnitsWarning(f"Simulation: the pressure looks like Pa, got {barostat.pressure} bar (pressures "
+                                   "are in bar)"), stacklevel=3)
 
 
 def _references(system):

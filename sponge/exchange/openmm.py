@@ -8,6 +8,7 @@ import numpy as np
 
 from triskele.core.extend import optional
 
+from ..integrators.center_of_mass import removes_com_motion
 from ..potentials.cmap import CMAP
 from ..potentials.drude import DrudeAnisotropy, drude_spring, thole_screening
 from ..potentials.expression import ExpressionExternal, ExpressionTerm
@@ -105,7 +106,7 @@ def to_openmm(system: System) -> Any:
             if system.box is not None and hasattr(force, "setUsesPeriodicBoundaryConditions"):
                 force.setUsesPeriodicBoundaryConditions(potential.images)
             omm.addForce(force)
-    if system.remove_com_motion:
+    if removes_com_motion(system):
         omm.addForce(mm.CMMotionRemover())
     return omm
 
@@ -220,7 +221,8 @@ def _position_restraint(mm: Any, system: System, potential: PositionRestraint) -
     for name in ("k", "width", "x0", "y0", "z0"):
         force.addPerParticleParameter(name)
     p = potential.params
-    for i, k, width, reference in zip(potential.atoms.tolist(), p["k"], p["width"], p["reference"]):
+    references = potential.reference_in(system.box, p["reference"])
+    for i, k, width, reference in zip(potential.atoms.tolist(), p["k"], p["width"], references):
         force.addParticle(i, [k, width, *reference])
     return force
 

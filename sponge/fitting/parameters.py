@@ -10,6 +10,8 @@ import numpy as np
 from triskele.core.extend import check
 
 from ..potential import complete, parameter
+from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.terms import TermPotential
 
 if TYPE_CHECKING:
     from ..system import System
@@ -28,7 +30,8 @@ class Parameters:
     free : sequence of str, mapping, or (mapping, callable)
         Names as in ``system.params()``, ``["nonbonded/epsilons", "bond/k"]``: entries of an array that are equal at the
         start are one parameter, as atoms of a type are, and zeros stay zeros. What is positive at the start stays
-        positive; a mapping from names to "positive" or "free" says otherwise. Or a mapping of start values, and a
+        positive; a mapping from names to "positive" or "free" says otherwise. Charge products of 1-4 pairs and charges
+        of `GB` follow those of `Nonbonded`, unless they are free themselves. Or a mapping of start values, and a
         function that takes such a mapping to what changes in ``system.params()``: ``({"q": 0.4}, lambda theta:
         {"nonbonded": {"charges": theta["q"] * pattern}})``.
 
@@ -78,6 +81,7 @@ class Parameters:
                         f"fit: {name!r} must be 'free', or 'positive' with positive values, got {kind!r} and {unique}"
                     )
                 kinds[name] = kind
+            self._followers = _followers(system, self._groups)
         if not self.start:
             raise ValueError("fit: there must be at least one parameter to change")
         for name, values in self.start.items():
@@ -118,6 +122,8 @@ class Parameters:
             index[where] = np.arange(len(where))
             flat = np.where(values.ravel() != 0, own[index], spread.ravel())
             changes.setdefault(potential, {})[key] = np.reshape(flat, values.shape)
+        for charged, name, key, of_charges in self._followers:
+            changes.setdefault(name, {})[key] = of_charges(changes[charged]["charges"])
         return changes
 
     def errors(self, u: np.ndarray, of_u: np.ndarray) -> dict[str, Any]:
@@ -130,3 +136,34 @@ class Parameters:
             found[name] = part * (theta[name] if positive else np.where(start == 0, 1.0, np.abs(start)))
             at += self.sizes[name]
         return found
+
+
+def _followers(system, free):
+    """What follows free charges: names of the charged potential, of another and its parameter, and a function from
+    the charges to it.
+    """
+    found = []
+    for charged in {potential for potential, key, *_ in free.values() if key == "charges"}:
+        q = system[charged].params["charges"]
+        for p in system.potentials:
+            for key, values in p.params.items():
+                if f"{p.name}/{key}" in free or not isinstance(system[charged], Nonbonded):
+                    continue
+                if key == "charge_product" and isinstance(p, TermPotential):
+                    found.append((charged, p.name, key, _Products(q, p.atoms, values)))
+                elif key == "charges" and np.array_equal(values, q):
+                    found.append((charged, p.name, key, lambda charges: charges))
+    return found
+
+
+class _Products:
+    """Charge products of pairs, scaled as at the start; those with a charge of 0 stay."""
+
+    def __init__(self, charges, atoms, products):
+        self.i, self.j = np.asarray(atoms).T
+        of_charges = charges[self.i] * charges[self.j]
+        self.scale = np.divide(products, of_charges, out=np.zeros(len(of_charges)), where=of_charges != 0)
+        self.fixed = np.where(of_charges != 0, 0.0, products)
+
+    def __call__(self, charges):
+        return self.fixed + self.scale * charges[self.i] * charges[self.j]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from inspect import signature
@@ -96,6 +97,12 @@ def create_system(
     -------
     System
 
+    Warns
+    -----
+    UserWarning
+        If the box is the cell of a crystal that needs further copies of the molecules to fill it, and `method` is left
+        out.
+
     Raises
     ------
     MissingTemplateError
@@ -113,13 +120,15 @@ def create_system(
     >>> len(system.constraints)
     81
     """
+    crystal = None
     if isinstance(topology, Structure):
         structure = topology
         if positions is not None and isinstance(forcefield, tuple) and not forcefield:
             positions, forcefield = None, positions
         topology = structure.topology
         positions = structure.positions if positions is None else positions
-        box = structure.box if box is None else box
+        if box is None:
+            box, crystal = structure.box, structure.space_group
     _check_options(options)
     field = as_forcefield(forcefield)
     topology = _each_bond_once(topology)
@@ -127,6 +136,10 @@ def create_system(
     if implicit_solvent:
         box, method = None, method or "none"
         options = pair_options(method, options, "create_system")
+    elif (crystal or "P1").replace(" ", "") != "P1" and box is not None and method is None:
+        warnings.warn(f"create_system: the box must be filled, got the cell of a crystal of space group {crystal} with "
+                      "one of its copies of the molecules: the rest is empty (solvate the structure, set its box to "
+                      "None, or give a method to keep the cell)", stacklevel=2)
     assignment = assign_templates(topology, field)
     gb = {name: options.pop(name) for name in _GB_OPTIONS if implicit_solvent and name in options}
     for name in _GB_OPTIONS:

@@ -23,11 +23,14 @@ def explain(topology, missing: list[tuple[np.ndarray, Graph]], forcefield) -> st
     """Message for residues without a template, given as (numbers of like residues, their graph), the first kind
     first.
     """
+    # what the force field does not know may be what keeps a neighbor from fitting
+    missing = sorted(missing, key=lambda kind: _is_known(kind[1], forcefield))
     (residue, *_), graph = missing[0]
     head = f"create_system: no template for {describe(topology, residue)}"
     if not forcefield.templates:
         return f"{head}: the force field ({', '.join(forcefield.names)}) has no residue templates at all"
-    nearest = min(forcefield.templates.values(), key=lambda t: _distance(t, graph))
+    whole = [t for t in forcefield.templates.values() if _is_part(graph, t)]  # of a side chain that was cut short
+    nearest = min(whole or forcefield.templates.values(), key=lambda t: _distance(t, graph))
     differences = [d for d in (_atoms(nearest, graph), _bonds(nearest, graph), _external(nearest, graph)) if d]
     if not differences:
         differences = ["the same atoms and numbers of bonds, bound in another order"]
@@ -38,9 +41,21 @@ def explain(topology, missing: list[tuple[np.ndarray, Graph]], forcefield) -> st
     )
 
 
+def _is_known(graph, forcefield):
+    """Return True if the force field, or the table of standard residues, has the residue's name."""
+    return any(t.name[-3:] == graph.name[-3:] for t in forcefield.templates.values()) or bool(
+        standard_residue(graph.name))
+
+
+def _is_part(graph, template):
+    """Return True if the heavy atoms of a residue, OXT apart, are some of those of a template of its name."""
+    heavy = [{name for name, e in zip(g.names, g.elements) if e > 1 and name != "OXT"} for g in (graph, template)]
+    return template.name[-3:] == graph.name[-3:] and heavy[0] < heavy[1]
+
+
 def _others(topology, missing):
     """The other residues without a template, by number."""
-    rest = np.sort(np.concatenate([residues for residues, _ in missing]))[1:]
+    rest = np.sort(np.concatenate([residues for residues, _ in missing])[1:])
     if not len(rest):
         return ""
     listed = ", ".join(f"{topology.residue_ids[r]} {topology.residue_names[r]}" for r in rest[:5])
@@ -120,8 +135,10 @@ def _external(template, graph):
 def _hint(graph, nearest, forcefield):
     """Return advice for the most likely cause."""
     difference = _difference(_counts(nearest), _counts(graph))
-    known = any(t.name[-3:] == graph.name[-3:] for t in forcefield.templates.values()) or standard_residue(graph.name)
+    known = _is_known(graph, forcefield)
     heavy = {e: n for e, n in difference.items() if e > 1}
+    if not known and graph.name == "MSE":
+        return "make it MET with sponge.build.add_hydrogens(..., replace_nonstandard=True), or load its parameters"
     if not known and _loose(graph):
         return (
             "the file gives no bonds for it: PDB files need CONECT records; then load its parameters, "

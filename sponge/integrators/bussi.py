@@ -15,9 +15,10 @@ from triskele.core.random import numba as draws
 
 from ..engine.flags import STEP
 from ..engine.program import Phase
+from .center_of_mass import com_phases
 from .integrator import Integrator, fresh_forces, kept, with_forces
 from .kernels import kinetic, scale
-from .temperature import com_phases, degrees_of_freedom
+from .temperature import freedom_of
 from .velocity_verlet import verlet_halves
 
 __all__ = ["Bussi"]
@@ -66,7 +67,7 @@ class Bussi(Integrator):
     def plan(self, engine: Any, forces: list[Phase]) -> list[Phase]:
         starts, chunks, v = engine.atom_starts, engine.atom_chunks, engine.velocities
         sums, factor = np.zeros(chunks), np.ones(1)
-        degrees = degrees_of_freedom(engine.system)
+        degrees = freedom_of(engine)
         key = np.asarray(random.fold_in(random.key(engine.seed), Fold.BUSSI))
         decay = math.exp(-self.timestep / self.relaxation_time)
         thermostat = Task(_rescale, sums, factor, float(degrees), self._thermal(), decay, key,

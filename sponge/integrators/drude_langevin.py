@@ -16,9 +16,10 @@ from ..engine.flags import STATUS_INFO, STEP
 from ..engine.program import Phase
 from ..errors import BrokenSimulationError
 from ..virtual_sites.sites import place_tasks
+from .center_of_mass import com_phases
 from .integrator import Integrator, with_forces
 from .kernels import DRUDE_RAN_AWAY, NOISE, drude_langevin, kick
-from .temperature import com_phases, moving_drude_pairs
+from .temperature import moving_drude_pairs
 
 __all__ = ["DrudeLangevin"]
 

@@ -13,9 +13,10 @@ from triskele.core.extend import Task
 from ..constraints.solver import solver_of
 from ..engine.program import Phase
 from ..virtual_sites.sites import place_tasks
+from .center_of_mass import com_phases
 from .integrator import Integrator, with_forces
 from .kernels import NOISE, kick, langevin
-from .temperature import com_phases, thermal_speeds
+from .temperature import thermal_speeds
 
 __all__ = ["LangevinMiddle"]
 

@@ -11,9 +11,10 @@ import numpy as np
 from triskele.core.extend import Task, check, kernel
 
 from ..engine.program import Phase
+from .center_of_mass import com_phases
 from .integrator import Integrator, fresh_forces, kept, with_forces
 from .kernels import kinetic, scale
-from .temperature import com_phases, degrees_of_freedom
+from .temperature import freedom_of
 from .velocity_verlet import verlet_halves
 
 __all__ = ["NoseHoover"]
@@ -86,7 +87,7 @@ class NoseHoover(Integrator):
         ]
 
     def _chain_masses(self, engine):
-        degrees = degrees_of_freedom(engine.system)
+        degrees = freedom_of(engine)
         masses = np.full(self.chain, self._thermal() * self.relaxation_time**2)
         masses[0] *= degrees
         return masses, degrees

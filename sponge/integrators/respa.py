@@ -11,10 +11,10 @@ import numpy as np
 from triskele.core.extend import Task, check
 
 from ..engine.program import Phase
-from .integrator import Integrator, fresh_forces, with_forces
+from .center_of_mass import com_phases
+from .integrator import Integrator, fresh_forces, kept, with_forces
 from .kernels import NOISE, copy_forces, kick
 from .langevin_middle import middle_step
-from .temperature import com_phases
 from .velocity_verlet import verlet_halves
 
 __all__ = ["RESPA"]
@@ -86,7 +86,7 @@ class RESPA(Integrator):
             for k in range(self.inner):
                 phases += with_forces(fast, middle_step(engine, self, np.array([small]), NOISE + k, small))
             return phases
-        kept_slow, starts = np.zeros((engine.n, 3)), engine.atom_starts
+        kept_slow, starts = kept(engine, "slow_forces", np.zeros((engine.n, 3))), engine.atom_starts
         keep = Task(copy_forces, starts, engine.forces, kept_slow, chunks=engine.atom_chunks)
         both = [*with_forces(slow, [keep]), *fast]  # leaves the fast ones in engine.forces
         half = _kick(engine, kept_slow, self.timestep / 2)

@@ -1,4 +1,4 @@
-"""Temperature: degrees of freedom, kinetic energy, thermal velocities, and the motion of the center of mass."""
+"""Temperature: degrees of freedom, kinetic energy and thermal velocities."""
 
 from __future__ import annotations
 
@@ -7,35 +7,44 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core import random
-from triskele.core.extend import Task, check
+from triskele.core.extend import check
 from triskele.core.random import Fold
 
 from .. import units
 from ..constraints.partition import partition
 from ..constraints.solver import solver_of
-from ..engine.program import Phase
 from ..quantities import number_in
-from .kernels import momentum, remove_momentum
+from .center_of_mass import acts_on, remove_com_motion, removes_com_motion
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
     from ..system import System
 
-__all__ = ["degrees_of_freedom", "drude_kinetic_energy", "kinetic_energy", "moving_drude_pairs", "remove_com_motion",
+__all__ = ["degrees_of_freedom", "drude_kinetic_energy", "freedom_of", "kinetic_energy", "moving_drude_pairs",
            "set_thermal_velocities", "temperature"]
 
-_EVERY = 10  # steps between removals of the motion of the center of mass
 
-
-def degrees_of_freedom(system: System) -> int:
+def degrees_of_freedom(system: System, without_com: bool | None = None) -> int:
     """Three for each atom with mass, less the constraints, less three when the motion of the center of mass is taken
     out.
 
     An atom counts once with its Drude particle: the motion of one relative to the other has a temperature of its own.
+
+    Parameters
+    ----------
+    system : System
+    without_com : bool, optional
+        True if the motion of the center of mass is taken out. Defaults to what runs of the system do.
     """
     massive = int(np.count_nonzero(system.masses)) - len(moving_drude_pairs(system))
     held = len(partition(system).pairs) if len(system.constraints) else 0
-    return 3 * massive - held - (3 if system.remove_com_motion and massive > 1 else 0)
+    without_com = removes_com_motion(system) if without_com is None else without_com
+    return 3 * massive - held - (3 if without_com else 0)
+
+
+def freedom_of(engine: Engine) -> int:
+    """Return the degrees of freedom of an engine's system, under its sampling methods."""
+    return degrees_of_freedom(engine.system, acts_on(engine))
 
 
 def kinetic_energy(masses: np.ndarray, velocities: np.ndarray) -> float:
@@ -90,26 +99,10 @@ def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None 
     for task in solver_of(engine).velocities():
         task.run()
     engine.velocities[pairs[:, 0]] = engine.velocities[pairs[:, 1]]
-    if engine.system.remove_com_motion and np.count_nonzero(engine.masses) > 1:
+    if acts_on(engine):
         for phase in remove_com_motion(engine):
             for task in phase.tasks:
                 task.run()
-
-
-def remove_com_motion(engine: Engine, every: int = 1) -> list[Phase]:
-    """Phases that take the velocity of the center of mass from all velocities, in steps that are multiples of
-    `every`.
-    """
-    sums = np.zeros((engine.atom_chunks, 4))
-    arrays = (engine.atom_starts, engine.velocities, engine.masses, sums)
-    return [Phase([Task(f, *arrays, chunks=engine.atom_chunks)], every=every, name="center of mass")
-            for f in (momentum, remove_momentum)]
-
-
-def com_phases(engine: Engine) -> list[Phase]:
-    """Return the phases that remove center-of-mass motion; empty if the system leaves it alone."""
-    wanted = engine.system.remove_com_motion and np.count_nonzero(engine.masses) > 1
-    return remove_com_motion(engine, _EVERY) if wanted else []
 
 
 def thermal_speeds(engine: Engine, thermal: float) -> Any:

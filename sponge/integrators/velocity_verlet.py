@@ -12,9 +12,9 @@ from triskele.core.extend import Task
 from ..constraints.solver import solver_of
 from ..engine.program import Phase
 from ..virtual_sites.sites import place_tasks
+from .center_of_mass import com_phases
 from .integrator import Integrator, fresh_forces, with_forces
 from .kernels import kick, kick_drift
-from .temperature import com_phases
 
 __all__ = ["VelocityVerlet"]
 

@@ -100,6 +100,7 @@ class NetworkCharges(Potential):
     True
     """
 
+    conserves_momentum = True
     moving_charges = True
 
     def __init__(self, network: ChargeNetwork, *, atoms: Any = None, elements: Any = None,

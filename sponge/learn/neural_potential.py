@@ -73,6 +73,8 @@ class NeuralPotential(Potential):
     True
     """
 
+    conserves_momentum = True
+
     def __init__(self, network: Network, params: Any = None, *, atoms: Any = None, elements: Any = None,
                  name: str = "network"):
         if not isinstance(network, Network):

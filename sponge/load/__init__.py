@@ -41,7 +41,7 @@ _COORDINATES = ("AMBER coordinates", "GROMACS coordinates", "CHARMM coordinates"
 
 
 def load(*files: str | Path, forcefield: Any = None, **options: Any) -> System:
-    """Read a system from its files; molecules that are broken at the faces of the box are put together.
+    """Read a system from its files; broken molecules are made whole in the box, and virtual sites put in place.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _structure(path: Path, kind: str, forcefield: Any, *, model: int | None = No
 
     field = as_forcefield(forcefield)
     structure = _reader(kind)(path, model=model, altloc=altloc, components=field.components())
-    return create_system(structure.topology, structure.positions, structure.box, field, **options)
+    return create_system(structure, field, **options)
 
 
 def _amber(by_kind, **options):
@@ -233,11 +233,9 @@ def _charmm(by_kind, **options):
 
 
 def _whole(system: System) -> System:
-    """The system with its molecules in one piece."""
+    """The system with its molecules in one piece and its virtual sites in place, wherever a file has them."""
     if system.positions is not None:
-        whole = whole_positions(system, system.positions, system.box)
-        if whole is not system.positions:
-            system.positions = place_all(system.virtual_sites, whole)
+        system.positions = place_all(system.virtual_sites, whole_positions(system, system.positions, system.box))
     return system
 
 

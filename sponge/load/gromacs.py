@@ -47,7 +47,7 @@ def load_gromacs(
     defines: dict[str, str] | None = None,
     method: str | None = None,
     constraints: str | None = None,
-    rigid_water: bool = True,
+    rigid_water: bool | None = None,
     hydrogen_mass: float | None = None,
     **options: Any,
 ) -> System:
@@ -69,8 +69,9 @@ def load_gromacs(
         Method of `Nonbonded`. Defaults to "pme" in a box and "none" without one.
     constraints : {None, "h-bonds", "all-bonds", "h-angles"}
         Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X. The file's own constraints always hold.
-    rigid_water : bool
-        Keep waters rigid, whatever `constraints` says; False defines FLEXIBLE.
+    rigid_water : bool, optional
+        Keep waters rigid, whatever `constraints` says; False defines FLEXIBLE. By default, waters are what the file
+        says: rigid where they have [ settles ], flexible where they have bonds and an angle.
     hydrogen_mass : float, optional
         Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
     **options
@@ -87,20 +88,20 @@ def load_gromacs(
     MissingParameterError
         If a term has no parameters.
     """
-    macros = dict(defines or {}) | ({} if rigid_water else {"FLEXIBLE": ""})
+    macros = dict(defines or {}) | ({"FLEXIBLE": ""} if rigid_water is False else {})
     types, molecules = _read(top, include, macros)
     n = sum(len(m.types) for m in molecules)
     if not n:
         raise FileFormatError(f"{top}: [ molecules ] must name molecules with atoms, got none (is the file truncated?)")
     terms = Terms(str(top), n)
     terms.check_count(positions)
-    if not rigid_water and any(m.has_settles for m in molecules):
+    if rigid_water is False and any(m.has_settles for m in molecules):
         raise FileFormatError(f"{top}: water has [ settles ] even with FLEXIBLE defined (use rigid_water=True)")
     kinds = _kinds(molecules)
     masses = np.concatenate([m.masses for m in molecules])
     topology = _topology(molecules, kinds, types, masses)
     rows = _gathered(kinds)
-    fixed = _constraints(str(top), topology, masses, rows, constraints, rigid_water)
+    fixed = _constraints(str(top), topology, masses, rows, constraints, bool(rigid_water))
     _bonded(terms, rows)
     _cmap(terms, kinds, types)
     terms.exclusions = np.concatenate([kind.repeat(kind.molecule.excluded(), 2) for kind in kinds])

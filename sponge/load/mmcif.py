@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,7 @@ def read_mmcif(
     lengths = np.array([cell.a, cell.b, cell.c]) / 10
     box = boxes.from_lengths_angles(lengths,
                                     np.radians([cell.alpha, cell.beta, cell.gamma])) if np.all(lengths > 0.1) else None
-    return assemble(
+    found = assemble(
         atoms,
         box,
         where,
@@ -86,6 +87,7 @@ def read_mmcif(
         np.array([pair for pair in links if pair is not None]).reshape(-1, 2),
         (components or {}) | _components(block),
     )
+    return replace(found, space_group=structure.spacegroup_hm or None)
 
 
 def _records(model, where):

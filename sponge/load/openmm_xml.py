@@ -164,7 +164,7 @@ def load_openmm(
     n = len(masses)
     constraints = Constraints(fixed[:, :2].astype(int), fixed[:, 2])
     terms = OpenMMTerms(str(path), n, lambda terms, force: read_force(terms, force, path))
-    periodic, remove = False, False
+    periodic, remove = False, False  # a CMMotionRemover, which OpenMM adds unless told not to, asks for the default
     for force in root.iterfind("Forces/*"):
         kind = force.get("type", "")
         if kind == "CMMotionRemover":
@@ -207,7 +207,7 @@ def load_openmm(
         constraints=constraints,
         virtual_sites=sites,
         exclusions=terms.exclusions,
-        remove_com_motion=remove,
+        remove_com_motion=None if remove else False,
     )
     try:
         terms.add_to(system)

@@ -6,6 +6,7 @@ and read as hybrid-36 (R. W. Grosse-Kunstleve, cci.lbl.gov/hybrid_36); those of 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TextIO
@@ -75,7 +76,8 @@ def structure_of_lines(lines: list[str], where: str, model: int | None = None, a
     if not rows:
         raise FileFormatError(f"{where}: must hold ATOM or HETATM records, got none in {len(lines)} lines")
     atoms = _atom_records(lines, rows, segments, where)
-    return assemble(atoms, _box(cell, where), where, altloc, _conect(links, where), components)
+    structure = assemble(atoms, _box(cell, where), where, altloc, _conect(links, where), components)
+    return replace(structure, space_group=cell and cell[1][55:66].strip() or None)
 
 
 def _sort_lines(lines, model, where):

@@ -37,6 +37,8 @@ class Structure:
         Positions of the atoms.
     box : (3, 3) float or None
         Vectors as rows, nm.
+    space_group : str, optional
+        Space group of the crystal whose cell is the box. A cell that is not "P 1" has further copies of the atoms.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Structure:
     topology: Topology
     positions: np.ndarray
     box: np.ndarray | None = None
+    space_group: str | None = None
 
 
 @short_repr

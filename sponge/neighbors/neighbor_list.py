@@ -19,6 +19,7 @@ from ..engine.program import Phase
 from ..errors import BoxError
 from ..units import GAS_CONSTANT
 from . import buffer, grid, search
+from .moments import Moment
 from .state import (
     AGE,
     BUILDS,
@@ -181,6 +182,7 @@ class NeighborList:
                        "masks": 8 * per_chunk + 512, "touched": min(most_clusters, int(span) + per_chunk)}
         self._scheduled: tuple[float, float, float] | None = (0.0, 0.0, 0.0)  # temperature, time step, tolerance
         self._plans_version = -1
+        self.moments = {"built": Moment(engine), "pruned": Moment(engine)}
         self.strict()
         self._allocate()
         engine.on_status(OVERFLOW, _grow)
@@ -244,7 +246,8 @@ class NeighborList:
         e, need, pruning = self.engine, self.word, self.word + 1
         c, periodic, g = self._sort_chunks, int(e.periodic), self._n_groups
         sort = [
-            [Task(grid.wrap, c, e.positions, e.box, periodic, self._heights, self._extent, chunks=c)],
+            [Task(grid.wrap, c, e.positions, e.box, periodic, self._heights, self._extent, chunks=c),
+             self.moments["built"].task],
             [Task(grid.columns, e.n, e.box, periodic, self._extent, self._most_columns, self.geometry, self.state)],
             [
                 Task(
@@ -345,7 +348,7 @@ class NeighborList:
         phases += [Phase([s], flag=need, name="list search") for s in searches]
         self._sorting = Phase([], flag=need, name="list parameters")
         finish = Task(search.finish, need, pruning, e.flags, self.geometry, self.state)
-        phases += [self._sorting, Phase(prunes, flag=pruning, name="list prune"),
+        phases += [self._sorting, Phase([*prunes, self.moments["pruned"].task], flag=pruning, name="list prune"),
                    Phase([finish], flag=pruning, name="list finish")]
         return phases
 
@@ -359,6 +362,13 @@ class NeighborList:
         """
         age, builds = mark
         self.state[AGE] = age if self.state[BUILDS] == builds else max(age, int(self.geometry[EVERY]))
+
+    def ask(self, moment: str) -> None:
+        """Let the next evaluation build ("built") or prune ("pruned") the list, or if "", neither."""
+        every, prune_every = int(self.geometry[EVERY]), int(self.geometry[PRUNE_EVERY])
+        age = max(every - 1, 1)  # of the next evaluation: the oldest, whose atoms may have gone far
+        self.state[AGE] = age - 1 - (prune_every > 1 and age % prune_every == 0)
+        self.engine.flags[self.word], self.engine.flags[self.word + 1] = moment == "built", moment == "pruned"
 
     def allow(self, moved: float) -> None:
         """Let the next evaluation find all pairs after a move that no schedule knows of.

@@ -16,8 +16,9 @@ from triskele.core.extend import Task, kernel, simd, template
 
 from ..engine.flags import REBUILD, STATUS, STATUS_INFO, STEP
 from ..engine.program import Phase
+from .moments import Moment
 from .neighbor_list import FIRST_WORD, LAST_WORD, box_too_small, first_word
-from .state import SMALL_BOX, aligned_zeros
+from .state import N_STATE, SMALL_BOX, aligned_zeros
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -315,6 +316,7 @@ class NeighborRows:
         self.images = np.array(_IMAGES if engine.periodic else _IMAGES[:1], np.float64)
         self.sizes, self._grid = np.zeros(4, np.int64), np.zeros(6)
         self._wrapped, self._version = np.zeros((n, 6)), -1
+        self.moments, self.state = {"built": Moment(engine)}, np.zeros(N_STATE, np.int64)
         # guesses, which grow when they are not enough: a metal of 100 atoms/nm^3
         self._places = n + 64 + (int(n * 0.8) if engine.periodic else 0)
         self._width = int(min(100 * 4.19 * (self.cutoff + skin) ** 3, (27 if engine.periodic else 1) * n)) // 8 * 8 + 32
@@ -336,8 +338,8 @@ class NeighborRows:
             Phase([Task(clock, FIRST_WORD, LAST_WORD, e.flags, e.box, periodic, self.cutoff)], name="rows clock"),
             Phase([Task(refresh, self.chunks, need, e.flags, e.positions, e.box, 0.5 * self.skin, self.sizes,
                         self.atoms, self.turns, self.xs, self._built, chunks=self.chunks)], name="coordinates"),
-            Phase([Task(wrap, n, *place, radius, cells, self.sizes, self._grid, self._wrapped)], flag=need, redo=True,
-                  name="rows wrap"),
+            Phase([Task(wrap, n, *place, radius, cells, self.sizes, self._grid, self._wrapped),
+                   self.moments["built"].task], flag=need, redo=True, name="rows wrap"),
             Phase([Task(sort, n, e.flags, *place, self.images, radius, self._wrapped, self._grid, self.sizes, starts,
                         keys, self.atoms, self.turns, self.xs, self._built)], flag=need, name="rows sort"),
             Phase([Task(search, self.chunks, n, e.flags, radius, self.sizes, self._grid, starts, self.xs, self.counts,
@@ -366,6 +368,10 @@ class NeighborRows:
 
     def resume(self, mark: None) -> None:
         """Do nothing."""
+
+    def ask(self, moment: str) -> None:
+        """Let the next evaluation build the rows ("built"), or not."""
+        self.engine.flags[self.word] = moment == "built"
 
     def allow(self, moved: float) -> None:
         """Do nothing: rows are rebuilt when an atom has moved too far, for whatever reason."""

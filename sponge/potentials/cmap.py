@@ -126,6 +126,7 @@ class CMAP(Potential):
     <CMAP 'cmap': maps (1, 24, 24)>
     """
 
+    conserves_momentum = True
     enhanced = True
 
     def __init__(self, maps: Any, phi: Any, psi: Any, types: Any, name: str = "cmap"):

@@ -103,6 +103,8 @@ class ExpressionVolume(Potential):
     <ExpressionVolume 'volume_expression': p ()>
     """
 
+    conserves_momentum = True
+
     def __init__(self, expression: str, params: Mapping[str, float]):
         self.name, self.expression = "volume_expression", expression
         self.params = {key: np.array(value, np.float64) for key, value in params.items()}

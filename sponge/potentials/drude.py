@@ -153,6 +153,8 @@ class DrudeAnisotropy(Potential):
     <DrudeAnisotropy 'drude_anisotropy': k (1,)>
     """
 
+    conserves_momentum = True
+
     def __init__(self, atoms: Any, k: Any, name: str = "drude_anisotropy"):
         self.name = name
         given = np.asarray(atoms)

@@ -73,6 +73,7 @@ class EAM(Potential):
     4.002
     """
 
+    conserves_momentum = True
     together = slice(None)
 
     def __init__(self, elements: Any, types: Any, *, embedding: Any, density: Any, pair: Any, drho: float, dr: float,

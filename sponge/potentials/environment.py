@@ -79,6 +79,7 @@ class EnvironmentPotential(Potential):
         Parameters by the elements of an atom and of two of its neighbors; those of pairs are where both are the same.
     """
 
+    conserves_momentum = True
     together = slice(None)
 
     columns: ClassVar[tuple[str, ...]]  # in the order of the file

@@ -102,6 +102,7 @@ class ChargeEquilibration(Potential):
     array([ 0.17, -0.17])
     """
 
+    conserves_momentum = True
     moving_charges = True
 
     def __init__(self, electronegativities: Any, hardnesses: Any, widths: Any, *, groups: Any = None,

@@ -414,6 +414,7 @@ class ExpressionExternal(Potential):
     """
 
     invariant = False
+    conserves_momentum = False
 
     def __init__(self, expression: str, atoms: Any, params: Mapping[str, Any]):
         self.name, self.expression = "external_expression", expression

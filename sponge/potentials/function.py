@@ -105,6 +105,8 @@ class ASEPotential(Potential):
     'ase'
     """
 
+    conserves_momentum = True
+
     def __init__(self, calculator: Any, atoms: Any, indices: Any = None, name: str = "ase"):
         self.name, self.params = name, {}
         self._atoms = atoms.copy()

@@ -112,6 +112,8 @@ class InducedDipoles(Potential):
     -1.8228
     """
 
+    conserves_momentum = True
+
     def __init__(self, charges: Any, polarizabilities: Any, thole: Any = 0.39, *, method: str = "pme",
                  cutoff: float = 0.9, tolerance: float = 1e-5, convergence: float = 1e-8):
         where, self.name = "induced dipoles", "induced_dipoles"

@@ -43,6 +43,7 @@ class ExpressionTail(Potential):
     of OpenMM's CustomNonbondedForce.
     """
 
+    conserves_momentum = True
     together = slice(None)
 
     def __init__(self, expression: str, types: Any, params: Mapping[str, Any], cutoff: float,

@@ -63,6 +63,7 @@ class PairPotential(Potential):
         The function's other arguments, by name: for all pairs alike, by atom, or by types of both atoms.
     """
 
+    conserves_momentum = True
     function: ClassVar[Elementwise]
     default_name: ClassVar[str]
 

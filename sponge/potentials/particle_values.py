@@ -76,6 +76,11 @@ class ExpressionGB(Potential):
                    if kind == "single"]
         return not any({"x", "y", "z"} & set(self._parsed(text, "single", names).variables) for text in singles)
 
+    @property
+    def conserves_momentum(self) -> bool:  # type: ignore[override]
+        """Return True if no expression has coordinates."""
+        return self.invariant
+
     def _parsed(self, text: str, kind: str, names: Collection[str]) -> Expression:
         numbers = [key for key, v in self.params.items() if not v.ndim]
         own = [name for name in names if name not in numbers]

@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele.core.extend import Task, check, kernel
 
+from ..barostats.molecules import molecules
 from ..box import displacement, minimum_image
 from ..engine.flags import ENERGY
 from ..engine.plan import ROW, Plan
@@ -94,8 +95,8 @@ torsion_restraint.enhanced = False  # it holds the atoms where they are
 
 @kernel(nogil=True)
 def restrain(chunk, positions, box, flags, first, atoms, params, rows, forces):
-    """Add the forces on the restrained atoms `first[chunk]` to `first[chunk + 1]`; params [m, 5]: k, width,
-    reference.
+    """Add the forces on the restrained atoms `first[chunk]` to `first[chunk + 1]`; params [m, 8]: k, width,
+    reference, and where the reference is from what moves with the box.
     """
     periodic = box[0, 0] != 0.0
     energy = 0.0
@@ -117,7 +118,7 @@ def restrain(chunk, positions, box, flags, first, atoms, params, rows, forces):
         if flags[ENERGY]:
             energy += 0.5 * params[i, 0] * out * out
             for b in range(3):  # the positions that the box scales are the images next to the reference
-                at = params[i, 2 + b] + (x if b == 0 else y if b == 1 else z)
+                at = params[i, 5 + b] + (x if b == 0 else y if b == 1 else z)
                 row[1 + b] += f * x * at
                 row[4 + b] += f * y * at
                 row[7 + b] += f * z * at
@@ -127,7 +128,10 @@ def restrain(chunk, positions, box, flags, first, atoms, params, rows, forces):
 class PositionRestraint(Potential):
     """Restraint of positions, u = k/2 max(0, |r - reference| - width)^2, of the nearest image where there is a box.
 
-    The references stay where they are when a barostat changes the box.
+    References belong to the box that the system has when the restraint is added. In another box, such as a barostat's,
+    the references of each molecule move by what the change of the box moves their center by, and keep their places
+    relative to it, as molecules do under a barostat. The pressure is that of such a change of the box. It does not
+    depend on where the molecules are.
 
     Parameters
     ----------
@@ -140,6 +144,11 @@ class PositionRestraint(Potential):
         Radius of the flat bottom in nm.
     name : str
 
+    Attributes
+    ----------
+    box : (3, 3) float64, nm, or None
+        The box that the references belong to.
+
     Examples
     --------
     >>> import numpy as np
@@ -149,6 +158,8 @@ class PositionRestraint(Potential):
     """
 
     invariant = False
+    conserves_momentum = False
+    box: np.ndarray | None = None
 
     def __init__(self, atoms: Any, k: Any, reference: Any, width: Any = 0.0, name: str = "position_restraint"):
         self.name = name
@@ -160,8 +171,20 @@ class PositionRestraint(Potential):
                        "reference": np.array(reference, np.float64),
                        "width": np.array(np.broadcast_to(np.asarray(width, np.float64), (m,)))}
 
+    def centers(self, reference: Any) -> Any:
+        """Return for each restrained atom the mean of its molecule's references, (m, 3), nm."""
+        of = self._molecules
+        return np.stack([np.bincount(of, reference[:, a], minlength=int(of.max(initial=-1)) + 1)[of]
+                         for a in range(3)], axis=1) / np.bincount(of)[of][:, None]
+
+    def reference_in(self, box: Any, reference: Any) -> Any:
+        """Return the references, (m, 3), nm, in another box than that of `reference`."""
+        if box is None or self.box is None:
+            return reference
+        return reference + self.centers(reference) @ (np.linalg.inv(self.box) @ box - np.eye(3))
+
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
-        d = displacement(positions[self.atoms] - params["reference"], box)
+        d = displacement(positions[self.atoms] - self.reference_in(box, params["reference"]), box)
         square, width = np.sum(d * d, axis=-1), params["width"]
         outside = square > width * width
         # where the width is 0 the square needs no root, whose derivatives do not exist at the reference
@@ -176,16 +199,26 @@ class PositionRestraint(Potential):
             check.finite(values, f"{where}: parameter {name}")
         if np.any(self.params["width"] < 0):
             raise ValueError(f"{where}: width must be >= 0, got {self.params['width'].min()}")
+        if system.box is not None:
+            self._molecules = np.unique(molecules(system)[self.atoms], return_inverse=True)[1]
+            self.box = system.box.copy() if self.box is None else self.box
 
     def plan(self, engine):
         order = np.argsort(self.atoms, kind="stable")
-        atoms = self.atoms[order]
-        params = np.column_stack([self.params["k"], self.params["width"], self.params["reference"]])[order]
+        atoms, reference = self.atoms[order], self.params["reference"]
+        places = reference - self.centers(reference) if engine.periodic else reference
+        params = np.column_stack([self.params["k"], self.params["width"], reference, places])[order]
+
+        def update_box():
+            params[:, 2:5] = self.reference_in(engine.box, reference)[order]
+
+        if engine.periodic:
+            update_box()
         first = np.searchsorted(atoms, engine.atom_starts).astype(np.int64)
         rows = np.zeros((engine.atom_chunks, ROW))
         task = Task(restrain, engine.positions, engine.box, engine.flags, first, atoms, params, rows, engine.forces,
                     chunks=engine.atom_chunks)
-        return Plan(reduce=[task], rows=rows)
+        return Plan(reduce=[task], rows=rows, update_box=update_box if engine.periodic else None)
 
 
 def example():

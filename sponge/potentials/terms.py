@@ -146,6 +146,7 @@ class TermPotential(Potential):
         The function's other arguments, by name; numbers hold for all terms.
     """
 
+    conserves_momentum = True
     function: ClassVar[Elementwise]
     kind: ClassVar[Kind]
     default_name: ClassVar[str]

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 
-from triskele.core.extend import progress_bar
+from triskele.core.extend import is_watched, progress_bar
 
 from ..protocols import SimulationLike
+from ..waiting import PATIENCE, say
 from .reporter import Reporter
 
 __all__ = ["Bar", "Clock", "speed"]
 
 
 class Bar(Reporter):
-    """Shows a progress bar.
+    """Shows a progress bar, or elsewhere, as in logs, says once after two seconds how far the run is.
 
     Parameters
     ----------
     progress : bool, optional
-        Whether it is shown; by default on terminals and in notebooks.
+        Whether the bar is shown; by default on terminals and in notebooks. False shows and says nothing.
     """
 
     def __init__(self, progress: bool | None):
@@ -27,7 +28,8 @@ class Bar(Reporter):
 
     def open(self, sim: SimulationLike) -> None:
         """Show the bar."""
-        self._clock, self._shown = Clock(sim), sim.step
+        self._clock, self._shown, self._opened = Clock(sim), sim.step, time.perf_counter()
+        self._silent = self.progress is None and not is_watched()
         self._bar = progress_bar("run", "step", sim.target, done=sim.step, show=self.progress)
 
     def report(self, *_: object) -> None:
@@ -37,6 +39,9 @@ class Bar(Reporter):
         """Move the bar."""
         self._clock.tick(sim)
         rate = self._clock.ns_per_day(sim)
+        if self._silent and rate is not None and time.perf_counter() - self._opened > PATIENCE:
+            self._silent = False
+            say(f"run: step {sim.step:,} of {sim.target:,}, {speed(rate)} ns/day, {self._clock.left(sim)} left")
         if rate is not None:
             self._bar.set_postfix_str(f"{speed(rate)} ns/day", refresh=False)
         self._bar.update(sim.step - self._shown)

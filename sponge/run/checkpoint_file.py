@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from triskele.core.extend import archive
 
 from ..errors import CheckpointError
 from ..fingerprint import fingerprint_of
+from ..integrators.center_of_mass import acts_on
 from ..protocols import SimulationLike
 
-__all__ = ["below", "differences", "fingerprint", "nested", "read_checkpoint", "write_checkpoint"]
+__all__ = ["below", "check_belongs", "damage", "differences", "fingerprint", "nested", "read_checkpoint",
+           "write_checkpoint"]
 
 _KIND = "sponge checkpoint"
 _VERSION = 2
@@ -54,6 +57,35 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
     return arrays, meta
 
 
+def check_belongs(path: str, meta: dict[str, Any], here: dict[str, Any]) -> dict[str, int]:
+    """Return the lengths of the files of a checkpoint's reporters, if its fingerprint is `here`.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint belongs to something else; says what differs.
+    """
+    if meta["fingerprint"] != here:
+        raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
+                              + ", ".join(differences(meta["fingerprint"], here)))
+    files = dict(meta["files"])
+    if not all(type(size) is int and size >= 0 for size in (*files.values(), meta["step"])):
+        raise ValueError("step and sizes of files must be natural numbers")
+    return files
+
+
+@contextmanager
+def damage(path: str) -> Iterator[None]:
+    """Raise CheckpointError for whatever the content of a damaged checkpoint leads to."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(f"checkpoint {path!r}: does not hold the state of a simulation: "
+                              f"{type(error).__name__} {error}") from error
+
+
 def nested(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Arrays with `prefix` put before their names."""
     return {prefix + name: values for name, values in arrays.items()}
@@ -74,7 +106,8 @@ def fingerprint(sim: SimulationLike) -> dict[str, Any]:
         "constraints": _describe([system.constraints.pairs, system.constraints.distances]),
         "virtual sites": _describe(system.virtual_sites),
         "exclusions": _describe(system.exclusions),
-        "removal of center-of-mass motion": system.remove_com_motion,
+        "removal of center-of-mass motion": acts_on(sim._engine) if system.remove_com_motion is None
+        else system.remove_com_motion,
         "potentials": {p.name: _fields(p) for p in system.potentials},
         "integrator": _fields(sim.integrator),
         "barostat": None if sim.barostat is None else _fields(sim.barostat),

@@ -13,7 +13,7 @@ from .checkpoint_file import differences, fingerprint
 
 __all__ = ["ADVICE", "MadeFrom"]
 
-ADVICE = "make a new Simulation, with positions=sim.positions and velocities=sim.velocities"
+ADVICE = "make a new Simulation, with state=sim.state()"
 
 
 class MadeFrom:
@@ -23,7 +23,7 @@ class MadeFrom:
     ----------
     sim : Simulation
     given : iterable of str
-        Names among "positions" and "velocities" that did not come from the system.
+        Names among "positions", "velocities" and "box" that did not come from the system.
 
     Attributes
     ----------

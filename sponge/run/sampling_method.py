@@ -32,9 +32,12 @@ class Sampling(Fixed):
     ----------
     name : str
         Name under which the added energy is reported.
+    conserves_momentum : bool, optional
+        As of `Potential`. None, for a test of the variables' gradients, is the default of methods with `cvs`.
     """
 
     name: str
+    conserves_momentum: bool | None = True
     _engine: Engine | None = None  # of the simulation it belongs to
     _movable = False  # whether it may move to another simulation, as a frozen bias may
 

@@ -18,13 +18,14 @@ from ..barostats.barostat import Barostat
 from ..barostats.molecules import Molecules
 from ..engine.engine import Engine, Runner
 from ..engine.flags import FORCES_STALE, REBUILD, STEP
-from ..engine.plausibility import check_energies, check_units
+from ..engine.plausibility import check_energies, check_settings, check_units
 from ..engine.program import Phase, StepPlan
 from ..errors import CheckpointError
+from ..integrators.center_of_mass import warn_of_leak
 from ..integrators.integrator import Integrator
 from ..integrators.temperature import (
-    degrees_of_freedom,
     drude_kinetic_energy,
+    freedom_of,
     kinetic_energy,
     moving_drude_pairs,
     set_thermal_velocities,
@@ -38,14 +39,14 @@ from ..sealed import Fixed
 from ..system import System
 from ..topology import as_vectors
 from .arguments import kind, number_of_steps, sampling_methods
-from .checkpoint_file import below, differences, nested, read_checkpoint, write_checkpoint
+from .checkpoint_file import below, check_belongs, damage, nested, read_checkpoint, write_checkpoint
 from .guard import Guard
 from .list_schedule import ListSchedule
 from .loop import run
 from .minimize import Minimum, minimize
 from .origin import ADVICE, MadeFrom
 from .sampling_method import Sampling
-from .state import State
+from .state import State, warn_of_box
 
 __all__ = ["Simulation"]
 
@@ -80,6 +81,8 @@ class Simulation(Fixed):
         Initial velocities. Defaults to the velocities stored in `system`. If the system has none, velocities are drawn
         from the Maxwell-Boltzmann distribution at the integrator's temperature, or set to zero if the integrator has
         no temperature.
+    state : State, optional
+        Positions, velocities and box to start from, those of ``other.state()``, in place of the system's own.
 
     Attributes
     ----------
@@ -102,14 +105,20 @@ class Simulation(Fixed):
     """
 
     def __init__(self, system: System, integrator: Integrator, *, seed: int = 0, barostat: Any = None,
-                 sampling: Sequence[Sampling] = (), precision: Literal["mixed",
-                                                                       "double"] = "mixed", positions: Any = None,
-                 velocities: Any = None):
+                 sampling: Sequence[Sampling] = (), precision: Literal["mixed", "double"] = "mixed",
+                 positions: Any = None, velocities: Any = None, state: State | None = None):
         if not isinstance(system, System):
             hint = " (sponge.create_system(structure, forcefield) makes one)" if isinstance(system, Structure) else ""
             raise TypeError(f"Simulation: system must be a System, got {type(system).__name__}{hint}")
         if isinstance(positions, Structure):
             positions = positions.positions
+        if state is not None:
+            if not isinstance(state, State) or positions is not None or velocities is not None:
+                raise TypeError(f"Simulation: state must be a State, without positions and velocities beside it, got "
+                                f"{kind(state)}")
+            positions, velocities = state.positions, state.velocities
+        else:
+            warn_of_box(positions, system.box)
         if not isinstance(integrator, Integrator):
             raise TypeError(f"Simulation: integrator must be an Integrator, got {type(integrator).__name__}")
         check.integer(seed, "Simulation: seed", 0, 2**64 - 1)
@@ -138,28 +147,30 @@ class Simulation(Fixed):
         self._engine = Engine(system, precision, sampling=self.sampling)
         self._engine.seed = self.seed
         self._first_box = None if system.box is None else system.box.copy()
-        start = self._engine.positions
-        if positions is not None:
-            start = as_vectors(positions, system.topology, "Simulation: positions")
+        start = self._engine.positions if positions is None else as_vectors(positions, system.topology,
+                                                                            "Simulation: positions")
         check_units(system, start, system.box, "Simulation")
+        check_settings(system, integrator, barostat)
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
-        self._freedom = degrees_of_freedom(system)
+        self._freedom = freedom_of(self._engine)
+        warn_of_leak(system, self.sampling)
         self._drawn = False  # whether velocities were drawn, not given
         self._measured: dict[str, float] | None = None  # energies of the present state
         self._given: np.ndarray | None = None  # positions that were set since the last step
-        self._rate = 0.0  # steps per second
-        self._running = False
+        self._rate, self._running = 0.0, False  # steps per second
         self._lists = ListSchedule(self._engine, lambda: integrator.pair_interval(system.potentials),
                                    lambda: self._temperature_expected)
         self.positions = start
+        if state is not None and state.box is not None:
+            self.box = state.box
         if velocities is not None:
             self.velocities = velocities
         elif system.velocities is None and self._temperature_wanted is not None:
             self.thermalize()
             self._drawn = True
         self._touched()  # no forces have been computed yet
-        given = {"positions": positions, "velocities": velocities}
+        given = {"positions": positions, "velocities": velocities, "box": state}
         self._made_from = MadeFrom(self, [name for name, value in given.items() if value is not None])
         for method in self.sampling:
             method.claim(self._engine)
@@ -289,8 +300,8 @@ class Simulation(Fixed):
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Three for each atom with mass, less one for each constraint, less three if the center of mass is held. An
-        atom and its Drude particle count as one.
+        """Three for each atom with mass, less one for each constraint, less three without motion of the center of mass
+        (see `System`). An atom and its Drude particle count as one.
         """
         return self._freedom
 
@@ -486,8 +497,8 @@ class Simulation(Fixed):
     def save(self, path: str | os.PathLike) -> None:
         """Write a checkpoint: everything that a run needs to resume bit for bit.
 
-        The file is replaced as a whole or not at all. The neighbor list is rebuilt afterwards, as it is when the
-        checkpoint is loaded.
+        The file is replaced as a whole or not at all. Saving changes no step of the run, except with
+        `ChargeEquilibration`, which forgets former charges.
 
         Raises
         ------
@@ -500,7 +511,8 @@ class Simulation(Fixed):
         meta.update(fingerprint=self._made_from.fingerprint, files=self.files)
         write_checkpoint(path, arrays, meta)
         self._written.add(os.fspath(path))
-        self._touched()
+        if not self._lists.repeatable:
+            self._touched()
 
     def load(self, path: str | os.PathLike) -> None:
         """Restore the saved state; the next run continues from it, and continues the files of its reporters.
@@ -527,21 +539,9 @@ class Simulation(Fixed):
         path = os.fspath(path)
         arrays, meta = read_checkpoint(path)
         self.check_unchanged()
-        here = self._made_from.fingerprint
-        try:
-            if meta["fingerprint"] != here:
-                raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these "
-                                      f"differ: "
-                                      + ", ".join(differences(meta["fingerprint"], here)))
-            files = dict(meta["files"])
-            if not all(type(size) is int and size >= 0 for size in (*files.values(), meta["step"])):
-                raise ValueError("step and sizes of files must be natural numbers")
+        with damage(path):
+            files = check_belongs(path, meta, self._made_from.fingerprint)
             self._restore(arrays, meta)
-        except CheckpointError:
-            raise
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise CheckpointError(f"checkpoint {path!r}: does not hold the state of a simulation: "
-                                  f"{type(error).__name__} {error}") from error
         vars(self).update(files=files, resumed_from=path)
 
     def _snapshot(self):
@@ -570,7 +570,9 @@ class Simulation(Fixed):
         if engine.periodic:
             engine.box_changed()
         engine.flags[STEP] = meta["step"]
-        self._touched()
+        self._measured = None
+        if not self._lists.rebuild(arrays):
+            self._touched()
 
     @property
     def _temperature_wanted(self):

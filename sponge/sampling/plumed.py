@@ -183,6 +183,11 @@ class Plumed(Sampling):
         cmd("performCalc" if update else "performCalcNoUpdate")
         cmd("getBias", self._bias)
 
+    @property
+    def conserves_momentum(self) -> bool:  # type: ignore[override]
+        """Return True unless the input has an action that knows places in space."""
+        return not any(action_of(line) in ("FIXEDATOM", "POSITION") for line in self.lines)
+
     # -- PLUMED --------------------------------------------------------------------------------------------------------
 
     def _load(self) -> Any:

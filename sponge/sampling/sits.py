@@ -57,7 +57,8 @@ class SITS(Sampling):
         Temperature of the averages. Defaults to the integrator's temperature.
     terms : sequence of str, optional
         Names of potentials whose terms in the solute belong to E besides pairs; when left out, torsions, 1-4 pairs and
-        CMAP, or everything if there is no solute.
+        CMAP, or everything if there is no solute. The default leaves bonds and angles cold: a barrier that atoms pass
+        by bending angles needs "angle" too.
     reciprocal : bool
         Include the reciprocal sum of the solute in E.
     estimator : {"mbar", "iteration", "approximation", "opes"}
@@ -371,6 +372,24 @@ class SITS(Sampling):
         weights = np.zeros(len(numbers))
         weights[usable] = reweighting.weights(temperature, place[numbers[usable]], "SITS.weights")
         return weights
+
+    def visits(self, inside: Any, steps: Any = None) -> int:
+        """Return how often the run came into a region: what a population is known by, not the number of its samples.
+
+        Parameters
+        ----------
+        inside : (m,) bool
+            True for the states in the region. States that `weights` leaves out do not count.
+        steps : (m,) int, optional
+            Numbers of the states, as for `weights`.
+        """
+        numbers = np.arange(len(self._records)) if steps is None else self._numbers(steps)[0]
+        inside = np.asarray(inside, bool)
+        if inside.shape != numbers.shape:
+            raise ValueError(f"SITS.visits: inside must be one bool for each of {len(numbers)} states, got shape "
+                             f"{inside.shape}")
+        inside = inside[np.append(self._usable(), True)[numbers]]
+        return int(np.count_nonzero(inside[1:] & ~inside[:-1]) + np.count_nonzero(inside[:1]))
 
     def free_energies(self, temperatures: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Reduced free energies -ln Z(T) / Z(T0) of the enhanced energy, and their standard errors.

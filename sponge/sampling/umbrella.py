@@ -245,6 +245,8 @@ class _Window(Sampling):
     state.
     """
 
+    conserves_momentum = None
+
     def __init__(self, cvs, center, k, record, slots):
         self.name, self.record, self.cvs = "umbrella", record, cvs
         self._bias = umbrella(cvs, center, k)

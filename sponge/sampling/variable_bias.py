@@ -39,6 +39,7 @@ class VariableBias(Sampling):
     """
 
     cvs: list[CollectiveVariable]
+    conserves_momentum = None
 
     def check(self, system: Any, integrator: Any) -> None:
         """Raise if another simulation has the method, or a variable or the integrator does not fit."""

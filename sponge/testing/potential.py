@@ -139,6 +139,10 @@ class _Checker:
         self.near(sum(engine.energies().values()), self.energy(self.x), "energy in mixed precision", rtol=2e-4,
                   scale=self.scale)
 
+    def momentum(self):
+        self.near(self.gradient.sum(0), np.zeros(3), "sum of forces of a potential that conserves momentum", rtol=1e-3,
+                  scale=max(np.abs(self.gradient).sum(), 1e-3))  # a mesh does not add up exactly
+
     def differences(self, order):
         energy, params = self.energy, self.potential.params
 
@@ -201,8 +205,9 @@ def check_potential(potential: Potential, system: System, *, invariant: bool | N
 
     Energy, forces and virial of the compiled plan against the pure energy and its derivatives, in double and mixed
     precision; those derivatives against finite differences, by positions and by every parameter; the Hessian's
-    symmetry; and, unless the potential acts from outside, that forces add up to nothing and that moving or turning
-    everything, or taking atoms into other images of a periodic box, leaves the energy as it is.
+    symmetry; that forces add up to nothing if `conserves_momentum` says so; and, unless the potential acts from
+    outside, that moving or turning everything, or taking atoms into other images of a periodic box, leaves the energy
+    as it is.
 
     Parameters
     ----------
@@ -234,5 +239,7 @@ def check_potential(potential: Potential, system: System, *, invariant: bool | N
     checker.compiled()
     checker.mixed()
     checker.differences(order)
+    if potential.conserves_momentum:
+        checker.momentum()
     if getattr(potential, "invariant", True) if invariant is None else invariant:
         checker.invariance()

@@ -25,7 +25,7 @@ with warnings.catch_warnings():
 
 ROOT = pathlib.Path(__file__).parents[2]
 SUITE = pathlib.Path(qml.__file__).parent / "devices" / "tests"
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
 
 
 def device_tests(*arguments):

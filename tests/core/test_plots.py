@@ -63,6 +63,16 @@ def test_style_is_left_behind():
         pass
 
 
+def test_style_takes_back_its_own_options_only():
+    """Backends of notebooks set "interactive" when the first figure loads them."""
+    with plots.style():
+        matplotlib.interactive(True)
+    try:
+        assert matplotlib.is_interactive()
+    finally:
+        matplotlib.interactive(False)
+
+
 def test_colors_differ_for_color_blind_readers():
     """By lightness or by hue in the simulation of deuteranopia by Machado, Oliveira and Fernandes (2009)."""
     seen = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]])

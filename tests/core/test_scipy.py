@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import scipy.fft
 import scipy.linalg
+import scipy.optimize
 import scipy.special
 
 from tests.twins.derivatives import check_derivatives
 from triskele import core
+from triskele.core.errors import TracerError
 
 
 @pytest.mark.parametrize("name", ["linalg", "special", "fft"])
@@ -79,6 +81,23 @@ def test_plain_ufuncs_of_scipy_are_differentiated_and_compiled():
     x = np.linspace(0.1, 2, 5)
     np.testing.assert_allclose(core.jit(lambda x: scipy.special.erf(x) + scipy.special.j0(x))(x),
                                scipy.special.erf(x) + scipy.special.j0(x), rtol=1e-14)
+
+
+def test_functions_given_directly_are_those_of_core():
+    def f(x):
+        return scipy.special.logsumexp(x)
+
+    x = np.array([0.0, 1.0])
+    for g in (f, scipy.special.logsumexp, f):  # one leaves the others as they were
+        for how in (core.grad, lambda g: core.jit(core.grad(g)), lambda g: core.grad(core.jit(g))):
+            np.testing.assert_allclose(how(g)(x), scipy.special.softmax(x), rtol=1e-14)
+    np.testing.assert_allclose(core.jit(scipy.special.logsumexp)(x), f(x), rtol=1e-14)
+    np.testing.assert_allclose(core.vmap(scipy.special.softmax)(x[:, None]), 1)
+
+
+def test_solvers_in_c_say_what_they_cannot_take():
+    with pytest.raises(TracerError, match=r"float\(\).*core\.root"):
+        core.grad(lambda a: scipy.optimize.brentq(lambda t: t**3 - a, 0, 3))(2.0)
 
 
 @pytest.mark.parametrize("lower", [False, True])

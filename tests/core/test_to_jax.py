@@ -6,6 +6,7 @@ import pytest
 from triskele import core
 
 jax = pytest.importorskip("jax")
+pytestmark = pytest.mark.peer
 jnp = jax.numpy
 
 

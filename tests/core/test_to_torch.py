@@ -6,7 +6,8 @@ import pytest
 from triskele import core
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # inside of PyTorch
+pytestmark = [pytest.mark.peer,
+              pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")]  # inside of PyTorch
 gradcheck, gradgradcheck = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from triskele.command.demo import PARTS
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = {path.name: path for path in sorted((ROOT / "examples").rglob("*.py"))}
 SHORTER = {  # arguments of examples that take as long as they are asked to
@@ -36,7 +38,8 @@ SHORTER = {  # arguments of examples that take as long as they are asked to
     "train_potential.py": "--epochs 5",
     "umbrella_sampling.py": "--time 20ps",
 }
-SLOW = {"lysozyme.py"}
+# Those of `make demo`. Pages and READMEs run the same calls as the others, which run at night and where they change.
+DEMO = {f"{part.script}.py" for part in PARTS}
 
 
 def check_example(name, folder):
@@ -48,7 +51,7 @@ def check_example(name, folder):
     assert picture.stat().st_size > 5000
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in DEMO else pytest.mark.slow)
                                   for name in EXAMPLES if name != "alanine_water.py"])
 def test_example(name, tmp_path):
     check_example(name, tmp_path)

@@ -21,7 +21,7 @@ def programs(count, seed):
 
 
 def random_circuits(count, seed):
-    failures, checks = [], circuits.CHECKS
+    failures, checks = [], [*circuits.CHECKS, *circuits.PEERS]
     each = max(1, count // len(checks))
     for check in checks:
         for k in range(seed * each, (seed + 1) * each):

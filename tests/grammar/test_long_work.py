@@ -140,6 +140,7 @@ class TestReporters:
             with pytest.raises(errors.ReporterError, match=r"columns must be step, a, got step, b"):
                 work({"step": 2, "b": 1.0})
 
+    @pytest.mark.peer
     def test_tensorboard_writes_curves(self, tmp_path):
         pytest.importorskip("tensorboardX")
         with report.Work("test", report.TensorBoard(tmp_path)) as work:

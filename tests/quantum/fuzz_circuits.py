@@ -215,18 +215,29 @@ def transformed(seed):
     assert circuit.copy() == circuit and circuit.remap(range(n)).names == circuit.names
 
 
-def read_back(seed):
-    """There and back through every format."""
+def _unitary(seed):
+    """Return a random circuit that every format can hold, with values of its parameters."""
     maker = Maker(seed)
     n = int(maker.random.integers(1, 5))
     symbolic = bool(maker.random.integers(2))
     circuit = maker.circuit(n, int(maker.random.integers(0, 12)), symbolic=symbolic, functions=False)
-    values = maker.values(circuit)
+    return circuit, maker.values(circuit)
+
+
+def read_back(seed):
+    """There and back through our own formats."""
+    circuit, values = _unitary(seed)
     assert quantum.Circuit.from_json(circuit.to_json()) == circuit
     same(circuit, quantum.Circuit.from_qasm(circuit.to_qasm(3)), values)
     same(circuit, quantum.Circuit.from_qasm(circuit.bind(values).to_qasm(2)), values,
          phase=False) if not circuit.names else None
+
+
+def qiskit_and_cirq(seed):
+    """There and back through the circuits of other programs."""
     pytest.importorskip("qiskit")
+    circuit, values = _unitary(seed)
+    n = circuit.num_qubits
     same(circuit, quantum.Circuit.from_qiskit(circuit.to_qiskit()), values)
     pytest.importorskip("cirq")
     plain = quantum.Circuit(n)._ordered(circuit.names)
@@ -239,18 +250,33 @@ def read_back(seed):
         same(plain, other, values, phase=not circuit.names)
 
 
-def dynamic_read_back(seed):
+def _dynamic(seed):
+    """Return a random circuit with measurements, and one with noise too."""
     maker = Maker(seed)
     n = int(maker.random.integers(1, 4))
     circuit = maker.dynamic(maker.circuit(n, int(maker.random.integers(0, 10)), symbolic=False, functions=False),
                             noisy=False)
-    noisy = maker.dynamic(maker.circuit(n, 5, functions=False))
+    return circuit, maker.dynamic(maker.circuit(n, 5, functions=False))
+
+
+def dynamic_read_back(seed):
+    """Circuits with measurements, there and back through our own formats."""
+    circuit, noisy = _dynamic(seed)
     assert quantum.Circuit.from_json(noisy.to_json()) == noisy
-    expected = mixed.branches(circuit)
-    others = {"qasm3": quantum.Circuit.from_qasm(circuit.to_qasm(3)),
-              "json": quantum.Circuit.from_json(circuit.to_json())}
+    _same_branches(circuit, {"qasm3": quantum.Circuit.from_qasm(circuit.to_qasm(3)),
+                             "json": quantum.Circuit.from_json(circuit.to_json())})
+
+
+def dynamic_qiskit(seed):
+    """Circuits with measurements, there and back through Qiskit."""
     pytest.importorskip("qiskit")
-    others["qiskit"] = quantum.Circuit.from_qiskit(circuit.to_qiskit())
+    circuit, _ = _dynamic(seed)
+    _same_branches(circuit, {"qiskit": quantum.Circuit.from_qiskit(circuit.to_qiskit())})
+
+
+def _same_branches(circuit, others):
+    """Compare the branches of measured bits and their states."""
+    expected = mixed.branches(circuit)
     for name, other in others.items():
         found = mixed.branches(other)
         for bits in {*expected, *found}:
@@ -320,4 +346,5 @@ def pennylane(seed):
     np.testing.assert_allclose(qml.grad(found)(theta), qml.grad(expected)(theta), atol=1e-7)
 
 
-CHECKS = [pennylane, pure, clifford, subspace, dynamic, transformed, read_back, dynamic_read_back, gradients]
+CHECKS = [pure, clifford, subspace, dynamic, transformed, read_back, dynamic_read_back, gradients]
+PEERS = [pennylane, qiskit_and_cirq, dynamic_qiskit]

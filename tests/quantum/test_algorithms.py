@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tests.reporting import stop_at
 from triskele import core, quantum
@@ -192,3 +193,20 @@ def test_options_that_make_no_sense_and_prediction_before_training():
         quantum.Classifier(uploading(1), optimizer="adam").fit(x, y)
     with pytest.raises(ParameterError, match="no parameter 'epoch'.*epochs"):
         quantum.Classifier(uploading(1)).set_params(epoch=3)
+
+
+def test_the_first_weights_of_a_classifier():
+    """Angles from -pi to pi, weights of variance 1/m for m observables, so that logits start below 1, and no bias."""
+    m, outputs = 3, 1000
+    encoder, ansatz = quantum.Circuit(m), quantum.Circuit(m)
+    for q in range(m):
+        encoder.ry("x", q)
+        for k in range(200):
+            ansatz.rz(f"a{q}_{k}", q)
+    still = quantum.Classifier(encoder.as_encoder() + ansatz, epochs=1, batch=outputs, optimizer=optim.SGD(1e-30))
+    angles, last = still.fit(np.zeros((outputs, 1)), np.arange(outputs), progress=False).net_.layers
+    assert last.weight.shape == (m, outputs) and last.weight.dtype == np.float64
+    assert abs(np.var(last.weight) * m - 1) < 4 * np.sqrt(2 / last.weight.size)
+    assert abs(np.mean(last.weight)) < 4 / np.sqrt(m * last.weight.size)
+    assert np.all(np.abs(last.bias) < 1e-20)
+    assert stats.kstest(angles.theta, stats.uniform(-np.pi, 2 * np.pi).cdf).pvalue > 1e-3

@@ -132,6 +132,14 @@ def test_copies_are_on_their_own():
                                    atol=1e-14)
 
 
+@pytest.mark.parametrize("simulator", ["statevector", "trajectories", "density_matrix", "subspace"])
+def test_an_encoder_of_a_circuit_that_has_run(simulator):
+    circuit = quantum.Circuit(2).x(0).givens("a", 0, 1)
+    quantum.run(circuit, [0.3], simulator=simulator, shots=10)
+    result = quantum.run(circuit.as_encoder(), data=[0.4], simulator=simulator, shots=10)
+    np.testing.assert_allclose(result.probabilities(1), [np.cos(0.4) ** 2, np.sin(0.4) ** 2], atol=1e-14)
+
+
 def test_models_changed_after_use_do_not_change_circuits():
     model = noise.NoiseModel().add(noise.bit_flip(1.0))
     noisy = quantum.Circuit(1).x(0).with_noise(model)

@@ -152,6 +152,7 @@ def test_integrals_that_are_none(change):
 # -- computed ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.peer
 @pytest.mark.parametrize("name", ["H2", "LiH"])
 def test_computed_molecules_are_the_stored_ones(name):
     pytest.importorskip("pyscf")
@@ -165,6 +166,7 @@ def test_computed_molecules_are_the_stored_ones(name):
     assert abs(Molecule(text, unit="bohr").hf_energy - m.hf_energy) < 1e-8
 
 
+@pytest.mark.peer
 @pytest.mark.parametrize("geometry, charge, spin", [("N 0 0 0; H 0 0 1.04", 0, 2), ("O 0 0 0; H 0 0 0.97", 0, 1),
                                                     ("He 0 0 0; H 0 0 0.77", 1, 0)])
 def test_open_shells_and_ions(geometry, charge, spin):
@@ -183,6 +185,7 @@ def test_open_shells_and_ions(geometry, charge, spin):
             _ = m.mp2_energy
 
 
+@pytest.mark.peer
 def test_active_space_is_casci():
     pytest.importorskip("pyscf")
     from pyscf import gto, mcscf, scf
@@ -193,6 +196,7 @@ def test_active_space_is_casci():
     assert abs(m.fci_energy - mcscf.CASCI(mean_field, 4, 4).run(verbose=0).e_tot) < 1e-8
 
 
+@pytest.mark.peer
 @pytest.mark.parametrize("arguments, message", [
     ({"geometry": "Xx 0 0 0"}, "PySCF cannot"), ({"geometry": "H 0 0 0; H 0 0 0.7", "basis": "nonsense"},
                                                  "PySCF cannot"), ({"geometry": "H 0 0"}, "an atom must be"),
@@ -206,6 +210,7 @@ def test_geometries_that_are_none(arguments, message):
         Molecule(**arguments)
 
 
+@pytest.mark.peer
 def test_openfermion_makes_the_same_hamiltonian(rng):
     openfermion = pytest.importorskip("openfermion")
     m = molecules.load("LiH")

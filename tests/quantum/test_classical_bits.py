@@ -8,7 +8,7 @@ import pytest
 from tests.twins import density_matrix as twin
 from triskele import quantum
 from triskele.quantum import noise
-from triskele.quantum.errors import CircuitError
+from triskele.quantum.errors import CircuitError, SimulatorError
 from triskele.quantum.gates.instruction import Condition
 from triskele.quantum.simulators.result import CountsResult
 from triskele.quantum.simulators.trajectories.simulator import TrajectoriesResult
@@ -35,6 +35,13 @@ def bodies():
         late.x(1)
     yield "a measurement on the way", late
     yield "noise and a measurement", quantum.Circuit(3, 2).h(0).bit_flip(0.3, 0).measure(0, 1).depolarizing(0.3, 2)
+    wired = quantum.Circuit(3, 4).x(0).h(1)
+    yield "crossed wires", wired.measure([0, 1], [3, 0])
+    model = noise.NoiseModel().readout(noise.ReadoutError(0.3, 0.1)).readout(noise.ReadoutError(0.05, 0.2), qubits=1)
+    yield "errors in reading qubits", quantum.Circuit(3, 2).x(0).h(1).with_noise(model)
+    yield "errors in reading bits", wired.with_noise(model)
+    yield "measured after the noise model", quantum.Circuit(3, 4).x(0).h(1).with_noise(model).measure([0, 1], [3, 0])
+    yield "noise and errors in reading qubits", quantum.Circuit(3, 2).x(0).bit_flip(0.3, 1).with_noise(model)
 
 
 def expected(circuit):
@@ -42,11 +49,14 @@ def expected(circuit):
     found = twin.branches(circuit)
     writes = any(i.clbits for i in circuit)
     p: dict[str, float] = {}
+    read = np.eye(1)
+    for q in range(circuit.num_qubits):
+        read = np.kron(circuit._readout[q].matrix if circuit._readout else np.eye(2), read)
     for bits, rho in found.items():
         if writes:
             p[f"{bits:0{circuit.num_clbits}b}"] = p.get(f"{bits:0{circuit.num_clbits}b}", 0) + np.trace(rho).real
         else:
-            for k, q in enumerate(np.diag(rho).real):
+            for k, q in enumerate(read @ np.diag(rho).real):
                 p[f"{k:0{circuit.num_qubits}b}"] = p.get(f"{k:0{circuit.num_qubits}b}", 0) + q
     return {bits: q for bits, q in p.items() if q > 1e-12}
 
@@ -56,7 +66,12 @@ def expected(circuit):
 def test_counts_have_one_meaning(name, circuit, simulator):
     p = expected(circuit)
     result = quantum.run(circuit, simulator=simulator, shots=SHOTS, seed=4)
-    for counts in (result.counts(), result.sample().counts()):
+    found = [result.counts(), result.sample().counts()]
+    try:
+        found.append(quantum.run(circuit, simulator=simulator).sample(SHOTS, seed=5).counts())
+    except SimulatorError as error:  # where every shot ends in its own state
+        assert simulator != "density_matrix" and "shots" in str(error)
+    for counts in found:
         assert set(counts) <= set(p) and sum(counts.values()) == SHOTS
         for bits, q in p.items():
             assert abs(counts.get(bits, 0) - q * SHOTS) <= 5 * np.sqrt(q * abs(1 - q) * SHOTS) + 1e-9, (bits, counts, p)
@@ -165,3 +180,77 @@ def test_errors_in_reading_count_as_writing():
     circuit = quantum.Circuit(1, 1).append(noise.ReadoutError(0.0, 1.0), (), clbits=[0])
     for simulator in ALL:
         assert quantum.run(circuit, simulator=simulator, shots=10, seed=1).counts() == {"1": 10}
+
+
+def test_samples_of_qubits_that_the_circuit_does_not_ask_for():
+    model = noise.NoiseModel().readout(noise.ReadoutError(1.0, 0.0), qubits=1)
+    circuit = quantum.Circuit(3).x(0).x(1).measure(0, 2).with_noise(model)
+    for simulator in ("statevector", "density_matrix", "stabilizer", "subspace"):
+        result = quantum.run(circuit, simulator=simulator)
+        assert result.sample(5).counts() == {"100": 5}
+        assert result.sample(5, qubits=[1, 0]).counts() == {"10": 5}  # qubit 1 is always read as 0
+        assert result.sample(5, qubits=[2]).counts() == {"0": 5}
+        np.testing.assert_allclose(result.probabilities([1, 0]), [0, 0, 0, 1], atol=1e-14)  # exact: no errors
+
+
+@pytest.mark.parametrize("change", ["copy", "json", "remap", "extend", "add", "decompose", "bind", "twice"])
+def test_circuits_keep_the_errors_of_their_qubits(change):
+    model = noise.NoiseModel().readout(noise.ReadoutError(0.0, 1.0), qubits=0)  # 0 is read as 1
+    circuit = quantum.Circuit(2).x(1).with_noise(model)
+    changed = {"copy": lambda c: c.copy(), "json": lambda c: quantum.Circuit.from_json(c.to_json()),
+               "remap": lambda c: c.remap([1, 0]).remap([1, 0]), "extend": lambda c: quantum.Circuit(2).extend(c),
+               "add": lambda c: c + quantum.Circuit(2), "decompose": lambda c: quantum.decompose(c, {"u", "cx"}),
+               "bind": lambda c: c.bind({}),
+               "twice": lambda c: c.with_noise(noise.NoiseModel().readout(noise.ReadoutError(0.0, 0.5))),
+               }[change](circuit)
+    assert (changed == circuit) == (change not in ("decompose", "twice"))
+    assert quantum.run(changed).sample(9, seed=1).counts() == {"11": 9}
+    for measured in (changed.copy().measure_all(), changed + quantum.Circuit(2).measure_all()):
+        assert quantum.run(measured, shots=9).counts() == quantum.run(measured).sample(9).counts() == {"11": 9}
+
+
+def read_operator(h, errors):
+    """The operator whose exact values are those of `h` read with errors: each letter P on a qubit becomes a + b P."""
+    total = 0.0
+    for text, c in quantum.PauliSum(h):
+        product = quantum.PauliSum(c)
+        for letter in text.split():
+            e = errors.get(int(letter[1:]), noise.ReadoutError(0.0, 0.0)).matrix
+            product = product * (quantum.PauliSum(e[0, 1] - e[1, 0]) + (e[1, 1] - e[1, 0]) * quantum.PauliSum(letter))
+        total = total + product
+    return total
+
+
+@pytest.mark.parametrize("simulator", [*ALL, "subspace"])
+def test_expectation_values_from_shots_are_read_with_errors(simulator):
+    h = "Z0 Z1 - 0.7 X0 X2 + 0.4 Y1 + 0.3 Z2 + 0.2"
+    body = {"subspace": quantum.Circuit(3).x(0).givens(0.4, 0, 1),
+            "stabilizer": quantum.Circuit(3).h(0).s(0).cx(0, 1).h(2),
+            }.get(simulator, quantum.Circuit(3).ry(0.4, 0).cx(0, 1).rx(-0.8, 1).cx(1, 2))
+    if simulator in ("density_matrix", "trajectories"):
+        body.amplitude_damping(0.2, 0)
+    errors = {0: noise.ReadoutError(0.3, 0.1), 2: noise.ReadoutError(0.05, 0.2)}
+    model = noise.NoiseModel()
+    for q, error in errors.items():
+        model.readout(error, qubits=q)
+    circuit, shots = body.with_noise(model), 20_000
+    plain = "density_matrix" if simulator in ("density_matrix", "trajectories") else "statevector"
+    exact = quantum.run(body, simulator=plain).expectation(read_operator(h, errors))
+    without = quantum.run(body, simulator=plain).expectation(h)
+    assert abs(exact - without) > 0.1  # five errors are less than half of it
+    found = quantum.run(circuit, simulator=simulator, shots=shots, seed=2).expectation(h, shots=shots)
+    assert found.error < 0.01 and abs(found.value - exact) < 5 * found.error
+    value = quantum.Expectation(circuit, h, simulator=simulator, shots=shots, seed=3)()
+    assert abs(value - exact) < 5 * found.error
+    if simulator != "trajectories":
+        assert quantum.run(circuit, simulator=simulator).expectation(h) == pytest.approx(without, abs=1e-12)
+
+
+def test_gradients_and_energies_from_shots_are_read_with_errors():
+    error = noise.ReadoutError(0.25, 0.05)
+    circuit = quantum.Circuit(1).ry("a", 0).with_noise(noise.NoiseModel().readout(error))
+    energy = quantum.Expectation(circuit, "Z0", shots=40_000, seed=1)
+    (slope,) = energy.gradient(np.array([0.9]))
+    assert abs(slope + 0.7 * np.sin(0.9)) < 5 / np.sqrt(2 * 40_000)  # half the difference of two means of +-1
+    found = quantum.VQE("Z0", circuit, initial=np.array([3.0]), shots=40_000, optimizer="rotosolve").run()
+    assert abs(found.energy - (0.2 - 0.7)) < 5 / np.sqrt(40_000) + 0.01  # the error of the angle is of second order

@@ -224,6 +224,7 @@ def test_stored_bravyi_kitaev_hamiltonian():
     np.testing.assert_allclose(a, b, atol=1e-12)
 
 
+@pytest.mark.peer
 @examples
 @given(operators(5), st.integers(5, 9))
 def test_openfermion(f, n):

@@ -5,6 +5,7 @@ import pytest
 
 cirq = pytest.importorskip("cirq")
 sympy = pytest.importorskip("sympy")
+pytestmark = pytest.mark.peer
 
 from tests.quantum.test_gates import CIRCUITS, circuit_of  # noqa: E402
 from tests.twins import statevector as twin  # noqa: E402

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 qiskit = pytest.importorskip("qiskit")
+pytestmark = pytest.mark.peer
 
 from qiskit import QuantumCircuit  # noqa: E402
 from qiskit.circuit import Parameter, ParameterVector  # noqa: E402
@@ -91,6 +92,68 @@ def test_dynamic_circuits_come_back():
         with mine.when(0, value):
             mine.append(name, 0)
     assert quantum.Circuit.from_qiskit(theirs) == mine
+
+
+def test_one_branch_runs_where_it_measures_the_bit_that_chose_it():
+    for first in (0, 1):
+        theirs = QuantumCircuit(2, 2)
+        theirs.x(0)
+        theirs.measure(0, 0)
+        with theirs.if_test((0, first)) as otherwise:
+            theirs.x(1 - first)
+            theirs.measure(0, 0)  # where bit 0 becomes 0 it must not choose the other branch
+        with otherwise:
+            theirs.x(first)
+        theirs.measure(1, 1)
+        counts = {0: "01", 1: "00"}[first]
+        mine = quantum.Circuit.from_qiskit(theirs)
+        for simulator in ("trajectories", "density_matrix"):
+            assert quantum.run(mine, simulator=simulator, shots=9).counts() == {counts: 9}
+
+
+def test_branches_that_go_on_after_their_bit_was_measured_are_refused():
+    def circuit():
+        theirs = QuantumCircuit(2, 2)
+        theirs.x(0)
+        theirs.measure([0, 0], [0, 1])
+        return theirs
+
+    inner, nested, both = circuit(), circuit(), circuit()
+    with inner.if_test((0, 1)):
+        inner.x(0)
+        inner.measure(0, 0)
+        inner.x(1)
+    with nested.if_test((0, 1)):
+        with nested.if_test((1, 1)):
+            nested.x(0)
+            nested.measure(0, 0)
+        nested.x(1)
+    with both.if_test((0, 1)) as otherwise:
+        both.measure(1, 0)
+    with otherwise:
+        both.measure(1, 0)
+    for theirs in (inner, nested, both):
+        with pytest.raises(CircuitError, match="must not go on after it measured the bits of its condition"):
+            quantum.Circuit.from_qiskit(theirs)
+
+
+def test_conditions_on_a_register():
+    register = qiskit.ClassicalRegister(2, "c")
+    theirs = QuantumCircuit(qiskit.QuantumRegister(2), qiskit.ClassicalRegister(1, "other"), register)
+    with theirs.if_test((register, 2)):
+        theirs.x(0)
+    mine = quantum.Circuit(2, 3)
+    with mine.when([1, 2], 2):
+        mine.x(0)
+    assert quantum.Circuit.from_qiskit(theirs) == mine
+
+
+def test_gates_with_several_controlled_targets():
+    theirs = QuantumCircuit(6)
+    theirs.append(qiskit.circuit.library.MCMTGate(GATES["x"].base_class(), 2, 3), [4, 0, 2, 1, 5])
+    theirs.append(qiskit.circuit.library.MCMTGate(GATES["ry"].base_class(0.3), 1, 2), [3, 0, 1])
+    theirs.append(qiskit.circuit.library.ModularAdderGate(3), range(6))
+    np.testing.assert_allclose(twin.unitary(quantum.Circuit.from_qiskit(theirs)), Operator(theirs).data, atol=1e-13)
 
 
 def test_what_cannot_be_translated():

@@ -33,7 +33,43 @@ def test_folded_circuits_do_the_same_with_more_gates(scale):
     circuit = ansatz()
     folded = mitigation.fold(circuit, scale)
     np.testing.assert_allclose(unitary(folded), unitary(circuit), atol=1e-13)
-    assert abs(len(folded) - scale * len(circuit)) <= 3  # one for each kind of gate
+    assert abs(len(folded) - scale * len(circuit)) <= 1
+    for name, number in circuit.counts().items():  # within one fold: inverses of rotations have their names
+        assert abs(folded.counts()[name] - scale * number) <= 2
+
+
+@given(st.lists(st.sampled_from(["x", "h", "cx", "rz", "t"]), min_size=1, max_size=12), st.floats(1, 9))
+def test_any_scale_is_reached_to_within_a_gate(names, scale):
+    circuit = quantum.Circuit(2)
+    for name in names:
+        circuit.append(name, (0, 1)[: 1 + (name == "cx")], [0.3] * (name == "rz"))
+    circuit.barrier()
+    again = circuit.repeat(2)  # which has the same instructions twice
+    for c in (circuit, again):
+        folded = mitigation.fold(c, scale)
+        n = len(names) * len(c) // len(circuit)
+        assert abs((len(folded) - len(c) + n) / n - scale) <= 1 / n + 1e-12
+        np.testing.assert_allclose(unitary(folded), unitary(c), atol=1e-11)
+
+
+@pytest.mark.parametrize("scales", [(1, 2, 3), (1, 1.5, 2), (1, 2), (1, 2, 3, 4), (4, 2.2, 1)])
+def test_extrapolation_uses_the_scales_that_were_reached(scales):
+    """Gates of one kind with depolarizing noise: values decay exponentially with the number of gates."""
+    model = noise.NoiseModel().add(noise.depolarizing(0.05))
+    circuit = quantum.Circuit(1)
+    for angle in (0.3, 0.5, -0.2):
+        circuit.ry(angle, 0)
+    seen = []
+
+    def evaluate(c):
+        seen.append(len(c) / 3)
+        return noisy(model, "Z0")(c)
+
+    found = mitigation.zero_noise(circuit, evaluate, scales, mitigation.exponential)
+    assert found == pytest.approx(np.cos(0.6), abs=1e-9)
+    assert len(seen) == len(set(seen)) and all(min(abs(s - r) for r in seen) <= 1 / 3 + 1e-12 for s in scales)
+    with pytest.raises(CircuitError, match="different numbers of gates, got .1, 1.1. for 3 gates"):
+        mitigation.zero_noise(circuit, evaluate, (1, 1.1))
 
 
 def test_folding_keeps_parameters_and_measurements():

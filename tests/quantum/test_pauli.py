@@ -292,6 +292,7 @@ def test_ground_states_of_molecules(name):
 # -- other programs ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.peer
 @examples
 @given(sums([0, 2, 64]))
 def test_openfermion(a):
@@ -304,6 +305,7 @@ def test_openfermion(a):
         PauliSum.from_openfermion(openfermion.FermionOperator("1^ 0"))
 
 
+@pytest.mark.peer
 @examples
 @given(sums([0, 2, 64]))
 def test_qiskit(a):

@@ -276,3 +276,51 @@ c[0] = measure q[0];
 if (c[0] == 1 && !c[1]) { x q[1]; } else { }
 let r = q[0:1] ++ q[2]; reset r;
 """
+
+
+@pytest.mark.parametrize("name", ["in", "input", "output", "box", "bit", "angle", "delay", "for", "int", "tau", "qubit",
+                                  "const", "let", "ctrl", "true", "else"])
+def test_words_of_version_3_are_names_in_version_2(name):
+    body = f"qreg {name}[2]; creg c[2]; h {name}[0]; /* slowly */ rx(0.5) {name}[1]; measure {name} -> c;"
+    expected = quantum.Circuit(2).h(0).rx(0.5, 1).measure_all()
+    assert from_qasm(f'OPENQASM 2.0; include "qelib1.inc"; {body}') == expected
+    gate = f"gate {name}(a) q {{ rx(a) q; }} qreg r[1]; {name}(0.5) r[0]; {name}(1/2) r;"
+    assert from_qasm(f'OPENQASM 2.0; include "qelib1.inc"; {gate}') == quantum.Circuit(1).rx(0.5, 0).rx(0.5, 0)
+
+
+def test_delays_wait():
+    text = 'OPENQASM 2.0; include "qelib1.inc"; opaque delay(t) q; qreg q[1]; h q[0]; delay(100) q[0]; x q[0];'
+    assert from_qasm(text) == quantum.Circuit(1).h(0).x(0)
+
+
+PLAIN = ("h q[0];", "cx q[0],q[2];", " cx\tq[1] , r[0] ;", "rz(0.25) r[1];", "rz ( -pi/4 ) q[0];",
+         "rz(3*pi/8+1/2)q[1];", "u3(.5, -1.e-3,2)\nq[2];", "u2(pi,-pi) q[1];", "ccx q[0],q[1],r[1];", "U(0,0,pi) r[0];",
+         "CX q[0],r[0];", "h q;", "barrier q;", "mine(0.5) q[0];", "rz(sin(pi/4)) q[0];", "rz(2^3) q[0];",
+         "x q[0]; // x q[1];", "measure q -> c;")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_plain_gates_are_read_as_all_others_are(seed):
+    """Comments in statements keep them from being read as a whole."""
+    random = np.random.default_rng(seed)
+    head = 'OPENQASM 2.0;\ninclude "qelib1.inc";\ngate mine(a) q { rx(a) q; }\nqreg q[3]; qreg r[2]; creg c[3];\n'
+    text = head + "\n".join(random.choice(PLAIN, 30))
+    assert from_qasm(text) == from_qasm(text.replace(";", "/* */;"))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "h q[3];", "cx q[0],q[0];", "cx q[0];", "rz q[0];", "rz(1,2) q[0];", "h r[0];", "h c[0];", "rz(pi/0) q[0];",
+        "rz(1e999) q[0];", "rz(a) q[0];", "rz() q[0];", "rz(1 2) q[0];", "rz(pi +) q[0];", "hh q[0];", "h q[0] q[1];",
+        "h q[0],;", "rz(1.2.3) q[0];", "h q[0]",
+    ],
+)
+def test_mistakes_in_plain_gates_have_their_place(bad):
+    text = 'OPENQASM 2.0;\ninclude "qelib1.inc";\nqreg q[3]; creg c[3];\nx q[0]; x q[1];\n\n  x q[0]; ' + bad
+    with pytest.raises(QASMError) as quick:
+        from_qasm(text)
+    with pytest.raises(QASMError) as slow:
+        from_qasm(text.replace("x q[0];", "x q[0]; /**/"))
+    assert quick.value.line == slow.value.line >= 6
+    assert str(quick.value).split(": ", 1)[1] == str(slow.value).split(": ", 1)[1]

@@ -46,7 +46,14 @@ def sx_power(exponent):
     ("qubit[3] q; let a = q[1:2]; let b = a ++ q[0]; x a[0]; h b;",
      U(3).x(1).h(1).h(2).h(0)), ("float x = 0.25; const float[64] y = 2 * x; qubit q; rx(y) q;", U(1).rx(0.5, 0)),
     ("qubit q; if (2 > 1) { x q; } else { y q; }",
-     U(1).x(0)), ("x $2; cx $0, $2;", U(3).x(2).cx(0, 2)), ("@hint fast\nqubit q; x q;", U(1).x(0)),
+     U(1).x(0)), ("x $2; cx $0, $2;", U(3).x(2).cx(0, 2)),
+    # whole numbers have whole quotients
+    ("qubit q; rx(7/2) q; rx(-7/2) q; rx(1/2*pi) q;", U(1).rx(3.0, 0).rx(-3.0, 0).rx(0.0, 0)),
+    ("qubit[4] q; const int n = 7; rx(n/2) q[n/4]; rx(pi*n/2) q[n/2];", U(4).rx(3.0, 1).rx(np.pi * 7 / 2, 3)),
+    ("qubit q; const float n = 7; rx(n/2) q; rx(7/2.0) q; rx(7.0/2) q;", U(1).rx(3.5, 0).rx(3.5, 0).rx(3.5, 0)),
+    ("gate u(a, b, c) q { x q; } gate cu1(a) p, q { cz p, q; } qubit[2] q; u(1, 2, 3) q[0]; cu1(1) q[0], q[1];",
+     U(2).x(0).cz(0, 1)),
+    ("@hint fast\nqubit q; x q;", U(1).x(0)),
     ("qubit q; u3(0.1, 0.2, 0.3) q; U(0.1, 0.2, 0.3) q; phase(0.2) q; p(τ/4) q;",
      U(1).u(0.1, 0.2, 0.3, 0).global_phase(-0.25).u(0.1, 0.2, 0.3, 0).global_phase(0.05).p(0.2, 0).p(np.pi / 2, 0)),
     ("qubit q; rx(2 ** 3 ** 0) q; rx(0x10) q; rx(1_0.5) q; rx(mod(7, 4)) q; rx(-2**2) q;",
@@ -119,7 +126,13 @@ def test_else_and_nested_conditions():
         ("qubit q; bit c = 1;", "first value can only be a measurement"), ("sxdg $0;", "unknown gate 'sxdg'"),
         ("qubit[2] q; x q[0:1:2:3];", "at most three"),
         ("for int i in [0:1] { gate g a { x a; } }", "outside of blocks"),
-        ("delay[10] $0;", "'delay' is not supported"), ("{" * 3, "a statement cannot begin"),
+        ("delay[10] $0;", "'delay' is not supported"),
+        ("qubit[2] q; h q[0]; x $0;", "physical qubit, and registers are declared"),
+        ("x $0; qubit q; h q;", "'q' is a register, and physical qubits are used"),
+        ("gate x a { h a; }", "gate 'x' is defined already"), ("gate U(a, b, c) q { h q; }", "'U' is defined already"),
+        ("gate u2(a, b) q { h q; }", "'u2' is defined already"),
+        ("gate mine a { h a; } gate mine a { x a; }", "gate 'mine' is defined already"),
+ ("{" * 3, "a statement cannot begin"),
         ("if (1) " * 200, "nested too deeply"),
     ],
 )
@@ -207,3 +220,10 @@ def test_numbers_are_exact(steps):
         assert len(back) >= len(circuit)
         if not any(name == "rzz" for name, _, _ in steps):
             assert back == circuit
+
+
+def test_gates_defined_before_the_library_has_them():
+    text = 'OPENQASM 3; gate x a { U(0, 0, 0) a; } include "stdgates.inc"; qubit q; x q;'
+    with pytest.raises(QASMError, match="line 1, column .*: gate 'x' is defined already"):
+        from_qasm(text)
+    assert from_qasm(text.replace('include "stdgates.inc";', "")).counts()["u"] == 1

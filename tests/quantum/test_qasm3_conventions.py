@@ -115,6 +115,7 @@ def test_no_gate_is_written_that_readers_disagree_about(name, circuit):
     np.testing.assert_allclose(twin.unitary(from_qasm(text)), twin.unitary(circuit), atol=1e-12)
 
 
+@pytest.mark.peer
 @pytest.mark.filterwarnings("ignore:.*annotated:DeprecationWarning")  # between Qiskit and its reader
 @pytest.mark.parametrize(("name", "circuit"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_qiskit_reads_every_gate(name, circuit):
@@ -124,6 +125,7 @@ def test_qiskit_reads_every_gate(name, circuit):
     np.testing.assert_allclose(Operator(qasm3.parse(circuit.to_qasm(3))).data, twin.unitary(circuit), atol=1e-10)
 
 
+@pytest.mark.peer
 @pytest.mark.filterwarnings("ignore:.*annotated:DeprecationWarning")
 def test_qiskit_reads_parameters_and_conditions():
     qasm3 = pytest.importorskip("qiskit_qasm3_import")

@@ -2,14 +2,19 @@
 
 import numpy as np
 import pytest
-from qiskit import ClassicalRegister, QuantumCircuit, QuantumRegister
-from qiskit.circuit import Parameter, ParameterVector
-from qiskit.primitives import BaseEstimatorV2, BaseSamplerV2, StatevectorEstimator, StatevectorSampler
-from qiskit.quantum_info import Pauli, SparseObservable, SparsePauliOp
 from scipy.stats import chi2
 
 from triskele.quantum.errors import SimulatorError
-from triskele.quantum.io import Estimator, Sampler
+
+pytest.importorskip("qiskit")
+pytestmark = pytest.mark.peer
+
+from qiskit import ClassicalRegister, QuantumCircuit, QuantumRegister  # noqa: E402
+from qiskit.circuit import Parameter, ParameterVector  # noqa: E402
+from qiskit.primitives import BaseEstimatorV2, BaseSamplerV2, StatevectorEstimator, StatevectorSampler  # noqa: E402
+from qiskit.quantum_info import Pauli, SparseObservable, SparsePauliOp  # noqa: E402
+
+from triskele.quantum.io import Estimator, Sampler  # noqa: E402
 
 
 def two_registers():

@@ -115,7 +115,7 @@ def test_a_result_of_counts_alone_says_what_it_has_not():
     with pytest.raises(SimulatorError, match=r"run\(..., shots=3\) made these measurements, got shots=10"):
         result.sample(10)
     for name in ("expectation", "statevector", "partial_trace"):
-        with pytest.raises(SimulatorError, match=f"{name}: the circuit has mid-circuit measurements"):
+        with pytest.raises(SimulatorError, match=f"{name}: the circuit measures or has noise"):
             getattr(result, name)
     with pytest.raises(AttributeError):
         _ = result.nonsense

@@ -242,8 +242,12 @@ def test_other_errors():
         quantum.Expectation(circuit, "Z0", simulator="subspace")(np.zeros(2))
     with pytest.raises(OperatorError, match="Hermitian"):
         quantum.Expectation(circuit, quantum.PauliSum({"Z0": 1j}), simulator="subspace")
-    with pytest.raises(SimulatorError, match="classical bits"):
-        quantum.run(circuit.copy().measure(0, 0), [0.1], simulator="subspace", shots=10)
+
+
+def test_classical_bits():
+    circuit = quantum.Circuit(3).x(0).givens(np.pi / 2, 0, 2).measure([2, 0], [0, 3])
+    for result in (quantum.run(circuit, simulator="subspace", shots=10), quantum.run(circuit, simulator="subspace")):
+        assert result.sample(10).counts() == {"0001": 10}
 
 
 def test_a_changed_circuit_is_recompiled():

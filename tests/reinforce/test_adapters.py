@@ -1,6 +1,7 @@
 """Games of other libraries: rules and searches agree with ours, or with what is known of them."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -56,6 +57,14 @@ def test_searches_of_openspiel_find_the_minimax_action(theirs):
                    seed=1)(theirs.initial_state().play(0, 3, 1)).action == 2
     proven = rl.MCTS(theirs, 300, solver=True)(state)
     assert proven.proven and proven.root_value == minimax(state) == 1.0
+
+
+def test_one_search_called_from_several_threads(theirs):
+    search, start = rl.MCTS(theirs, 40, seed=5), theirs.initial_state()
+    states = [start.play(*moves) for moves in ((), (0,), (4,), (0, 3))] * 5
+    alone = [search(state).visits.tolist() for state in states]
+    with ThreadPoolExecutor(4) as threads:
+        assert [found.visits.tolist() for found in threads.map(search, states)] == alone
 
 
 def test_the_value_of_tic_tac_toe_is_near_that_of_our_search(theirs):
@@ -119,6 +128,7 @@ def test_evaluators_in_python(theirs):
         assert result.action == 8 and result.priors[8] > 0.9
 
 
+@pytest.mark.peer
 def test_chance_of_openspiel():
     pytest.importorskip("pyspiel")
     theirs, ours = rl.from_openspiel("pig", winscore=10), rl.games.Pig(goal=10)
@@ -131,6 +141,7 @@ def test_chance_of_openspiel():
     assert a.root_value == pytest.approx(b.root_value, abs=0.1)
 
 
+@pytest.mark.peer
 def test_simultaneous_moves_come_one_after_the_other():
     pytest.importorskip("pyspiel")
     game = rl.from_openspiel("matrix_rps")
@@ -138,6 +149,7 @@ def test_simultaneous_moves_come_one_after_the_other():
     assert over.returns.tolist() == [-1.0, 1.0]
 
 
+@pytest.mark.peer
 def test_games_that_cannot_be_adapted():
     pyspiel = pytest.importorskip("pyspiel")
     with pytest.raises(rl.GameError, match="from_openspiel: OpenSpiel cannot load 'no_such_game'"):
@@ -173,6 +185,7 @@ def test_a_search_of_pettingzoo_wins(zoo):
     assert rl.MCTS(zoo, 60, seed=0)(zoo.initial_state().play(3, 0, 3, 0, 3, 1)).action == 3
 
 
+@pytest.mark.peer
 def test_observations_that_are_no_arrays_become_vectors(zoo):
     rps = pytest.importorskip("pettingzoo.classic.rps_v2")
     game = rl.from_pettingzoo(rps.env)  # draws with pygame, whose pictures cannot be copied
@@ -180,6 +193,7 @@ def test_observations_that_are_no_arrays_become_vectors(zoo):
     assert game.initial_state().play(0, 1).observation().tolist() == [0.0, 1.0, 0.0, 0.0]
 
 
+@pytest.mark.peer
 def test_what_is_no_aec_environment():
     pytest.importorskip("pettingzoo")
     with pytest.raises(rl.GameError, match="from_pettingzoo: env_fn must make an AECEnv, got object"):
@@ -319,6 +333,7 @@ def test_seeds_make_first_positions():
     assert game.initial_state(3).observation().tolist() != game.initial_state(4).observation().tolist()
 
 
+@pytest.mark.peer
 @pytest.mark.parametrize("name", ["tic_tac_toe", "pig(winscore=6)", "leduc_poker", "goofspiel(num_cards=4)",
                                   "liars_dice", "backgammon"])
 def test_adapted_games_keep_the_contract(name):

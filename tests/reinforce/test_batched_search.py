@@ -2,6 +2,7 @@
 
 import functools
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -123,6 +124,83 @@ def test_a_tree_does_not_depend_on_those_beside_it(policy):
                 np.testing.assert_array_equal(few.values, many.values[:n])
     finally:
         core.set_threads(threads)
+
+
+def test_priors_count_as_in_a_search_that_is_compiled_as_a_whole():
+    """PUCT's N, and the visits of the parent that a score is given, do not depend on where values come from."""
+    def compiled(state, values, priors):
+        values[0] = values[1] = 0.0
+        for a in range(9):
+            priors[a] = a + 1
+
+    def batches(observations):
+        return np.tile(np.log(np.arange(1, 10)), (len(observations), 1)), np.zeros(len(observations))
+
+    def score(mean, visits, prior, parent_visits):
+        return mean + 2 * prior * np.sqrt(parent_visits) / (1 + visits)
+
+    states = [GAME.initial_state(), FORK, GAME.initial_state().play(4)]
+    for policy in (rl.PUCT(), score):
+        whole, parts = (make(100, policy=policy, evaluator=f)(states) for f in (compiled, batches))
+        np.testing.assert_array_equal(whole.visits, parts.visits)
+
+
+def test_temperature_of_the_policies_of_muzero():
+    """Actions of 200 searches are drawn in proportion to visits, or are the most visited one."""
+    policy = rl.MuZeroPUCT(dirichlet=(0.3, 0.0))
+    for search, drawn in ((make(policy=policy), True), (make(policy=policy, temperature=0.0), False)):
+        found = search([FORK] * 200)
+        assert (found.visits == found.visits[0]).all()
+        shares = np.bincount(found.action, minlength=9) / 200
+        p = found.visits[0] / 60 if drawn else np.eye(9)[found.visits[0].argmax()]
+        assert (abs(shares - p) <= 4 * np.sqrt(p * (1 - p) / 200)).all()
+    search.temperature = 1.0
+    assert len(set(search([FORK] * 200).action)) > 1
+    with pytest.raises(rl.SearchError, match="temperature must be 0 with Gumbel, which draws actions by its own rule"):
+        make(policy=rl.Gumbel(), temperature=1.0)
+
+
+@pytest.mark.parametrize("evaluator", [IGNORANT, rl.RandomRollout()], ids=["network", "rollouts"])
+def test_scores_that_are_not_numbers(evaluator):
+    def score(mean, visits, prior, parent_visits):
+        return np.nan if visits == 2 else mean - visits
+
+    with pytest.raises(rl.SearchError, match=r"TicTacToe after \(.*\), node \d+: policy score must give numbers, got"):
+        make(policy=score, evaluator=evaluator)(GAME.initial_state())
+
+
+def test_tensors_that_carry_gradients():
+    torch = pytest.importorskip("torch")
+    weights = torch.linspace(-1, 1, 180, requires_grad=True).reshape(18, 10)
+
+    def tensors(observations):
+        out = torch.from_numpy(observations).reshape(-1, 18) @ weights
+        return out[:, :9], torch.tanh(out[:, 9])
+
+    def arrays(observations):
+        return tuple(x.detach().numpy() for x in tensors(observations))
+
+    one, other = (make(evaluator=f)(FORK) for f in (tensors, arrays))
+    np.testing.assert_array_equal(one.visits, other.visits)
+
+
+@pytest.mark.parametrize("options", [
+    {"evaluator": in_python},
+    {},
+    {"policy": rl.Gumbel()},
+    {"evaluator": rl.RandomRollout()},
+], ids=["function", "network", "gumbel", "rollouts"])
+def test_one_search_called_from_several_threads(options):
+    """Each call gives what it gives alone."""
+    search = make(**options)
+    states = [GAME.initial_state().play(*moves) for moves in ((), (0,), (4,), (0, 3), (0, 3, 1, 4), (8, 4))] * 20
+    alone = [search(state) for state in states]
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(search, states))
+    for one, other in zip(alone, together, strict=True):
+        assert one.action == other.action
+        np.testing.assert_array_equal(one.visits, other.visits)
+        np.testing.assert_array_equal(one.values, other.values)
 
 
 def test_virtual_visits_leave_strength_unharmed():

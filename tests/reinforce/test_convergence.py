@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from triskele import reinforce as rl
+from triskele.core.extend import discover
 
+# Every policy of tree search, found by existing; options that leave out noise, or that a policy cannot do without.
+POLICIES = {name: c for name, c in discover.public("triskele.reinforce.mcts.policies").items()
+            if isinstance(c, type) and hasattr(c, "in_random_order")}
+OPTIONS = {"Gumbel": {"gumbel_scale": 0.0}, "MuZeroPUCT": {"dirichlet": (0.3, 0.0), "temperature": 0.0},
+           "Scored": {"score": lambda mean, visits, prior, parent_visits: (
+               np.inf if visits == 0 else mean + np.sqrt(2 * np.log(parent_visits) / visits))}}
 DATA = Path(__file__).parents[1] / "data" / "reinforce"
 THEIRS = json.loads((DATA / "uct_convergence.json").read_text())["data"]
 EXACT = json.loads((DATA / "small_game_values.json").read_text())
@@ -207,6 +214,18 @@ def test_pig_has_the_value_of_dynamic_programming():
     for moves, value in (((), win[0, 0, 0]), ((0, 2), win[0, 0, 3]), ((0, 2, 0, 2, 1, 0, 1), win[0, 6, 2])):
         found = rl.MCTS(pig, simulations=60_000, policy=rl.UCT(c=1.0))(pig.initial_state().play(*moves))
         assert found.root_value == pytest.approx(2 * value - 1, abs=0.06)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_keeps_the_value_of_nearly_every_position(name):
+    """Without knowledge: equal priors, and 0 for every leaf."""
+    ignorant = rl.Network(lambda params, x: (np.zeros((len(x), 9), np.float32), np.zeros(len(x), np.float32)), ())
+    search = rl.MCTS(TTT, 400, policy=POLICIES[name](**OPTIONS.get(name, {})), evaluator=ignorant)
+    records, _, keeps = positions()
+    chosen = np.random.default_rng(0).choice(len(records), 400, replace=False)
+    found = search([TTT.at(records[k : k + 1]) for k in chosen])
+    assert np.mean(keeps[chosen, found.action]) > 0.985
+    assert (found.visits.sum(1) == 400).all()
 
 
 class TestOneSearchAfterAnother:

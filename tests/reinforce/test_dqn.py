@@ -35,6 +35,30 @@ def test_targets_are_rlaxs(name):
     assert_allclose(found - case["q_tm1"][case["a"]], [case["td"]], rtol=1e-5)
 
 
+def test_one_update_by_hand(rng):
+    """The weighted mean square, the gradient of the last biases, and the target's step towards the network."""
+    agent, n = rl.DQN("CartPole-v1", **QUICK), 32
+    x, later = rng.standard_normal((2, n, 4)).astype(np.float32)
+    rewards, weights = rng.standard_normal(n).astype(np.float32), rng.uniform(0.2, 1.0, n).astype(np.float32)
+    batch = Transitions(x, np.arange(n) % 2, rewards, later, np.full(n, 0.9, np.float32), None, weights)
+    target = core.tree.map(lambda p: p + np.float32(0.1), agent.network)
+    found = agent._updated(agent.network, agent.moments, target, batch, np.float32(0.25))
+    network, moments, moved, loss, errors = found
+    wanted = rewards + 0.9 * target(later).max(axis=1)
+    misses = wanted - agent.network(x)[np.arange(n), np.arange(n) % 2]
+    assert_allclose(errors, misses, rtol=1e-4, atol=1e-5)
+    assert_allclose(loss, np.mean(weights * misses**2), rtol=1e-4)
+    slopes = [np.sum((-2 * weights * misses)[a::2]) / n for a in (0, 1)]
+    assert_allclose(moments.first.layers[-1].bias, 0.1 * np.array(slopes), rtol=1e-3)  # after one step of Adam
+    for t, p, found in zip(*map(core.tree.leaves, (target, network, moved)), strict=True):
+        assert_allclose(found, 0.75 * t + 0.25 * p, rtol=1e-5, atol=1e-7)
+
+
+def test_updates_begin_with_the_first_whole_batch():
+    agent = rl.DQN("Acrobot-v1", **QUICK | {"learning_starts": 0, "batch_size": 64})  # of long episodes
+    assert [agent.train(n, progress=False).updates for n in (60, 4, 4)] == [0, 1, 2]
+
+
 def test_values_of_a_world_that_is_known():
     """A table (one weight for each cell and action), fed by a random walk, learns what policy iteration gives."""
     agent = rl.DQN("GridWorld-v0", num_envs=8, hidden=(), double=True, discount=1.0, epsilon=(1.0, 1.0),

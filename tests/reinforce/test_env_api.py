@@ -201,6 +201,35 @@ def writes_outside(state, out):
     out[state.place] = 0.0
 
 
+class Late(rl.Environment):
+    """Reads beyond an array in the 2,000th step of an episode, which no check at the first use reaches."""
+
+    state = [("n", np.int64), ("a", np.float64, 8)]
+    observation_space, action_space, max_steps = rl.Box(-9, 9, (1,)), rl.Discrete(2), 3000
+
+    @staticmethod
+    def reset(state, stream):
+        state.n = 0
+
+    @staticmethod
+    def step(state, action, stream):
+        state.n += 1
+        return state.a[8 if state.n == 2000 else 7], False
+
+    @staticmethod
+    def observe(state, out):
+        out[0] = 0.0
+
+
+def test_indices_are_checked_in_every_step():
+    env = rl.make(Late, num_envs=2)
+    env.reset()
+    for _ in range(1999):
+        env.step([0, 0])
+    with pytest.raises(rl.EnvError, match="Late: step raised IndexError: .*, in environment 0 at step 2000 of its"):
+        env.step([0, 0])
+
+
 def writes_half(state, out):
     out[0] = state.place
 

@@ -89,6 +89,65 @@ def test_games(changes, message, use):
         use(changed(Matches, **changes)())
 
 
+class Far(Matches):
+    """Reads beyond an array after 70 moves, which no check at the first use reaches."""
+
+    max_length, observation_shape = 80, (1,)
+    state = [("n", "i8"), ("a", "i8", 8)]
+
+    @staticmethod
+    def initial(state):
+        state.n = 0
+
+    @staticmethod
+    def player(state):
+        return state.n % 2
+
+    @staticmethod
+    def legal_actions(state, mask):
+        mask[:] = True
+
+    @staticmethod
+    def step(state, action):
+        state.n += 1 + state.a[state.n // 9]
+
+    @staticmethod
+    def terminal(state):
+        return state.n == 80
+
+    @staticmethod
+    def returns(state, out):
+        out[0] = out[1] = 0.0
+
+    @staticmethod
+    def observe(state, player, out):
+        out[0] = state.n
+
+
+def test_indices_are_checked_in_every_move():
+    with pytest.raises(IndexError, match="out of bounds"):
+        Far().initial_state().play(*[0] * 73)
+
+
+def gives_up(state, action):
+    state.n += 1
+    if state.n > 72:
+        raise ValueError("too far")
+
+
+@pytest.mark.parametrize(("options", "error", "message"), [
+    ({}, rl.EvaluatorError, r"Changed after \(.*or a rule of the game, raised an exception"),
+    ({"policy": rl.PUCT(), "evaluator": lambda x: (np.zeros((len(x), 2)), np.zeros(len(x)))}, rl.GameError,
+     "MCTS: Changed: a rule raised ValueError: too far"),
+    ({"policy": rl.PUCT(), "evaluator": rl.Network(lambda p, x: (np.zeros((x.shape[0], 2)), x[:, 0]), ())},
+     rl.GameError, "MCTS: Changed: a rule raised ValueError: too far"),
+], ids=["rollouts", "function", "network"])
+def test_rules_that_raise_in_a_search(options, error, message):
+    state = changed(Far, step=gives_up)().initial_state().play(*[0] * 71)
+    with pytest.raises(error, match=message):
+        rl.MCTS(state.game, 20, **options)(state)
+
+
 # -- environments ------------------------------------------------------------------------------------------------------
 class Walk(rl.Environment):
     state = [("place", "i8"), ("seen", "i8", 3)]

@@ -63,6 +63,7 @@ def test_games_of_openspiel(name, size, komi):
         assert hashlib.sha1(written(state).encode()).hexdigest()[:12] == played["final_sha1"]
 
 
+@pytest.mark.peer
 def test_repetitions_end_games_as_in_openspiel():
     """On 3 x 3, where players pass only if they have to, one game in twelve ends so."""
     pytest.importorskip("pyspiel")

@@ -124,6 +124,29 @@ def test_gradient_of_the_unrolled_loss(bins):
     core.check_grads(lambda n: unrolled_loss(n, batch, 0.7, gradient_scale=1.0)[0], (made,), order=1, eps=1e-5)
 
 
+def test_unrolled_loss_by_hand():
+    """Place by place and row by row; places after the first weigh one part in three."""
+    made, batch, rows = network(), some_batch(rows=4, unroll=3), 4
+    wanted = dict.fromkeys(("policy_loss", "value_loss", "reward_loss"), 0.0)
+    embedding = made.represent(batch["observations"])
+    for k, share in enumerate((1, 1 / 3, 1 / 3, 1 / 3)):
+        logits, values = made.predict(embedding)
+        for row in range(rows):
+            log_p = logits[row] - np.log(np.sum(np.exp(logits[row])))
+            cross = -np.sum(batch["policies"][k, row] * log_p)
+            wanted["policy_loss"] += share * batch["policy_weights"][k, row] * cross / rows
+            error = made.support.loss(values[[row]], batch["values"][k, [row]])[0]
+            wanted["value_loss"] += share * batch["value_weights"][k, row] * error / rows
+        if k < 3:
+            embedding, rewards = made.step(embedding, batch["actions"][k])
+            errors = made.support.loss(rewards, batch["rewards"][k])
+            wanted["reward_loss"] += np.sum(errors * batch["reward_weights"][k]) / 3 / rows
+    loss, parts = unrolled_loss(made, batch, 0.7)
+    assert parts == pytest.approx(wanted) and min(wanted.values()) > 0.1
+    assert loss == pytest.approx(wanted["policy_loss"] + 0.7 * wanted["value_loss"] + wanted["reward_loss"])
+    assert 0 < np.mean(batch["value_weights"]) and np.mean(batch["policy_weights"]) < 1  # of some that do not count
+
+
 def test_gradients_through_the_model_are_halved_at_each_step():
     """Of a model unrolled once, representation and dynamics get the whole gradient of the first place, and half of what
     comes through the step.
@@ -141,11 +164,19 @@ def test_gradients_through_the_model_are_halved_at_each_step():
         assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
+def test_updates_begin_with_the_first_whole_batch():
+    for size, updates in ((32, 4), (33, 0)):  # an iteration has 32 places, each with the two steps that follow
+        agent = rl.GumbelMuZero("CartPole-v1", **QUICK | {"learning_starts": 0, "batch_size": size, "unroll_steps": 1,
+                                                          "td_steps": 1})
+        assert agent.train(32, progress=False).updates == updates
+
+
 def test_networks_begin_without_opinions():
     made = rl.GumbelMuZero("CartPole-v1").network
     x = np.random.default_rng(0).standard_normal((5, 4)).astype(np.float32)
     embedding = made.represent(x)
-    assert_allclose(embedding.min(axis=1), 0) and assert_allclose(embedding.max(axis=1), 1, rtol=1e-4)
+    assert_allclose(embedding.min(axis=1), 0)
+    assert_allclose(embedding.max(axis=1), 1, rtol=1e-4)
     following, rewards = made.step(embedding, np.array([0, 1, 0, 1, 0]))
     assert abs(following[0] - made.step(embedding[:1], np.array([1]))[0][0]).max() > 1e-3  # actions make a difference
     logits, values = made.predict(embedding)

@@ -6,6 +6,7 @@ import pytest
 from triskele import reinforce as rl
 
 pyspiel = pytest.importorskip("pyspiel")
+pytestmark = pytest.mark.peer
 
 GAMES = {
     "tic_tac_toe": rl.games.TicTacToe,

@@ -100,16 +100,6 @@ def test_one_player_and_chance():
     assert result.root_value == pytest.approx(0.75 - 0.25) and result.values[1] == 0.1
 
 
-def test_returns_that_prove_nothing():
-    class Large(Chances):
-        @staticmethod
-        def returns(state, out):
-            out[0] = 5.0
-
-    with pytest.raises(rl.SearchError, match=r"Large after \(.*\), node \d+: solver=True needs returns from -1 to 1"):
-        rl.MCTS(Large(), solver=True)(Large().initial_state())
-
-
 class Dice(rl.Game):
     """Player 0 chooses, a die of three is cast, twice over. Action 0 wins whatever is cast, action 1 loses at 2."""
 
@@ -152,6 +142,61 @@ class Dice(rl.Game):
     @staticmethod
     def observe(state, player, out):
         out[0] = state.n
+
+
+def test_returns_that_prove_nothing():
+    class Large(Dice):
+        @staticmethod
+        def returns(state, out):
+            out[0], out[1] = 5.0, -5.0
+
+    with pytest.raises(rl.SearchError, match=r"Large after \(.*\), node \d+: solver=True needs returns from -1 to 1"):
+        rl.MCTS(Large(), solver=True)(Large().initial_state())
+
+
+class Walk(rl.Game):
+    """Three steps to the left (0) or right (1); the left end pays 1, the right end 3, and anything else costs 2."""
+
+    num_players, num_actions, max_length, observation_shape = 1, 2, 3, (1,)
+    state = [("place", "i8"), ("n", "i8")]
+
+    @staticmethod
+    def initial(state):
+        state.place = 0
+
+    @staticmethod
+    def player(state):
+        return 0
+
+    @staticmethod
+    def legal_actions(state, mask):
+        mask[:] = True
+
+    @staticmethod
+    def step(state, action):
+        state.place += 2 * action - 1
+        state.n += 1
+
+    @staticmethod
+    def terminal(state):
+        return state.n == 3
+
+    @staticmethod
+    def returns(state, out):
+        out[0] = 3.0 if state.place == 3 else 1.0 if state.place == -3 else -2.0
+
+    @staticmethod
+    def observe(state, player, out):
+        out[0] = state.place
+
+
+def test_scores_of_one_player_of_any_size():
+    state = Walk().initial_state()
+    for seed in range(20):
+        found = rl.MCTS(Walk(), simulations=500, solver=True, seed=seed)(state)
+        assert (found.proven, found.root_value, found.action) == (True, 3.0, 1)
+        lost = rl.MCTS(Walk(), simulations=500, solver=True, seed=seed)(state.play(0, 1))
+        assert (lost.proven, lost.root_value) == (True, -2.0)
 
 
 def test_chance_of_thirds_is_summed_exactly():

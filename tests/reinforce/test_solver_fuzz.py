@@ -65,7 +65,8 @@ def draw(game, rng, players):
     n = data["mover"].shape[1]
     data["mover"] = rng.choice([0, players - 1, -1, 9], n, p=[0.4, 0.35, 0.15, 0.1])
     data["mover"][0, 0] = rng.integers(players)
-    data["value"] = rng.choice([-1.0, 0.0, 1.0, 0.3, -0.7], n, p=[0.35, 0.1, 0.35, 0.1, 0.1])
+    largest = 1 if players == 2 else 7  # returns of one player may be any
+    data["value"] = rng.choice([-1.0, 0.0, 1.0, 0.3, -0.7], n, p=[0.35, 0.1, 0.35, 0.1, 0.1]) * largest
     p = rng.dirichlet(np.ones(_WIDTH), n)
     p[rng.random(n) < 0.3] = (0.0, 0.5, 0.5)
     p[rng.random(n) < 0.3] = 1 / 3
@@ -97,7 +98,6 @@ def test_proofs_are_the_values_of_random_games(players, games):
         state = draw(game, rng, players)
         exact = expectimax(state.data)
         result, sign = search(state), 1 - 2 * state.player
-        assert -1 <= result.root_value <= 1
         if result.proven:
             proven += 1
             assert result.root_value == pytest.approx(sign * exact(0, 0), abs=1e-12)

@@ -185,6 +185,15 @@ class TestCheckpoints:
         with pytest.raises(FileNotFoundError):
             Counter.load(tmp_path / "none.chk")
 
+    def test_of_networks_that_take_actions_in_another_unit(self, tmp_path):
+        path, agent = tmp_path / "run.chk", rl.PPO("Pendulum-v1", num_steps=32, minibatches=2, hidden=(4,))
+        agent.save(path)
+        rl.PPO.load(path)
+        found = storage.read(path, "checkpoint", [np.tanh])
+        storage.write(path, "checkpoint", {k: v for k, v in found.items() if k != "units"})  # as version 0.12 did
+        with pytest.raises(rl.CheckpointError, match=r"was written before version 0.13, whose networks take"):
+            rl.PPO.load(path)
+
     def test_of_another_agent_or_environment(self, agent, tmp_path):
         class Other(Counter):
             pass
@@ -260,6 +269,7 @@ class TestReports:
             agent.train(10, report=rl.CSV(path), progress=False)
         assert path.read_text() == "my notes\n"
 
+    @pytest.mark.peer
     def test_tensorboard_gets_every_number(self, agent, tmp_path):
         pytest.importorskip("tensorboardX")
         agent.train(200, report=rl.TensorBoard(tmp_path), progress=False)
@@ -280,6 +290,25 @@ class TestEvaluation:
             found = agent.evaluate(episodes)
             assert len(found.returns) == len(found.lengths) == episodes
             np.testing.assert_array_equal(found.returns, found.lengths)  # CartPole pays 1 a step
+
+    def test_does_not_play_the_episodes_of_a_training(self):
+        gymnasium = pytest.importorskip("gymnasium")
+        seeds = []
+
+        class Seeded(gymnasium.Env):
+            observation_space, action_space = gymnasium.spaces.Box(-1, 1, (1,)), gymnasium.spaces.Discrete(2)
+
+            def reset(self, *, seed=None, options=None):
+                super().reset(seed=seed)
+                seeds.extend([] if seed is None else [seed])
+                return np.zeros(1, np.float32), {}
+
+            def step(self, action):
+                return np.zeros(1, np.float32), 1.0, True, False, {}
+
+        agent = rl.PPO(Seeded, seed=0, num_envs=8, num_steps=8, minibatches=1, hidden=(4,)).train(64, progress=False)
+        agent.evaluate(8), agent.evaluate(8, seed=1)
+        assert seeds[:8] == list(range(8)) and len(set(seeds)) == len(seeds) == 24
 
     def test_is_repeatable_and_leaves_the_training_alone(self, agent):
         before = agent.env.state
@@ -312,7 +341,7 @@ class TestPolicies:
         x = rng.standard_normal((5, *policy.observation_shape)).astype(np.float32)
         np.testing.assert_array_equal(loaded(x), policy(x))
         np.testing.assert_array_equal(loaded(x, rng=np.random.default_rng(1)), policy(x, rng=np.random.default_rng(1)))
-        np.testing.assert_allclose(loaded(x[2]), policy(x)[2], rtol=1e-6)
+        np.testing.assert_allclose(loaded(x[2]), policy(x)[2], rtol=1e-6, atol=1e-6)
 
     def test_loads_in_a_fresh_process_without_the_training_code(self, agent, tmp_path):
         path = tmp_path / "policy.safetensors"
@@ -349,8 +378,9 @@ class TestPolicies:
         head = SquashedGaussian(nn.Linear(np.zeros((1, 2), np.float32), np.array([0.3, 0.2], np.float32)), (-2.0,),
                                 (1.0,))
         noise = np.linspace(-7, 7, 200_001)[:, None]
-        action, _, log_p = head.sample(np.zeros((1, 1), np.float32), noise)
+        action, played, log_p = head.sample(np.zeros((1, 1), np.float32), noise)
         assert np.trapezoid(np.exp(log_p), action[:, 0]) == pytest.approx(1, abs=1e-4)
+        np.testing.assert_allclose(played, 1.5 * action - 0.5, rtol=1e-6)
 
     @pytest.mark.parametrize(("observation", "mask", "message"), [
         (np.zeros(4), None, r"must have shape \(3,\)"),
@@ -413,6 +443,14 @@ class TestStatistics:
         np.testing.assert_allclose(moments.variance, x.var(axis=0))
         y = moments.normalizer()(x.astype(np.float32))
         np.testing.assert_allclose([y.mean(), y.std()], [0, 1], atol=1e-5)
+
+    def test_normalized_numbers_do_not_depend_on_the_unit(self, rng):
+        x = (5 + 3 * rng.standard_normal((100, 2))).astype(np.float32)
+        x[:, 1] = 4  # constant
+        moments, tiny, unit = RunningMoments.start((2,)), RunningMoments.start((2,)), np.float32(2.0**-40)
+        moments.add(x), tiny.add(x * unit)
+        np.testing.assert_array_equal(moments.normalizer()(x), tiny.normalizer()(x * unit))
+        assert (moments.normalizer()(x)[:, 1] == 0).all()
 
     def test_rewards_are_scaled_by_the_size_of_returns(self, rng):
         rewards, never = 100 * rng.standard_normal((5000, 2)), np.zeros((5000, 2), bool)

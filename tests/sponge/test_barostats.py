@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.shipped import subclasses
 from tests.twins.molecules import WATER, Formula, length_errors
 from triskele import sponge
 from triskele.sponge import box as boxes
 from triskele.sponge import units
-from triskele.sponge.barostats.barostat import Snapshot
+from triskele.sponge.barostats.barostat import Barostat, Snapshot
 from triskele.sponge.barostats.molecules import Molecules, molecules
 from triskele.sponge.barostats.monte_carlo import _energy as trial_energy
 from triskele.sponge.constraints.choose import Constraints
@@ -75,23 +76,21 @@ def volumes(system, barostat, integrator, steps, every, settle=0, seed=1, box=Fa
     return np.array(found), engine
 
 
-MONTE_CARLO = {"every": 1}
-RESCALING = {"every": 1, "relaxation_time": 0.02}
+BAROSTATS = subclasses(Barostat, "triskele.sponge.barostats")  # found by existing
+# Options for two systems: an ideal gas of some pressure, and `soft_fluid`.
+GAS = {"StochasticCellRescaling": lambda pressure: {"compressibility": 1 / pressure, "relaxation_time": 0.02}}
+FLUID = {"StochasticCellRescaling": {"relaxation_time": 0.1, "compressibility": 0.004}}
 
 
 @pytest.mark.parametrize("coupling", ["isotropic", "semi-isotropic", "anisotropic"])
 @pytest.mark.parametrize("kind", ["atoms", "waters"])
-@pytest.mark.parametrize("which", ["Monte Carlo", "rescaling"])
+@pytest.mark.parametrize("which", BAROSTATS)
 def test_volume_of_an_ideal_gas(which, kind, coupling):
     """V follows V^N exp(-P V / RT): the gamma distribution with N + 1, for N molecules."""
     n, pressure = 12, 50.0
     expected = stats.gamma(n + 1, scale=RT / (pressure * units.bar))
     system = gas(n, expected.mean(), kind)
-    if which == "Monte Carlo":
-        barostat = sponge.MonteCarloBarostat(pressure, coupling=coupling, **MONTE_CARLO)
-    else:
-        barostat = sponge.StochasticCellRescaling(pressure, compressibility=1 / pressure, coupling=coupling,
-                                                  **RESCALING)
+    barostat = BAROSTATS[which](pressure, coupling=coupling, every=1, **GAS.get(which, lambda _: {})(pressure))
     found, engine = volumes(system, barostat, sponge.LangevinMiddle(300.0, 20.0, 0.002, 1e-8), 2400, 3, settle=200)
     correlated = np.corrcoef(found[1:], found[:-1])[0, 1]
     independent = len(found) * (1 - correlated) / (1 + correlated)
@@ -103,15 +102,12 @@ def test_volume_of_an_ideal_gas(which, kind, coupling):
     assert len(np.unique(edges.round(9))) == {"isotropic": 1, "semi-isotropic": 2, "anisotropic": 3}[coupling]
 
 
-@pytest.mark.parametrize("which", ["Monte Carlo", "rescaling"])
+@pytest.mark.parametrize("which", BAROSTATS)
 def test_two_pressures_have_the_ratio_of_their_boltzmann_factors(which):
     """ln(p1(V) / p2(V)) = const - (P1 - P2) V / RT (Shirts 2013): the slope by logistic regression."""
     pressures, found = (100.0, 160.0), []
     for seed, pressure in enumerate(pressures):
-        if which == "Monte Carlo":
-            barostat = sponge.MonteCarloBarostat(pressure, every=2)
-        else:
-            barostat = sponge.StochasticCellRescaling(pressure, relaxation_time=0.1, compressibility=0.004, every=2)
+        barostat = BAROSTATS[which](pressure, every=2, **FLUID.get(which, {}))
         found.append(volumes(soft_fluid(edge=2.1), barostat, sponge.LangevinMiddle(300.0, 10.0, 0.005), 2400, 6,
                              settle=500, seed=seed)[0])
     a, b = found
@@ -318,3 +314,53 @@ def test_what_a_barostat_needs():
     system.box = None
     with pytest.raises(BoxError, match="the system must have a periodic box, got none"):
         sponge.StochasticCellRescaling(1.0).plan(Engine(system), integrator, [])
+
+
+# -- position restraints -----------------------------------------------------------------------------------------------
+def held_dimers(shift=0.0):
+    """Dimers in a box, the first three held at all of their atoms; none feels another."""
+    rng = np.random.default_rng(4)
+    pairs = np.arange(24).reshape(-1, 2)
+    x = np.repeat(rng.uniform(0, 2, (12, 3)), 2, axis=0)
+    x[1::2] += [0.16, 0, 0]
+    system = System(Topology.of_particles(24, "C", 6, pairs), np.full(24, 12.0), 2.0, x + shift)
+    system.add(sponge.harmonic_bond(pairs, k=1e4, r0=0.15))
+    system.add(sponge.PositionRestraint(np.arange(6), k=1000.0, reference=system.positions[:6] + [0.01, -0.02, 0.03]))
+    return system
+
+
+def test_the_virial_of_a_restraint_has_the_displacements_of_single_atoms():
+    """W = -k sum d d, wherever the atoms are: the references move with the box."""
+    d = np.array([[0.02, -0.01, 0.05], [-0.03, 0.02, 0.01]])
+    for shift in (0.0, 100.0):
+        system = System(Topology.of_particles(2), [12.0] * 2, 2.0, d + shift)
+        system.add(sponge.PositionRestraint([0, 1], k=1000.0, reference=np.full((2, 3), shift)))
+        np.testing.assert_allclose(system.virial(), -1000.0 * d.T @ d, atol=1e-9)
+
+
+def test_references_move_with_the_center_of_their_molecule():
+    system = held_dimers(shift=50.0)
+    box = np.array([[2.1, 0, 0], [0.3, 2.2, 0], [-0.2, 0.1, 1.9]])
+    ends = system["position_restraint"].params["reference"]
+    middles = ends.reshape(3, 2, 3).mean(axis=1)
+    moved = ends + np.repeat(middles @ (np.linalg.inv(system.box) @ box) - middles, 2, axis=0)
+    d = boxes.displacement(system.positions[:6] - moved, box)
+    expected = 500.0 * np.sum(d * d)
+    assert system.energy_terms(box=box)["position_restraint"] == pytest.approx(expected, rel=1e-9)
+    energy = system.energy_function(["position_restraint"])({}, system.positions, box)
+    assert float(energy) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("barostat", [
+    sponge.MonteCarloBarostat(pressure=30.0, every=5),
+    sponge.StochasticCellRescaling(pressure=30.0, relaxation_time=0.1, every=5, compressibility=1e-3),
+], ids=["Monte Carlo", "cell rescaling"])
+def test_a_restrained_run_far_from_the_origin_is_the_same_run(barostat):
+    runs = []
+    for shift in (0.0, 100.0):
+        sim = sponge.Simulation(held_dimers(shift), sponge.LangevinMiddle(300.0, 1.0, 0.002), barostat=barostat, seed=3)
+        sim.run(400)
+        center = sim.positions[:6].mean(axis=0) - shift * np.diag(sim.box) / 2.0  # the box has scaled the origin
+        runs.append([np.diag(sim.box), center])
+    assert abs(runs[0][0][0] - 2.0) > 0.01  # the box has changed
+    np.testing.assert_allclose(runs[1], runs[0], rtol=1e-6)

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from tests.shipped import subclasses
 from tests.sponge.reference import load_reference
 from triskele import core, sponge
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.errors import BrokenSimulationError
 from triskele.sponge.load.openmm_xml import load_openmm
+from triskele.sponge.potential import Potential
 from triskele.sponge.testing import check_potential, example_system, examples
 
 EXAMPLES = {name: (system, potential) for name, system, potential in examples()}
@@ -295,3 +297,25 @@ def test_parameters_can_be_set():
 def test_errors(make, error, match):
     with pytest.raises(error, match=match):
         make()
+
+
+# ------------------------------------------------------------------------------------------------- found by existing
+# Potentials without an example in their file, and where `check_potential` runs over them.
+ELSEWHERE = {
+    "ASEPotential": "needs a calculator: test_user_potentials.py",
+    "AlchemicalNonbonded": "made by `decouple`: test_alchemy.py",
+    "Boresch": "restrains two molecules: test_alchemy_boresch.py",
+    "HybridNonbonded": "made by `hybrid`: test_alchemy_hybrid.py",
+    "NetworkCharges": "needs a network: test_network_charges.py",
+    "NeuralPotential": "needs a network: test_learn.py",
+    "Scaled": "made by `decouple`: test_alchemy.py",
+    "Springs": "part of the checks of integrators: test_integrators.py",
+    **dict.fromkeys(["EnvironmentPotential", "PairPotential", "TermPotential"], "a base class"),
+}
+
+
+def test_every_potential_has_an_example():
+    """What has none, the walk over examples would pass over in silence."""
+    with_example = {type(system[name]).__name__ for system, name in EXAMPLES.values()}
+    assert set(subclasses(Potential, "triskele.sponge")) == with_example | set(ELSEWHERE)
+    assert not with_example & set(ELSEWHERE)

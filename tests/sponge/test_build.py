@@ -1,6 +1,7 @@
 """Building: water boxes, virtual sites, hydrogens, solvent and ions."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -174,6 +175,53 @@ def test_missing_atoms_are_added(heavy):
     full = build.add_hydrogens(without(heavy, (t.names == "OXT") | (t.names == "NZ")), missing_atoms=True)
     create_system(full.topology, full.positions, None, PROTEIN)
     assert full.topology.n == 892
+
+
+def of_residues(structure, residues):
+    """The first residues of a structure."""
+    t = structure.topology
+    n = int(np.searchsorted(t.residue_index, residues))
+    return Structure(Topology(t.names[:n], t.elements[:n], t.residue_index[:n], t.residue_names[:residues],
+                              t.residue_ids[:residues], t.chain_index[:residues], t.chain_ids,
+                              t.bonds[(t.bonds < n).all(1)]), structure.positions[:n])
+
+
+def test_acids_at_the_ends_of_chains_keep_their_charge(heavy):
+    """AMBER's force fields have no neutral ASP with a terminal carboxylate."""
+    pytest.importorskip("pdbfixer")
+    short = of_residues(heavy, 3)  # Arg-Pro-Asp
+    with pytest.warns(UserWarning, match=r"3 ASP \(chain A\) kept the charge at pH 2"):
+        acid = build.add_hydrogens(short, ph=2.0, missing_atoms=True)
+    assert create_system(acid, PROTEIN).nonbonded.params["charges"].sum() == pytest.approx(0)  # + of N and ARG, 2 -
+
+
+def test_selenomethionine_is_replaced_when_asked(heavy):
+    pytest.importorskip("pdbfixer")
+    t = heavy.topology
+    met = int(np.flatnonzero(t.residue_names == "MET")[0])
+    names, kinds, elements = t.names.copy(), t.residue_names.copy(), t.elements.copy()
+    sulfur = (t.residue_index == met) & (t.elements == 16)
+    names[sulfur], elements[sulfur], kinds[met] = "SE", 34, "MSE"
+    apart = ~(t.residue_index[t.bonds] == met).any(1)  # files do not give its bonds
+    seleno = Structure(Topology(names, elements, t.residue_index, kinds, t.residue_ids, t.chain_index, t.chain_ids,
+                                t.bonds[apart]), heavy.positions)
+    with pytest.raises(MissingTemplateError, match=r"no template for residue 52 MSE .*replace_nonstandard=True"):
+        create_system(build.add_hydrogens(seleno), PROTEIN)
+    full = build.add_hydrogens(seleno, replace_nonstandard=True)
+    assert create_system(full, PROTEIN).n == 892 and full.topology.residue_names[met] == "MET"
+
+
+def test_water_of_charmm_is_found_by_its_atoms(heavy):
+    app = pytest.importorskip("openmm.app")
+    folder = Path(app.__file__).parent / "data"
+    field = [str(folder / "charmm36.xml"), str(folder / "charmm36/water.xml")]
+    solute = build.add_hydrogens(of_residues(heavy, 3), forcefield=None, ph=7.0, missing_atoms=True)
+    full = build.solvate(solute, field, padding=0.5)
+    system = create_system(full, field, cutoff=0.6, constraints="h-bonds")
+    i, j = system.constraints.pairs[system.topology.elements[system.constraints.pairs].max(1) == 1].T
+    lengths = np.linalg.norm(full.positions[i] - full.positions[j], axis=1)
+    assert len(lengths) > 100
+    np.testing.assert_allclose(lengths, 0.15139, atol=1e-5)  # H-H of TIP3P, in place at once
 
 
 @pytest.mark.parametrize(("water", "shape"), [("tip3p", "cube"), ("opc", "dodecahedron")])

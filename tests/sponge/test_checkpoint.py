@@ -135,6 +135,37 @@ def test_lists_that_have_grown_are_those_of_a_resumed_run(tmp_path):
     np.testing.assert_array_equal(resumed.positions, whole.positions)
 
 
+def solvated_peptide(integrator, barostat):
+    folder = ROOT / "tests/data/sponge/ala2_explicit_pme"
+    system = sponge.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
+                         constraints="h-bonds")
+    return sponge.Simulation(system, integrator, barostat=barostat, seed=1)
+
+
+@pytest.mark.parametrize("integrator, barostat", [
+    (sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), None),
+    (sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
+     sponge.MonteCarloBarostat(pressure=1.0, every=15)),
+    (sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
+     sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=2.0, every=15)),
+    (sponge.RESPA(timestep=0.002, inner=2, fast=["bond", "angle", "torsion", "pair14"]), None),
+], ids=["Langevin", "Monte Carlo", "cell rescaling", "RESPA"])
+def test_saving_changes_no_step(tmp_path, integrator, barostat):
+    """At any interval, and a run that is resumed from any of the files is that run, too."""
+    plain, often, resumed = (solvated_peptide(integrator, barostat) for _ in range(3))
+    plain.run(101)
+    for at in (7, 20, 33, 47, 60):
+        often.run(at - often.step)
+        often.save(tmp_path / f"{at}.chk")
+    often.run(101 - often.step, report=sponge.Checkpoint(tmp_path / "a.chk", 9))
+    np.testing.assert_array_equal(often.positions, plain.positions)
+    for name in ("60.chk", "33.chk", "a.chk"):
+        resumed.load(tmp_path / name)
+        resumed.run(101 - resumed.step)
+        np.testing.assert_array_equal(resumed.positions, plain.positions)
+        np.testing.assert_array_equal(resumed.velocities, plain.velocities)
+
+
 SCRIPT = """
 import sys
 from pathlib import Path

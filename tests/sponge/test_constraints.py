@@ -143,6 +143,9 @@ def test_repeated_constraints_count_once(rng):
         ([(2, 2)], [0.1], [1, 1, 1], "must tie two atoms, got one"),
         ([(0, 1)], [-0.1], [1, 1, 1], "length must be positive and finite, got -0.1"),
         ([(0, 1)], [np.nan], [1, 1, 1], "length must be positive and finite, got nan"),
+        ([(1, 2), (1, 0), (0, 1), (2, 0)], [0.1, 0.12, 0.12, 0.5], [1, 1, 1],
+         r"constraint 3 of atom 2 .* and atom 0 .*: length must be at most that of constraints [01] and [01] together, "
+         "which close a triangle with it, 0.22, got 0.5"),
         ([(0, 1)], [0.1], [0, 1, 1], r"both atoms must have mass, got masses \[0.0, 1.0\]"),
     ],
 )

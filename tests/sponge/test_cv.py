@@ -32,6 +32,12 @@ def every_kind():
 KINDS = [v.name for v in every_kind()]
 
 
+def test_every_kind_of_variable_is_here():
+    """test_path.py has those along a path of structures."""
+    kinds = {name for name in cv.__all__ if not isinstance(getattr(cv, name), type)} - {"path", "variable_path"}
+    assert kinds == {name.partition("(")[0].replace(" ", "_").replace("network", "function") for name in KINDS}
+
+
 def numerical(f, x, h=1e-5):
     """Gradient by central differences of fourth order."""
     g = np.zeros_like(x)

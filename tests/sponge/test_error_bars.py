@@ -1,5 +1,6 @@
 """Error bars of all estimators that have some, by their coverage: of exactly known answers, over repeats."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -124,3 +125,43 @@ def test_errors_are_as_large_as_they_say(estimator):
     assert np.isfinite(z).all()
     assert 0.6 < z.std() < 1.6, f"deviations are {z.std():.2f} standard errors"
     assert abs(z.mean()) < 4 / np.sqrt(REPEATS), f"deviations are {z.mean():.2f} standard errors in the mean"
+
+
+# ---------------------------------------------------------------------------------------------------------- edges
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7, 12, 61])
+def test_the_inefficiency_of_short_series_is_that_of_its_definition(rng, n):
+    """Term by term in time, to the last pair of lags that there is."""
+    for rho in (0.0, 0.9, 0.999):
+        x = correlated(rng, n, rho)
+        d, g = x - x.mean(), 1.0
+        c = [np.sum(d[:n - t] * d[t:]) / (n - t) / max(np.mean(d * d), 1e-300) for t in range(n)]
+        for t in range(1, n - 1, 2):
+            if n < 4 or c[t] + c[t + 1] <= 0:
+                break
+            g += 2 * ((1 - t / n) * c[t] + (1 - (t + 1) / n) * c[t + 1])
+        assert analysis.statistical_inefficiency(x) == pytest.approx(max(g, 1.0), rel=1e-9)
+        found = analysis.mean(x)
+        assert found.error == pytest.approx(np.sqrt(found.inefficiency / n) * x.std(ddof=1), rel=1e-9)
+
+
+@pytest.mark.parametrize("visits, known", [([5, 5], True), ([5, 6], False), ([4, 1, 1], True), ([5, 1, 1], False),
+                                           ([7, 0, 0], False), ([3, 3, 3, 0], True)])
+def test_a_bin_that_fewer_than_two_blocks_decide_has_no_error(visits, known):
+    """By hand, from the visits of a bin in each block of 20: (sum of n)^2 must be at least twice the sum of n^2."""
+    x = np.concatenate([np.repeat([0.75, 0.25], [n, 20 - n]) for n in visits])
+    found = analysis.profile(x, temperature=300.0, bins=2, limits=(0.0, 1.0), blocks=len(visits))
+    n, b = np.array(visits), len(visits)
+    p = n.sum() / (20 * b)
+    error = np.sqrt(b / (b - 1) * np.sum((n - 20 * p) ** 2)) / (20 * b) / p * KT
+    assert found.probability == pytest.approx([1 - p, p])
+    assert found.error[1] == (pytest.approx(error, abs=1e-12) if known else np.inf)
+
+
+def test_means_of_fewer_than_ten_samples_that_count_are_warned_about(rng):
+    found = analysis.mbar(np.zeros((1, 1, 20)))
+    for n in (9, 10):
+        elsewhere = np.where(np.arange(20) < n, 0.0, 1000.0)  # a state that only n samples belong to
+        with pytest.warns(UserWarning, match="only 9.0 samples count") if n == 9 else nullcontext():
+            found.mean(rng.normal(size=20), elsewhere)

@@ -94,6 +94,20 @@ def test_zeros_and_ties():
     assert p.params(np.array([0.1, 0.2]))["bond"]["k"] == pytest.approx([800 * 1.1, 1500 * 1.2, 800 * 1.1])
 
 
+def test_products_of_pairs_and_charges_of_a_solvent_follow_the_charges():
+    """In AMBER's force fields products of 1-4 pairs are those of the charges over 1.2."""
+    system = sponge.load(*sponge.example_files("alanine-dipeptide"), implicit_solvent="obc2")
+    u = np.random.default_rng(0).normal(0, 0.1, fitting.Parameters(system, ["nonbonded/charges"]).size)
+    found = fitting.Parameters(system, ["nonbonded/charges"]).params(u)
+    q, (i, j) = found["nonbonded"]["charges"], system["pair14"].atoms.T
+    assert np.abs(q - system.nonbonded.params["charges"]).max() > 0.02
+    np.testing.assert_allclose(found["pair14"]["charge_product"], q[i] * q[j] / 1.2, atol=1e-6)
+    np.testing.assert_array_equal(found["gb"]["charges"], q)
+    parameters = fitting.Parameters(system, ["nonbonded/charges", "pair14/charge_product"])
+    apart = parameters.params(np.zeros(parameters.size))
+    np.testing.assert_allclose(apart["pair14"]["charge_product"], system["pair14"].params["charge_product"], atol=1e-12)
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # averages
 def ways():

@@ -39,6 +39,13 @@ def test_missing_heavy_atom(bpti):
           "missing_atoms=True")
 
 
+def test_side_chain_cut_short(bpti):
+    t = bpti.topology
+    inside = t.residue_ids[t.residue_index] == "15"  # Lys
+    broken = without(bpti, inside & ~np.isin(t.names, ["N", "CA", "C", "O", "CB", "CG", "H", "HA", "HB2", "HB3"]))
+    assert_fails(broken, "no template for residue 15 LYS", "nearest is LYS", "2 C too few", "missing_atoms=True")
+
+
 def test_missing_hydrogens(bpti):
     assert_fails(
         without(bpti, bpti.topology.elements == 1), r"residue 1 ARG \(chain A\)", "nearest is NARG", "15 H too few",

@@ -115,6 +115,30 @@ def test_water(tmp_path):
     assert not len(flexible.constraints) and len(flexible["bond"].atoms) == 4 and len(flexible["angle"].atoms) == 2
 
 
+def test_sites_are_put_in_place_wherever_the_file_has_them(tmp_path):
+    (tmp_path / "water.top").write_text(WATER)
+    atoms = [(name, x) for at in (0.2, 0.7)
+             for name, x in (("OW", (at, 0.3, 0.4)), ("HW1", (at + 0.0957, 0.3, 0.4)),
+                             ("HW2", (at - 0.024, 0.3927, 0.4)), ("MW", (0.0, 0.0, 0.0)))]
+    rows = [f"{1 + k // 4:5d}SOL  {name:>5s}{k + 1:5d}" + "".join(f"{c:8.3f}" for c in x)
+            for k, (name, x) in enumerate(atoms)]
+    (tmp_path / "water.gro").write_text("\n".join(["water", "8", *rows, "3.0 3.0 3.0"]) + "\n")
+    system = sponge.load(tmp_path / "water.top", tmp_path / "water.gro", cutoff=0.9)
+    x = system.positions.reshape(2, 4, 3)
+    np.testing.assert_allclose(x[:, 3], 0.74397587 * x[:, 0] + 0.128012065 * (x[:, 1] + x[:, 2]), atol=1e-9)
+
+
+def test_water_without_settles_is_flexible(tmp_path):
+    """As in GROMACS: only what the file fixes is rigid, unless told otherwise."""
+    bonded = WATER.replace("#ifdef FLEXIBLE\n", "").partition("#else")
+    (tmp_path / "water.top").write_text(bonded[0] + bonded[2].partition("#endif\n")[2])
+    system = sponge.load(tmp_path / "water.top")
+    assert not len(system.constraints) and len(system["bond"].atoms) == 4 and len(system["angle"].atoms) == 2
+    assert len(sponge.load(tmp_path / "water.top", constraints="h-bonds").constraints) == 4
+    rigid = sponge.load(tmp_path / "water.top", rigid_water=True)
+    assert len(rigid.constraints) == 6 and "bond" not in rigid
+
+
 BEADS = """[ defaults ]
 1 1 no 1.0 1.0
 [ atomtypes ]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.shipped import subclasses
 from tests.sponge.reference import load_reference
 from tests.twins.molecules import Formula, mixture, wells
 from triskele import core, sponge
@@ -13,6 +14,7 @@ from triskele.core.random import numba as draws
 from triskele.sponge import units
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.engine.flags import STEP
+from triskele.sponge.integrators.integrator import Integrator
 from triskele.sponge.integrators.kernels import NOISE
 from triskele.sponge.integrators.temperature import (
     degrees_of_freedom,
@@ -37,12 +39,25 @@ INTEGRATORS = {
     "Langevin RESPA": (lambda dt: sponge.RESPA(dt, 3, ["springs"], 300.0, 1.0, **TIGHT), None),
     "Brownian": (lambda dt: sponge.Brownian(300.0, 300.0, dt, **TIGHT), None),
 }
+# Those with a bath, by what shows that they sample its ensemble: positions, or velocities.
+CONFIGURATIONAL = [sponge.LangevinMiddle(300.0, 5.0, 0.005), sponge.RESPA(0.01, 3, ["extra"], 300.0, 5.0),
+                   sponge.Brownian(300.0, 100.0, 0.005)]
+KINETIC = {"Bussi": sponge.Bussi(300.0, 0.02, 0.004), "Nosé-Hoover": sponge.NoseHoover(300.0, 0.05, 0.004),
+           "Langevin": sponge.LangevinMiddle(300.0, 10.0, 0.004)}
 
 
 @pytest.mark.parametrize("name", INTEGRATORS)
 def test_promises(name):
     make, order = INTEGRATORS[name]
     check_integrator(make, order=order)
+
+
+def test_every_integrator_makes_its_promises_and_samples_its_ensemble():
+    """Found by existing. test_drude.py has those of `DrudeLangevin`, which needs Drude particles."""
+    every = set(subclasses(Integrator, "triskele.sponge.integrators").values()) - {sponge.DrudeLangevin}
+    assert every == {type(make(0.001)) for make, _ in INTEGRATORS.values()}
+    with_bath = {c for c in every if "temperature" in {f.name for f in dataclasses.fields(c)}}
+    assert with_bath == {type(i) for i in (*CONFIGURATIONAL, *KINETIC.values())}
 
 
 class Euler(VelocityVerlet):
@@ -276,10 +291,7 @@ def test_brownian_oscillators_have_the_variance_of_the_euler_scheme():
     assert_within(x**2, RT / k / (1 - theta / 2))
 
 
-@pytest.mark.parametrize(
-    "integrator", [sponge.LangevinMiddle(300.0, 5.0, 0.005), sponge.RESPA(0.01, 3, ["extra"], 300.0, 5.0),
-                   sponge.Brownian(300.0, 100.0, 0.005)]
-)
+@pytest.mark.parametrize("integrator", CONFIGURATIONAL)
 def test_configurational_temperature(integrator):
     """<|grad U|^2> = RT <laplace U> (Rugh 1997), in quartic wells."""
     n, a, b = 2000, 500.0, 30000.0
@@ -292,15 +304,7 @@ def test_configurational_temperature(integrator):
     assert_within(samples, 0.0, error=np.std(samples) / np.sqrt(x.size / 3) + 0.004 * RT * np.mean(a + 3 * b * x**2))
 
 
-@pytest.mark.parametrize(
-    "integrator",
-    [
-        sponge.Bussi(300.0, 0.02, 0.004),
-        sponge.NoseHoover(300.0, 0.05, 0.004),
-        sponge.LangevinMiddle(300.0, 10.0, 0.004),
-    ],
-    ids=["Bussi", "Nosé-Hoover", "Langevin"],
-)
+@pytest.mark.parametrize("integrator", KINETIC.values(), ids=KINETIC)
 def test_kinetic_energy_follows_chi_squared(integrator):
     """2 K / RT of a constrained, anharmonic system is chi-squared with as many degrees as are free."""
     system = spring_system(units=2)

@@ -109,6 +109,28 @@ def test_weights_count_only_in_proportion(factor, seed):
     assert analysis.mean(x, np.full(200, factor)).error == pytest.approx(analysis.mean(x).error, rel=1e-9)
 
 
+@pytest.mark.parametrize("first", [0, 20_000, 24_999, 49_997])
+@pytest.mark.parametrize("weight", [1e-9, 1.0, 1e3])
+def test_a_region_visited_once_has_no_error_bar(first, weight):
+    inside, w = np.zeros(50_000, bool), np.ones(50_000)
+    inside[first : first + 3], w[first : first + 3] = True, weight
+    found = analysis.mean(inside, w)
+    assert found.value == pytest.approx(3 * weight / (49_997 + 3 * weight), rel=1e-9) and found.error == np.inf
+    assert analysis.effective_samples(inside, w) == 0
+
+
+def test_a_region_visited_often_has_one():
+    """Twenty visits of ten samples, far apart: a Poisson number of mean 20, of which each counts ten times."""
+    inside = (np.arange(40_000) % 2000) < 10
+    assert analysis.mean(inside).error == pytest.approx(inside.mean() / np.sqrt(20), rel=0.1)
+
+
+def test_the_error_of_a_fraction_of_none_or_all_is_unknown():
+    for all_alike in (np.zeros(100, bool), np.ones(100, bool)):
+        assert np.isnan(analysis.mean(all_alike).error)
+    assert analysis.mean(np.ones(100)).error == 0.0
+
+
 # -- populations -------------------------------------------------------------------------------------------------------
 
 
@@ -254,3 +276,17 @@ def test_pictures(rng):
         ax.figure.canvas.draw()
         assert ax.get_xlabel() and ax.get_ylabel()
         pyplot.close(ax.figure)
+
+
+def test_minima_do_not_depend_on_where_the_map_is_cut(rng):
+    width, centers = 2 * np.pi / 12, np.array([[0.3, 0.1], [2.4, 1.5]])
+    angles = rng.vonmises(centers[rng.choice(2, 5000, p=[0.7, 0.3])].T, 40.0)  # nothing between
+    plain = analysis.free_energy(*angles, temperature=300, bins=12, blocks=20).minima()
+    assert len(plain) == 2
+    for shift in np.ndindex(12, 12):  # every bin is the first one once
+        moved = angles + width * np.array(shift)[:, None]
+        found = analysis.free_energy(*moved, temperature=300, bins=12, blocks=20).minima()
+        assert [m.value for m in found] == pytest.approx([m.value for m in plain], abs=1e-9)
+        for a, b in zip(found, plain, strict=True):
+            turn = np.array([a.phi - b.phi, a.psi - b.psi]) - width * np.array(shift)
+            np.testing.assert_allclose(np.exp(1j * turn), 1, atol=1e-9)

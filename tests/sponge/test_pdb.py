@@ -1,5 +1,6 @@
 """PDB and mmCIF files: atoms, bonds, alternate locations, models, wide numbers, and what happens to broken files."""
 
+import dataclasses
 import io
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sponge.reference import DATA, unpacked
+from triskele import sponge
 from triskele.sponge.errors import FileFormatError
 from triskele.sponge.load import pdb
 from triskele.sponge.load.mmcif import read_mmcif
@@ -284,6 +286,19 @@ def test_triclinic_box(read):
     s = read("CRYST1   50.000   50.000   50.000  70.53 109.47  70.53 P 1           1", line("CA"))
     np.testing.assert_allclose(np.linalg.norm(s.box, axis=1), 5.0, atol=1e-3)  # a truncated octahedron
     np.testing.assert_allclose(np.linalg.det(s.box), 125 * 4 / 9 * 3**0.5, rtol=1e-3)
+
+
+def test_the_cell_of_a_crystal_is_not_taken_for_a_box_of_solvent(read):
+    water = sponge.build.water_box("tip3p", n=8)
+    cell = read("CRYST1   30.000   30.000   30.000  90.00  90.00  90.00 P 21 21 21    4", line("CA"))
+    plain = read("CRYST1   30.000   30.000   30.000  90.00  90.00  90.00 P 1           1", line("CA"))
+    assert (cell.space_group, plain.space_group, read(line("CA")).space_group) == ("P 21 21 21", "P 1", None)
+    crystal = dataclasses.replace(water, space_group="P 21 21 21")
+    with pytest.warns(UserWarning, match="the box must be filled, got the cell of a crystal of space group P 21 21 21"):
+        system = sponge.create_system(crystal, "amber14/tip3p", cutoff=0.2)
+    assert system.nonbonded.method == "pme"
+    assert sponge.create_system(crystal, "amber14/tip3p", cutoff=0.2, method="pme").box is not None
+    assert sponge.create_system(dataclasses.replace(crystal, box=None), "amber14/tip3p").nonbonded.method == "none"
 
 
 def test_unit_cell_of_nmr_structures_is_no_box(read):

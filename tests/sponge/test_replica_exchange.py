@@ -16,6 +16,7 @@ from triskele.sponge.barostats.barostat import Barostat
 from triskele.sponge.engine.flags import STEP
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.errors import BoxError, CheckpointError
+from triskele.sponge.integrators.temperature import temperature as temperature_of
 from triskele.sponge.sampling.replica_exchange import ReplicaExchange
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "sponge"
@@ -358,3 +359,28 @@ def test_a_solute_that_is_none_is_refused(peptide):
             sponge.rest2(peptide, solute, 400.0, 300.0)
     with pytest.raises(ValueError, match="temperature must be a positive number"):
         sponge.rest2(peptide, [0], 0.0, 300.0)
+
+
+# -- velocities ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one system", "a system for each state"])
+def test_exchanged_velocities_have_the_temperature_of_the_state_they_come_to(several):
+    """Free particles always exchange. Hardly any friction: the thermostat cannot mend what the exchange does."""
+    n, temperatures = 400, np.array([300.0, 600.0, 1000.0])
+    free = sponge.System(sponge.Topology.of_particles(n), np.full(n, 40.0), positions=np.zeros((n, 3)),
+                         remove_com_motion=False)
+    rex = ReplicaExchange([free, free.copy(), free.copy()] if several else free,
+                          sponge.LangevinMiddle(temperature=300, friction=1e-4, timestep=0.001), temperatures, every=1,
+                          seed=1)
+    before = {}
+    for _ in range(4):  # of the first two and of the last two by turns
+        order = rex._order.copy()
+        rex.run(1, replica_report=lambda k: sponge.Callback(1, lambda sim: before.update({k: sim.velocities.copy()})))
+        came_from = [int(np.flatnonzero(order == walker)[0]) for walker in rex._order]
+        for k, other in enumerate(came_from):
+            scale = np.sqrt(temperatures[k] / temperatures[other])
+            np.testing.assert_allclose(rex[k].velocities, before[other] * scale, rtol=1e-12)
+            error = 4 * np.sqrt(2 / (3 * n))  # of a chi-squared number with 3 n degrees of freedom
+            assert temperature_of(free, rex[k].velocities) == pytest.approx(temperatures[k], rel=error)
+    assert np.all(rex.acceptance == 1) and rex.attempted.tolist() == [2, 2]

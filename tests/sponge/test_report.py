@@ -2,8 +2,10 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -11,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triskele import sponge
+from triskele.sponge import waiting
 from triskele.sponge.box import from_lengths_angles
 from triskele.sponge.errors import ReporterError
+from triskele.sponge.report import bar
 
 BOX = from_lengths_angles([3.0, 3.2, 3.4], np.radians([70.0, 80.0, 65.0]))
 
@@ -386,7 +390,7 @@ try:
 except sponge.errors.ReporterError as error:
     print(error)
 """
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TRISKELE_QUIET": "1"}
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and "could not be written: File too large" in done.stdout and not done.stderr
 
@@ -479,3 +483,27 @@ def test_standard_output_that_is_closed_is_an_error_of_the_log(monkeypatch, tmp_
     monkeypatch.setattr("sys.stdout", closed)
     with pytest.raises(ValueError, match="closed file"):
         sim.run(10, report=[sponge.Log(5)])
+
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+def test_a_long_run_says_once_in_a_log_how_far_it_is(capsys, monkeypatch):
+    monkeypatch.setattr(bar, "PATIENCE", 0.0)
+    sim = simulation(n=30)
+    for quiet, expected in (("1", 0), ("0", 1)):
+        monkeypatch.setenv("TRISKELE_QUIET", quiet)
+        sim.run(20, report=[sponge.Callback(5, lambda sim: None)])
+        lines = re.findall(r"^triskele: run: step [\d,]+ of [\d,]+, \S+ ns/day, [\d:]+ left$",
+                           capsys.readouterr().err, re.M)
+        assert len(lines) == expected
+    sim.run(20, progress=False, report=[sponge.Callback(5, lambda sim: None)])
+    assert not capsys.readouterr().err
+
+
+def test_work_that_takes_long_is_said(capsys, monkeypatch):
+    monkeypatch.setattr(waiting, "PATIENCE", 0.01)
+    monkeypatch.setenv("TRISKELE_QUIET", "0")
+    with waiting.said("solvate: placing water"):
+        time.sleep(0.3)
+    with waiting.said("nothing"):
+        pass
+    assert capsys.readouterr().err == "triskele: solvate: placing water\n"

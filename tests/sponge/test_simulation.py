@@ -397,3 +397,22 @@ def test_the_first_step_has_the_forces_of_the_start(given):
     x = 0.3 + 0.001 * v - 0.5e-6 * 10.0 * 0.3
     assert sim.positions[0, 0] == pytest.approx(x, rel=1e-12)
     assert sim.velocities[0, 0] == pytest.approx(v - 0.5e-3 * 10.0 * (0.3 + x), rel=1e-12)
+
+
+def test_a_state_brings_its_box():
+    system = sponge.create_system(sponge.build.water_box("tip3p", n=27), "amber14/tip3p", cutoff=0.3)
+    bath = sponge.LangevinMiddle(300.0, 1.0, 0.001)
+    sim = sponge.Simulation(system, bath, seed=1)
+    sim.box = 1.02 * np.diag(system.box)
+    state = sim.state()
+    other = sponge.Simulation(system, bath, seed=2, state=state)
+    for name in ("positions", "velocities", "box"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(state, name))
+    assert other.step == 0 and other.energies()["potential"] == sim.energies()["potential"]
+    other.run(1)
+    with pytest.warns(UserWarning, match=r"positions must belong to the box of the system, .* \(give state=state"):
+        sponge.Simulation(system, bath, positions=state.positions)
+    with pytest.raises(TypeError, match="state must be a State, without positions"):
+        sponge.Simulation(system, bath, positions=system.positions, state=state)
+    system.box = state.box
+    sponge.Simulation(system, bath, positions=state.positions)  # without a warning

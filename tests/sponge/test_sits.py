@@ -288,6 +288,19 @@ def test_round_trips_are_counted():
     assert sim.step == 0
 
 
+def test_visits_of_a_region_are_counted():
+    sits = tempering()
+    run_of(sits, 2000)
+    inside = np.zeros(len(sits.steps), bool)
+    inside[[0, 1, 5, 6, 7, 20]] = True
+    assert sits.visits(inside) == 3
+    sits.log_n = EXACT
+    sits.produce()
+    assert sits.visits(inside[[0, 2, 5]], sits.steps[[0, 2, 5]]) == 2  # as long as there are no others
+    with pytest.raises(ValueError, match="one bool for each of"):
+        sits.visits(inside[:-1])
+
+
 def test_report_says_what_matters():
     sits = tempering()
     run_of(sits, 30_000)

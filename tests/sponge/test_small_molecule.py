@@ -11,7 +11,8 @@ from triskele import sponge
 
 Chem = pytest.importorskip("rdkit.Chem")
 
-pytestmark = pytest.mark.skipif(shutil.which("antechamber") is None, reason="needs AmberTools")
+pytestmark = [pytest.mark.peer,
+              pytest.mark.skipif(shutil.which("antechamber") is None, reason="needs AmberTools")]
 
 
 @pytest.mark.parametrize("smiles, formula, charge", [

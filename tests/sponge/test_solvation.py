@@ -45,6 +45,25 @@ def test_water_around_a_molecule_keeps_it_as_it_is():
     assert far.energy() == pytest.approx(water.energy(), abs=1e-4)
 
 
+def test_geometric_means_stay_the_rule_in_water():
+    """As in OPLS: u = 4 sqrt(e e') ((s/r)^12 - (s/r)^6) with s = sqrt(s s'), of the solute and the oxygens."""
+    alone = dipole(charge=0.0)
+    alone.remove("nonbonded")
+    alone.add(sponge.Nonbonded([0.0, 0.0], [0.3, 0.36], [0.4, 0.6], method="none", mixing="geometric"))
+    full = immerse(alone, padding=0.8, method="cutoff", cutoff=0.7, dispersion_correction=False)
+    p, x = full.nonbonded.params, full.positions
+    expected = 0.0
+    for i in range(2):
+        for k in range(2, full.n, 3):
+            r = np.linalg.norm(sponge.box.displacement(x[i] - x[k], full.box))
+            if r < 0.7:
+                six = (np.sqrt(p["sigmas"][i] * p["sigmas"][k]) / r) ** 6
+                expected += 4 * np.sqrt(p["epsilons"][i] * p["epsilons"][k]) * (six * six - six)
+    water = full.copy()
+    water.nonbonded.params["epsilons"][:2] = 0.0
+    assert full.energy() - water.energy() == pytest.approx(expected, rel=1e-9)
+
+
 def test_a_molecule_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="model must be one of tip3p"):
         immerse(dipole(), "tip4pew")

@@ -322,6 +322,16 @@ def test_energies_that_a_function_makes_infinite_are_named():
         system.energy()
 
 
+def test_steps_in_fs_and_pressures_in_pascal_are_noticed():
+    system = molecule()
+    system.topology = sponge.Topology.of_particles(5, "C", 6, [[0, 1], [1, 2], [2, 3]])
+    with pytest.warns(UnitsWarning, match=r"the time step looks like fs: 2 ps are 2000 fs \(time steps are in ps\)"):
+        sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 2.0))
+    with pytest.warns(UnitsWarning, match=r"the pressure looks like Pa, got 101325.0 bar \(pressures are in bar\)"):
+        sponge.Simulation(system, sponge.LangevinMiddle(300, 1.0, 0.002),
+                          barostat=sponge.MonteCarloBarostat(pressure=101325.0))
+
+
 def test_angstrom_are_noticed():
     good = molecule()
     with warnings.catch_warnings():

@@ -16,7 +16,8 @@ with warnings.catch_warnings():
 
     pytest.importorskip("MDAnalysis")
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:MDAnalysis", "ignore::UserWarning:MDAnalysis")
+pytestmark = [pytest.mark.peer,
+              pytest.mark.filterwarnings("ignore::DeprecationWarning:MDAnalysis", "ignore::UserWarning:MDAnalysis")]
 FRAMES, EVERY = 6, 5
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.shipped import subclasses
 from tests.twins.molecules import Formula
 from triskele import core, sponge
 from triskele.sponge.engine.engine import Engine
@@ -13,6 +14,7 @@ from triskele.sponge.virtual_sites import (
     OutOfPlane,
     ThreeParticleAverage,
     TwoParticleAverage,
+    VirtualSite,
     WeightedAverage,
     place_all,
 )
@@ -51,6 +53,11 @@ def tripods(names, rng):
     positions = rng.uniform(0, 2, (len(names), 1, 3)) + 0.1 * np.eye(4, 3) + 0.02 * rng.normal(size=(len(names), 4, 3))
     return System(Topology.of_particles(n), masses, box=[3.0, 3.5, 4.0], positions=positions.reshape(-1, 3),
                   virtual_sites=[KINDS[name](4 * k + 3) for k, name in enumerate(names)])
+
+
+def test_every_kind_of_site_is_here():
+    every = subclasses(VirtualSite, "triskele.sponge.virtual_sites")
+    assert set(every.values()) == {type(make(3)) for make in KINDS.values()}
 
 
 @pytest.mark.parametrize("name", KINDS)

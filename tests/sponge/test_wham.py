@@ -190,6 +190,22 @@ def test_mbar_of_harmonic_oscillators_has_the_exact_values_within_its_errors():
     assert never[0] == 0 and np.isnan(never[1])
 
 
+def test_mbar_of_states_that_do_not_allow_each_others_samples(rng):
+    """Uniform on [0, 1], [0, 2] and, never sampled, [0, 1/2]: free energies are -ln of the lengths."""
+    lengths, counts = np.array([1.0, 2.0, 0.5]), [2000, 3000, 0]
+    x = np.concatenate([rng.uniform(0, length, n) for length, n in zip(lengths, counts)])
+    reduced = np.where(x < lengths[:, None], 0.0, np.inf)
+    found = mbar(reduced, counts)
+    assert np.all(np.abs(found.free_energies + np.log(lengths)) <= 4 * found.errors + 1e-12)
+    assert np.all((found.errors[1:] > 0) & (found.errors[1:] < 0.1))
+    value, error = found.mean(x, np.where(x < 1.5, 0.0, np.inf))
+    assert abs(value - 0.75) < 4 * error and error < 0.05
+    with pytest.raises(ValueError, match="must be finite, got inf for state 0 at sample 3 .it may be inf at"):
+        mbar(np.where(np.arange(5000) == 3, np.inf, reduced), counts)
+    with pytest.raises(ValueError, match="some sample must have a finite energy in each state, got inf for all in sta"):
+        mbar(np.concatenate([reduced[:2], np.full((1, 5000), np.inf)]), counts)
+
+
 def test_pymbar_finds_the_same():
     pytest.importorskip("pymbar")
     x = oscillators(1)

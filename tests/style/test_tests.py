@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from tests.__main__ import durations
+
 TESTS = Path(__file__).parents[1]
 CHECKS = re.compile(r"(^|\.)_?(assert|check|test)(_\w+)?$|^pytest\.(raises|warns|fail)$|^np\.testing\.")
 
@@ -26,6 +28,17 @@ def functions(kind):
 def test_every_test_can_fail():
     idle = [where for where, path, node in functions("test_") if path.name.startswith("test_") and not can_fail(node)]
     assert not idle, "a test must assert something, or call a helper named assert_* or check_*: " + ", ".join(idle)
+
+
+def test_unmarked_tests_are_short():
+    """Tests that take over five seconds with compiled kernels are marked `slow`, but for those with a reason here."""
+    whole = {"tests/docs/test_snippets.py::": "the promise of the READMEs: one process runs a page",
+             "tests/docs/test_site.py::test_site_builds_without_warnings": "the site is built as a whole",
+             "tests/docs/test_notebooks.py::": "one notebook stays: a kernel starts, and runs a tutorial",
+             "tests/examples/test_examples.py::": "the four of `make demo`"}
+    long = {test: seconds for test, seconds in durations().items() if "::" in test and seconds > 5
+            and not any(test.startswith(known) for known in whole)}
+    assert not long, f"mark them slow, or make them shorter (`python -m tests --record` measures): {long}"
 
 
 def test_every_helper_that_claims_to_check_can_fail():

@@ -10,14 +10,14 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from triskele.core.extend import check
 
 from ...parameters import Linear
 from .lexer import Stream, Token, describe, fail
 
-__all__ = ["CONSTANTS", "FUNCTIONS", "Bits", "Evaluate", "Qubits", "Test", "integer", "parse"]
+__all__ = ["CONSTANTS", "FUNCTIONS", "RULES", "Bits", "Evaluate", "Qubits", "Rules", "Test", "integer", "parse"]
 
 Scope = Mapping[str, Any]
 Evaluate = Callable[[Scope], Any]
@@ -47,6 +47,17 @@ class Test:
     bits: tuple[tuple[int, int], ...]
 
 
+class Rules(NamedTuple):
+    """What differs between expressions: the symbol of powers, whether whole numbers have whole quotients, and whether
+    types are functions.
+    """
+
+    power: str
+    whole: bool
+    casts: bool
+
+
+RULES = {2: Rules("^", False, False), 3: Rules("**", True, True)}
 CONSTANTS = {"pi": math.pi, "π": math.pi, "tau": math.tau, "τ": math.tau, "euler": math.e, "ℇ": math.e, "true": True,
              "false": False}
 FUNCTIONS: dict[str, tuple[int, Callable[..., float]]] = {
@@ -60,19 +71,19 @@ _LEVELS = {"||": 0, "&&": 1, "==": 2, "!=": 2, "<": 3, ">": 3, "<=": 3, ">=": 3,
 _DEPTH = 60  # of nested parentheses; deeper ones would exhaust Python's stack
 
 
-def parse(stream: Stream, version: int, depth: int = 0, lowest: int = 0) -> Evaluate:
-    """Read an expression of operators of at least the level `lowest`; in version 2 `^` is the power, in version 3 `**`.
+def parse(stream: Stream, rules: Rules, depth: int = 0, lowest: int = 0) -> Evaluate:
+    """Read an expression of operators of at least the level `lowest`.
 
     Raises
     ------
     QASMError
         If there is none; the function raises it where the value does not exist.
     """
-    first = _signed(stream, version, depth)
+    first = _signed(stream, rules, depth)
     rest = []
     while (level := _LEVELS.get(stream.now.text, -1)) >= lowest and stream.now.kind == "symbol":
         operator = stream.take()
-        rest.append((_binary(operator), parse(stream, version, depth, level + 1)))
+        rest.append((_binary(operator, rules), parse(stream, rules, depth, level + 1)))
     if not rest:
         return first
 
@@ -85,11 +96,11 @@ def parse(stream: Stream, version: int, depth: int = 0, lowest: int = 0) -> Eval
     return value
 
 
-def _signed(stream: Stream, version: int, depth: int) -> Evaluate:
+def _signed(stream: Stream, rules: Rules, depth: int) -> Evaluate:
     signs = []
     while sign := stream.accept("-", "+", "!"):
         signs.append(sign)
-    operand = _power(stream, version, depth)
+    operand = _power(stream, rules, depth)
     if not signs:
         return operand
 
@@ -102,17 +113,17 @@ def _signed(stream: Stream, version: int, depth: int) -> Evaluate:
     return value
 
 
-def _power(stream: Stream, version: int, depth: int) -> Evaluate:
-    base = _atom(stream, version, depth)
-    if operator := stream.accept("^" if version == 2 else "**"):
+def _power(stream: Stream, rules: Rules, depth: int) -> Evaluate:
+    base = _atom(stream, rules, depth)
+    if operator := stream.accept(rules.power):
         if depth > _DEPTH:
             fail("expressions are nested too deeply", operator)
-        combine, exponent = _binary(operator), _signed(stream, version, depth + 1)
+        combine, exponent = _binary(operator, rules), _signed(stream, rules, depth + 1)
         return lambda scope: combine(base(scope), exponent(scope))
     return base
 
 
-def _atom(stream: Stream, version: int, depth: int) -> Evaluate:
+def _atom(stream: Stream, rules: Rules, depth: int) -> Evaluate:
     token = stream.take()
     if depth > _DEPTH:
         fail("expressions are nested too deeply", token)
@@ -120,23 +131,23 @@ def _atom(stream: Stream, version: int, depth: int) -> Evaluate:
         number = _number(token)
         return lambda scope: number
     if token.text == "(":
-        value = parse(stream, version, depth + 1)
+        value = parse(stream, rules, depth + 1)
         stream.expect(")", "expression")
         return value
     if token.kind != "name":
         fail(f"a number, a name or '(' is missing before {describe(token)}", token)
-    if token.text in FUNCTIONS and stream.now.text in ("(", "["):
+    if token.text in FUNCTIONS and stream.now.text in (("(", "[") if rules.casts else "("):
         if stream.accept("["):  # the width of a cast
-            parse(stream, version, depth + 1)
+            parse(stream, rules, depth + 1)
             stream.expect("]", token.text)
         stream.expect("(", token.text)
-        arguments = [parse(stream, version, depth + 1)]
+        arguments = [parse(stream, rules, depth + 1)]
         while stream.accept(","):
-            arguments.append(parse(stream, version, depth + 1))
+            arguments.append(parse(stream, rules, depth + 1))
         stream.expect(")", token.text)
         return _call(token, arguments)
     if stream.accept("["):
-        return _indexed(token, stream, version, depth + 1)
+        return _indexed(token, stream, rules, depth + 1)
     return lambda scope: lookup(token, scope)
 
 
@@ -149,10 +160,10 @@ def lookup(token: Token, scope: Scope) -> Any:
     fail(f"{token.text!r} is not declared{check.near(token.text, [*scope, *CONSTANTS])}", token)
 
 
-def _indexed(token: Token, stream: Stream, version: int, depth: int) -> Evaluate:
-    parts = [None if stream.now.text == ":" else parse(stream, version, depth)]
+def _indexed(token: Token, stream: Stream, rules: Rules, depth: int) -> Evaluate:
+    parts = [None if stream.now.text == ":" else parse(stream, rules, depth)]
     while stream.accept(":"):
-        parts.append(None if stream.now.text in ("]", ":") else parse(stream, version, depth))
+        parts.append(None if stream.now.text in ("]", ":") else parse(stream, rules, depth))
     close = stream.expect("]", "index")
     if len(parts) > 3:
         fail("a range has at most three parts, start : step : end", close)
@@ -278,6 +289,12 @@ def _divide(a: Any, b: Any) -> Any:
     return a / b
 
 
+def _divide_whole(a: Any, b: Any) -> Any:
+    if not isinstance(a, int) or not isinstance(b, int) or not b:
+        return a / b
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # towards 0, as in C
+
+
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "%": lambda a, b: a % b,
     "<": lambda a, b: a < b, ">": lambda a, b: a > b, "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b,
@@ -285,8 +302,9 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _binary(operator: Token) -> Callable[[Any, Any], Any]:
+def _binary(operator: Token, rules: Rules) -> Callable[[Any, Any], Any]:
     symbol = operator.text
+    compute = _divide_whole if symbol == "/" and rules.whole else _ARITHMETIC.get(symbol)
 
     def value(a: Any, b: Any) -> Any:
         if symbol in ("&&", "||"):
@@ -301,7 +319,8 @@ def _binary(operator: Token) -> Callable[[Any, Any], Any]:
                 fail(f"{symbol!r} of input parameters: only linear expressions of them can be angles", operator)
         elif not (isinstance(a, (int, float)) and isinstance(b, (int, float))):
             fail(f"{symbol!r} needs numbers", operator)
-        return _checked(_ARITHMETIC[symbol], operator, a, b)
+        assert compute is not None  # logic has returned
+        return _checked(compute, operator, a, b)
 
     return value
 

@@ -37,54 +37,63 @@ def fail(message: str, token: Token) -> NoReturn:
     raise QASMError(message, token.line, token.column)
 
 
-def tokens(text: str) -> list[Token]:
-    """All tokens of a text.
-
-    Raises
-    ------
-    QASMError
-        At a character that begins none.
-    """
-    found = []
-    place, line, start = 0, 1, 0  # start: index at which the line begins
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        here = Token("symbol", text[place], line, place - start + 1)
-        if match is None:
-            if text.startswith("/*", place):
-                fail("this comment is not closed", here)
-            fail("this text is not closed on its line (a quotation mark is missing)" if text[place] in "\"'"
-                 else f"unexpected character {text[place]!r}", here)
-        kind, place = match.lastgroup or "", match.end()
-        if kind == "newline":
-            line, start = line + 1, place
-        elif kind == "comment":
-            if "\n" in match[0]:
-                line, start = line + match[0].count("\n"), match.start() + match[0].rindex("\n") + 1
-        elif kind != "space":
-            found.append(Token(kind, match[0], line, here.column))
-    found.append(Token("end", "", line, place - start + 1))
-    return found
-
-
 class Stream:
-    """Tokens read one after the other."""
+    """Tokens read one after the other; the text is cut into them as far as they are looked at."""
 
     def __init__(self, text: str):
-        self._tokens = tokens(text)
+        self._text, self._tokens = text, list[Token]()
+        self._at, self._line, self._start = 0, 1, 0  # of the text that is left; where its line begins
         self.place = 0
-
-    def __len__(self) -> int:
-        return len(self._tokens)
 
     @property
     def now(self) -> Token:
         """The token to be read next."""
-        return self._tokens[self.place]
+        return self.peek(0)
 
     def peek(self, ahead: int = 1) -> Token:
         """A token behind the next one."""
-        return self._tokens[min(self.place + ahead, len(self._tokens) - 1)]
+        found, index = self._tokens, self.place + ahead
+        while index >= len(found):
+            if found and found[-1].kind == "end":
+                return found[-1]
+            self._cut()
+        return found[index]
+
+    def _cut(self) -> None:
+        """Find the next token.
+
+        Raises
+        ------
+        QASMError
+            At a character that begins none.
+        """
+        text = self._text
+        while self._at < len(text):
+            place, match = self._at, _TOKEN.match(text, self._at)
+            if match is None:
+                here = Token("symbol", text[place], self._line, place - self._start + 1)
+                if text.startswith("/*", place):
+                    fail("this comment is not closed", here)
+                fail("this text is not closed on its line (a quotation mark is missing)" if text[place] in "\"'"
+                     else f"unexpected character {text[place]!r}", here)
+            if (kind := match.lastgroup or "") in ("newline", "comment"):
+                self.skip(match.end())
+                continue
+            self._at = match.end()
+            if kind != "space":
+                self._tokens.append(Token(kind, match[0], self._line, place - self._start + 1))
+                return
+        self._tokens.append(Token("end", "", self._line, self._at - self._start + 1))
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Match the text behind the tokens that were read; None where one was looked at ahead."""
+        return pattern.match(self._text, self._at) if self.place == len(self._tokens) else None
+
+    def skip(self, end: int) -> None:
+        """Leave out the text up to a place."""
+        if lines := self._text.count("\n", self._at, end):
+            self._line, self._start = self._line + lines, self._text.rindex("\n", self._at, end) + 1
+        self._at = end
 
     def since(self, place: int) -> list[str]:
         """The texts of the tokens from a place to here."""
@@ -92,14 +101,14 @@ class Stream:
 
     def take(self) -> Token:
         """Read a token."""
-        token = self._tokens[self.place]
+        token = self.now
         if token.kind != "end":
             self.place += 1
         return token
 
     def accept(self, *texts: str) -> Token | None:
         """Read the token if it is one of these symbols or words, else None."""
-        token = self._tokens[self.place]
+        token = self.now
         if token.text in texts and token.kind not in ("string", "end"):
             self.place += 1
             return token

@@ -7,7 +7,8 @@ import functools
 from ...gates.base import Gate
 from ...gates.standard import resolve
 
-__all__ = ["BUILT_IN", "KEYWORDS", "LIBRARIES", "MODIFIERS", "NOT_SUPPORTED", "TYPES", "U_DEFINITION", "known"]
+__all__ = ["ADDED", "BUILT_IN", "KEYWORDS", "KEYWORDS_2", "LIBRARIES", "MODIFIERS", "NOT_SUPPORTED", "TYPES",
+           "U_DEFINITION", "known"]
 
 _SAME = "x y z h s sdg t tdg sx rx ry rz p u u2 id swap cx cy cz ch cp crx cry crz cu ccx cswap".split()
 _ALIKE = {"u1": "p", "u3": "u", "cu1": "cp", "cu3": "cu3"}
@@ -21,9 +22,11 @@ NOT_SUPPORTED = {
     "continue": "use if", "end": "use if", "pragma": "other programs", "complex": "use float",
     "readonly": "subroutines", "mutable": "subroutines",
 }
+# of OpenQASM 3, and of version 2
 KEYWORDS = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "qubit", "bit", "input", "output",
                       "const", "let", "if", "else", "for", "in", "measure", "reset", "barrier", *TYPES,
                       *MODIFIERS, *NOT_SUPPORTED])
+KEYWORDS_2 = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "if", "measure", "reset", "barrier"])
 
 # gates of the language itself, and of the files that programs include; each with our name for it
 BUILT_IN = {2: {"U": "u", "CX": "cx"}, 3: {"gphase": "global_phase"}}
@@ -34,6 +37,7 @@ LIBRARIES = {
     | {"c3sqrtx": "c3sx", "u0": "u0"},
     "stdgates.inc": dict.fromkeys(_SAME) | _ALIKE | {"CX": "cx", "phase": "p", "cphase": "cp"},
 }
+ADDED = ("u", "cu1", "cu3")  # which the specification's stdgates.inc does not have
 
 
 # Our u, the same whatever the phase of the built-in U. Some readers take parameters in the order of their names.

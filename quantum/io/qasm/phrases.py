@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import expressions
-from .expressions import Evaluate, Qubits
+from .expressions import RULES, Evaluate, Qubits
 from .lexer import Stream, Token, describe, fail
 from .names import MODIFIERS
 from .statements import CircuitBuilder
@@ -21,7 +21,7 @@ class Phrases:
     _version: int
 
     def _expression(self) -> Evaluate:
-        return expressions.parse(self._stream, self._version)
+        return expressions.parse(self._stream, RULES[self._version])
 
     def _end(self, where: str) -> None:
         self._stream.expect(";", where)
@@ -45,8 +45,8 @@ class Phrases:
         found = []
         while token := self._stream.accept(*MODIFIERS):
             value = None
-            if self._stream.accept("("):
-                value = self._expression()
+            if self._stream.accept("("):  # the specification itself writes pow(1/2)
+                value = expressions.parse(self._stream, RULES[3]._replace(whole=token.text != "pow"))
                 self._stream.expect(")", token.text)
             elif token.text == "pow":
                 fail("pow: '(' with the exponent is missing", self._stream.now)
@@ -69,6 +69,10 @@ class Phrases:
         return found
 
     def _physical(self, token: Token) -> Evaluate:
+        if self._builder.num_qubits and not self._builder.is_physical:
+            fail(f"{token.text} is a physical qubit, and registers are declared (a program has one kind of qubits)",
+                 token)
+        self._builder.is_physical = True
         number = int(token.text[1:]) if len(token.text) < 8 else 1 << 40
         if number >= self._builder.num_qubits:
             self._builder.declare(token, qubits=number + 1 - self._builder.num_qubits)

@@ -15,9 +15,21 @@ from ...parameters import Parameter
 from . import expressions
 from .expressions import Bits, Evaluate, Qubits, Scope, Test
 from .lexer import Stream, Token, describe, fail
-from .names import BUILT_IN, KEYWORDS, LIBRARIES, MODIFIERS, NOT_SUPPORTED, TYPES, U_DEFINITION, known
+from .names import (
+    ADDED,
+    BUILT_IN,
+    KEYWORDS,
+    KEYWORDS_2,
+    LIBRARIES,
+    MODIFIERS,
+    NOT_SUPPORTED,
+    TYPES,
+    U_DEFINITION,
+    known,
+)
 from .operands import angle, broadcast, converted, modifier, qubits_of
 from .phrases import Phrases
+from .plain import PlainGates
 from .statements import PHASED, CircuitBuilder, Definition, Run
 
 __all__ = ["from_qasm"]
@@ -74,18 +86,22 @@ class _Reader(Phrases):
         self._stream, self._folder = Stream(text), folder
         self._scope: dict[str, Any] = {}
         self._definitions: dict[str, Definition | tuple[int, Gate] | None] = {}
-        self._builder = CircuitBuilder(words=len(self._stream))
+        self._builder = CircuitBuilder(words=len(text))
         self._including, self._included, self._depth = 0, 0, 0
         self._version = self._header(text)
+        self._keywords = KEYWORDS if self._version == 3 else KEYWORDS_2
         for name, ours in BUILT_IN[self._version].items():
             self._definitions[name] = known(ours)
         if self._version == 3:
             self._definitions["U"] = PHASED["U"]
 
     def circuit(self) -> Circuit:
-        while self._stream.now.kind != "end":
+        plain = PlainGates(self._definitions, self._scope, self._version)
+        while True:
+            plain.read(self._stream, self._builder)
+            if self._stream.now.kind == "end":
+                return self._builder.circuit()
             self._statement()(self._builder, self._scope)
-        return self._builder.circuit()
 
     def _header(self, text: str) -> int:
         stream = self._stream
@@ -107,12 +123,10 @@ class _Reader(Phrases):
             token = stream.now
         if token.kind != "name":
             fail(f"a statement cannot begin with {describe(token)}", token)
-        method = getattr(self, f"_read_{token.text}", None) if token.text in KEYWORDS else None
-        if token.text in TYPES and stream.peek().text != "(":
+        method = getattr(self, f"_read_{token.text}", None) if token.text in self._keywords else None
+        if token.text in TYPES and self._version == 3 and stream.peek().text != "(":
             method = self._read_const
-        if method is not None and (self._version == 3
-                                   or token.text not in ("qubit", "bit", "input", "output", "const", "let", "for",
-                                                         *TYPES)):
+        if method is not None:
             stream.take()
             return method(token)
         if token.text in NOT_SUPPORTED and token.text not in self._definitions:
@@ -151,6 +165,8 @@ class _Reader(Phrases):
         file = name.text[1:-1]
         if file in LIBRARIES:
             for gate, ours in LIBRARIES[file].items():
+                if isinstance(found := self._definitions.get(gate), Definition) and found is not PHASED.get(gate):
+                    self._check_free(gate, name)
                 phased = PHASED.get(gate) if file == "stdgates.inc" else None
                 self._definitions.setdefault(gate, None if ours == "u0" else phased or known(ours or gate))
             return lambda builder, scope: None
@@ -173,7 +189,8 @@ class _Reader(Phrases):
     def _new(self, token: Token, scope: Scope) -> None:
         if token.text in scope:
             fail(f"{token.text!r} is already declared", token)
-        if token.text in KEYWORDS or token.text in expressions.CONSTANTS or token.text.startswith("$"):
+        constants = expressions.CONSTANTS if self._version == 3 else ("pi",)
+        if token.text in self._keywords or token.text in constants or token.text.startswith("$"):
             fail(f"{token.text!r} is a reserved word and cannot be a name", token)
 
     def _declare(self, name: Token, size: Evaluate | None, place: Token, kind: type) -> Run:
@@ -182,6 +199,9 @@ class _Reader(Phrases):
             if n < 1:
                 fail(f"{name.text}: a register has at least 1 element, got {n}", place)
             self._new(name, scope)
+            if kind is Qubits and builder.is_physical:
+                fail(f"{name.text!r} is a register, and physical qubits are used (a program has one kind of qubits)",
+                     name)
             wires = builder.declare(name, qubits=n) if kind is Qubits else builder.declare(name, clbits=n)
             scope[name.text] = kind(wires, size is None)
 
@@ -289,8 +309,9 @@ class _Reader(Phrases):
         name = stream.name(token.text)
         if self._depth:
             fail("gates must be defined outside of blocks", token)
-        if name.text in KEYWORDS:
+        if name.text in self._keywords:
             fail(f"{name.text!r} is a reserved word and cannot be a name", name)
+        self._check_free(name.text, name)
         params, qubits = [], []
         if stream.accept("(") and not stream.accept(")"):
             params = self._names(f"{token.text} {name.text}")
@@ -307,6 +328,9 @@ class _Reader(Phrases):
             body = self._in_scope(self._block())
         else:
             self._end("opaque")
+            if name.text == "delay":  # as Qiskit writes it: it waits
+                self._definitions["delay"] = None
+                return lambda builder, scope: None
         if name.text == "u" and "".join(stream.since(start)) == U_DEFINITION.replace(" ", ""):
             self._definitions["u"] = known("u")  # as `to_qasm` writes it
             return lambda builder, scope: None
@@ -316,6 +340,13 @@ class _Reader(Phrases):
         return lambda builder, scope: None
 
     _read_opaque = _read_gate
+
+    def _check_free(self, gate: str, token: Token) -> None:
+        """Fail where OpenQASM 3 has a gate of that name already; version 2's programs may replace those of its file."""
+        found = self._definitions.get(gate)
+        added = gate in ADDED and not isinstance(found, Definition)
+        if self._version == 3 and found is not None and not added:
+            fail(f"gate {gate!r} is defined already", token)
 
     def _check_body(self) -> None:
         """Bodies of gates have nothing but gates; found out before they are read."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,7 @@ class CircuitBuilder:
     instructions: list[Instruction] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)  # parameters in the order of their declaration
     words: int = 0  # of the text
+    is_physical: bool = False  # whether qubits are $0, $1, ... and not in registers
     depth: int = 0  # of the definition that is being carried out
     _branches: list[_Branch] = field(default_factory=list)
     _steps: int = 0
@@ -95,7 +97,10 @@ class CircuitBuilder:
         """All that was collected."""
         circuit = Circuit(self.num_qubits, self.num_clbits)
         for i in self.instructions:
-            circuit.append(i.gate, i.qubits, i.params, controls=i.controls, clbits=i.clbits, condition=i.condition)
+            if i.clbits or i.condition or not all(type(p) is float and isfinite(p) for p in i.params):
+                circuit.append(i.gate, i.qubits, i.params, controls=i.controls, clbits=i.clbits, condition=i.condition)
+            else:  # numbers and qubits are known to be right
+                circuit._instructions.append(i)
         return circuit._ordered(self.inputs)
 
     def declare(self, token: Token, *, qubits: int = 0, clbits: int = 0) -> tuple[int, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ class VectorResult(DensityMatrixResult):
     def __init__(self, vector: PauliVector, shots: int | None = None, seed: int | None = None):
         self._vector, self.num_qubits = vector, len(vector.where)
         self.shots, self.seed = shots, seed
+        self._count: Callable[..., Any] | None = None  # of shots and seed, where the state has lost the bits
 
     @functools.cached_property
     def _matrix(self) -> np.ndarray:  # type: ignore[override]
@@ -45,6 +47,9 @@ class VectorResult(DensityMatrixResult):
 
     def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
         return Samples(sampling.sample(np.maximum(self._vector.diagonal(letters), 0.0), shots, seed), self.num_qubits)
+
+    def _bits(self, shots: int, seed: int) -> Samples:
+        return super()._bits(shots, seed) if self._count is None else self._count(shots=shots, seed=seed).samples
 
     def _exact(self, h: Any) -> float:
         return float(self._vector.r[self._vector.indices(h)] @ h.coefficients.real)
@@ -60,8 +65,9 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     """Arguments are those of `quantum.run`; `initial` may be a density matrix too, and numbers are always of double
     precision.
 
-    Without shots a measurement is one whose outcome is forgotten; the state is the average over outcomes. With shots,
-    and if it writes classical bits, the result counts these, drawn from their exact distribution.
+    Without shots a measurement is one whose outcome is forgotten; the state is the average over outcomes, and samples
+    of classical bits that were written before the end run the circuit again. With shots, and if it writes classical
+    bits, the result counts these, drawn from their exact distribution.
 
     Raises
     ------
@@ -72,28 +78,34 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     """
     ready = _ready(circuit)
     values, n = all_values(*ready.names, theta, data), circuit.num_qubits
-    if ready.program is not None and not (shots and ready.writes):
-        return VectorResult(ready.program.run(values, _start(initial, n, ready.program.positions)), shots, seed)
-    counted = shots if ready.writes else None
-    body, readings = split(circuit) if counted else (circuit.instructions, [])
+    if not (shots and ready.writes):
+        if ready.program is not None:
+            total = ready.program.run(values, _start(initial, n, ready.program.positions))
+        else:
+            branches = _branches(circuit.instructions, n, ready.names[0] + ready.names[1], values, initial)
+            total = branches.popitem()[1]
+            for state in branches.values():
+                total.r += state.arranged(total.where).r
+        result = VectorResult(total, shots, seed)
+        if ready.on_the_way:
+            given, start = np.split(values, [len(ready.names[0])]), copy.deepcopy(initial)
+            result._count = functools.partial(simulate, circuit.copy(), *given, initial=start)
+        return result
+    body, readings = split(circuit)
     branches = _branches(body, n, ready.names[0] + ready.names[1], values, initial)
-    if counted is None:
-        total = branches.popitem()[1]
-        for state in branches.values():
-            total.r += state.arranged(total.where).r
-        return VectorResult(total, shots, seed)
     outcomes, weights = _distribution(branches, readings)
     bits = np.array([[o >> c & 1 for c in range(circuit.num_clbits)] for o in outcomes], np.uint8)
-    return CountsResult(bits[sampling.sample(weights, counted, seed)])
+    return CountsResult(bits[sampling.sample(weights, shots, seed)])
 
 
 class PreparedProgram(NamedTuple):
-    """The compiled form of a circuit: names of parameters and data, whether it writes classical bits, and its program
-    if it reads none.
+    """The compiled form of a circuit: names of parameters and data, whether it writes classical bits, whether it does
+    before its end, and its program if it reads none.
     """
 
     names: tuple[tuple[str, ...], tuple[str, ...]]
     writes: bool
+    on_the_way: bool
     program: TransferProgram | None
 
 
@@ -106,8 +118,8 @@ def _ready(circuit: Circuit) -> PreparedProgram:
             found = [e for i in instructions if not isinstance(i.gate, ReadoutError) for e in elements(i)]
             n = circuit.num_qubits
             program = TransferProgram(found, n, names[0] + names[1], check_size(positions(found, n)))
-        kept = circuit._programs["density_matrix"] = (len(circuit),
-                                                      PreparedProgram(names, writes_bits(circuit), program))
+        prepared = PreparedProgram(names, writes_bits(circuit), writes_bits(split(circuit)[0]), program)
+        kept = circuit._programs["density_matrix"] = (len(circuit), prepared)
     return kept[1]
 
 

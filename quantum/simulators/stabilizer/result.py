@@ -93,10 +93,8 @@ class StabilizerResult(Result):
             origin[np.argmax(z[rank:], axis=1)] = signs[rank:]
         return origin, x[:rank]
 
-    def sample(self, shots: int | None = None, seed: int | None = None,
-               qubits: int | Sequence[int] | None = None) -> Samples:
-        chosen = list(states.check_qubits(qubits, self.num_qubits, "sample"))
-        shots, seed = self._shots(shots, "sample"), self.seed if seed is None else seed
+    def _of(self, qubits: tuple[int, ...], shots: int, seed: int | None) -> Samples:
+        chosen = list(qubits)
         origin, directions = self._support
         k = key(check_seed(seed, "sample"))
         packed = np.empty((shots, -(-len(chosen) // 64)), np.uint64)
@@ -130,7 +128,7 @@ class StabilizerResult(Result):
                 change.h(q)
         x, z, signs = self.tableau()
         run(lower(change, {})[0], x, z, signs)
-        return StabilizerResult(x, z, signs).sample(shots, seed)
+        return StabilizerResult(x, z, signs)._of(tuple(range(self.num_qubits)), shots, seed)
 
     def _exact(self, h: Any) -> float:
         total = 0.0

@@ -103,7 +103,7 @@ def check_memory(simulator: str, n: int, needed: int, hint: str = "dtype=complex
 
 
 def without_measurements(circuit: Circuit) -> Circuit:
-    """The circuit without measurements at its end.
+    """The circuit without measurements at its end, and errors in reading them.
 
     Raises
     ------
@@ -129,6 +129,6 @@ def without_measurements(circuit: Circuit) -> Circuit:
             )
         if i.gate is MEASURE:
             measured.update(i.qubits)
-    new = circuit._with(i for i in circuit._instructions if i.gate is not MEASURE)
+    new = circuit._with(i for i in circuit._instructions if not i.clbits)
     circuit._programs["unmeasured"] = (len(circuit), new)
     return new

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import states
-from ...errors import SimulatorError
-from ...gates.instruction import MEASURE
 from ...shots import sampling
 from ...shots.sampling import Samples
 from ..result import Result, StatevectorResult
@@ -35,11 +33,8 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     Raises
     ------
     SimulatorError
-        If a gate does not conserve the number of particles, or classical bits are to be counted.
+        If a gate does not conserve the number of particles.
     """
-    if shots is not None and any(i.gate is MEASURE for i in circuit._instructions):
-        raise SimulatorError("subspace: classical bits are not counted here, got measurements and shots (leave them "
-                             "out: sample() and counts() measure all qubits)")
     circuit = without_measurements(circuit)
     dtype = precision(dtype)
     turns = build(circuit, None if initial is None else check_state(initial, circuit.num_qubits))
@@ -119,12 +114,8 @@ class SubspaceResult(Result):
     def _weights(self) -> np.ndarray:
         return (self.amplitudes.real**2 + self.amplitudes.imag**2).astype(float)
 
-    def sample(self, shots: int | None = None, seed: int | None = None,
-               qubits: int | Sequence[int] | None = None) -> Samples:
-        """Measure `qubits` (all when left out) many times: see `Result.sample`."""
-        chosen = states.check_qubits(qubits, self.num_qubits, "sample")
-        found = self._in_basis({}, self._shots(shots, "sample"), self.seed if seed is None else seed)
-        return Samples(_bits(found.indices, chosen), len(chosen))
+    def _of(self, qubits: tuple[int, ...], shots: int, seed: int) -> Samples:
+        return Samples(_bits(self._in_basis({}, shots, seed).indices, qubits), len(qubits))
 
     def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
         if set(letters.values()) <= {"Z"}:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from triskele.core.extend import threads
-from triskele.core.random import Fold, fold_in, key, uniform
+from triskele.core.random import key
 
-from ... import states
 from ...compile.program import all_values
 from ...compile.readings import Reading, split, writes_bits
 from ...errors import SimulatorError
+from ...gates.base import find
 from ...gates.instruction import BARRIER, Instruction
-from ...shots.sampling import Estimate, Samples, check_observable, check_seed, check_shots, sample
+from ...shots.measurement import estimate
+from ...shots.sampling import Estimate, Samples, check_observable, check_seed, check_shots, read_samples, sample
 from ..result import CountsResult, Result
 from ..statevector.coefficients import fill_coefficients
 from ..statevector.simulator import check_memory, check_state
@@ -31,6 +32,7 @@ __all__ = ["TrajectoriesResult", "simulate"]
 
 BRANCH = 11  # qubits from which shots share states, where there are few of them, rather than each having its own
 _PIECE = 1 << 22  # amplitudes that are kept at a time
+_TO_Z = {"X": ("h",), "Y": ("sdg", "h"), "Z": ()}  # gates that bring the eigenbasis of a letter to that of Z
 
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
@@ -65,7 +67,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     if ready.writes and n >= BRANCH and ready.events <= np.log2(shots) - 2:
         named = dict(zip(ready.names[0] + ready.names[1], values.tolist(), strict=True))
         samples, bits = run_branches(circuit, ready.body, named, dtype, state, shots, seed, ready.segments)
-        return CountsResult(_read(samples, bits, ready.readings, seed))
+        return CountsResult(read_samples(Samples(samples, n), ready.readings, bits, seed))
     if len(ready.pure):
         named = dict(zip(ready.names[0] + ready.names[1], values.tolist(), strict=True))
         theta, data = ([named[name] for name in names] for names in (ready.pure.parameters, ready.pure.data))
@@ -74,13 +76,13 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     if ready.writes and ready.ends:
         state = simulate_pure(ready.pure, dtype=dtype, initial=state).statevector() if state is None else state
         samples, bits = sample(state, shots, seed), np.zeros((shots, circuit.num_clbits), np.uint8)
-        return CountsResult(_read(samples, bits, ready.readings, seed))
-    result = TrajectoriesResult(ready.program, values, None if state is None else np.array(state, complex).view(float),
+        return CountsResult(read_samples(Samples(samples, n), ready.readings, bits, seed))
+    result = TrajectoriesResult(ready, values, None if state is None else np.array(state, complex).view(float),
                                 shots, seed, circuit.num_clbits)
     if not ready.writes:
         return result
     samples, bits, *_ = result._run()
-    return CountsResult(_read(samples, bits, ready.readings, seed))
+    return CountsResult(read_samples(Samples(samples, n), ready.readings, bits, seed))
 
 
 class PreparedTrajectories(NamedTuple):
@@ -94,8 +96,10 @@ class PreparedTrajectories(NamedTuple):
         Measurements that end it.
     pure : Circuit
         What comes before anything random: done once, for all trajectories.
+    rest : list of Instruction
+        What follows it, without the readings.
     program : TrajectoryProgram
-        The rest.
+        That of the rest.
     ends : bool
         Whether there is nothing but the readings in the rest.
     writes : bool
@@ -112,6 +116,7 @@ class PreparedTrajectories(NamedTuple):
     names: tuple[tuple[str, ...], tuple[str, ...]]
     readings: list[Reading]
     pure: Circuit
+    rest: list[Instruction]
     program: TrajectoryProgram
     ends: bool
     writes: bool
@@ -124,25 +129,15 @@ def _ready(circuit: Circuit) -> PreparedTrajectories:
     body, readings = split(circuit)
     first = next((k for k, i in enumerate(body) if not i.is_unitary and i.gate is not BARRIER), len(body))
     names = (circuit.parameters, circuit.data)
-    program, ends = lower(body[first:], circuit.num_qubits, *names), first == len(body)
-    return PreparedTrajectories(names, readings, circuit._with(body[:first]), program, ends, writes_bits(circuit), body,
-                 np.inf if ends else branch_events(body), {})
+    rest, ends = body[first:], first == len(body)
+    program = lower(rest, circuit.num_qubits, *names)
+    return PreparedTrajectories(names, readings, circuit._with(body[:first]), rest, program, ends, writes_bits(circuit),
+                                body, np.inf if ends else branch_events(body), {})
 
 
 def _chunks(n: int) -> int:
     """Parts that threads share: few where states are large, as each part has its own."""
     return 16 if n < 14 else threads.get_threads()
-
-
-def _read(samples: np.ndarray, bits: np.ndarray, readings: Sequence[Reading], seed: int) -> np.ndarray:
-    """Classical bits (shots, bits) with those of the measurements at the end, which may be read wrongly."""
-    for number, reading in enumerate(readings):
-        read = (samples >> reading.qubit & 1).astype(np.uint8)
-        if reading.matrix is not None:
-            read = (uniform(fold_in(key(seed), Fold.READINGS + number),
-                            (len(samples),)) < reading.matrix[1, read]).astype(np.uint8)
-        bits[:, reading.clbit] = read
-    return bits
 
 
 class TrajectoriesResult(Result):
@@ -154,11 +149,11 @@ class TrajectoriesResult(Result):
     shots: int
     seed: int
 
-    def __init__(self, program: TrajectoryProgram, values: np.ndarray, initial: np.ndarray | None, shots: int,
+    def __init__(self, ready: PreparedTrajectories, values: np.ndarray, initial: np.ndarray | None, shots: int,
                  seed: int,
                  num_clbits: int):
-        self.num_qubits, self.shots, self.seed = program.gates.num_qubits, shots, seed
-        self._program, self._values, self._num_clbits = program, values, num_clbits
+        self.num_qubits, self.shots, self.seed = ready.program.gates.num_qubits, shots, seed
+        self._ready, self._program, self._values, self._num_clbits = ready, ready.program, values, num_clbits
         self._initial = np.zeros(0) if initial is None else initial
 
     def _run(self, h: Any = None, first: int = 0, count: int | None = None,
@@ -235,21 +230,18 @@ class TrajectoriesResult(Result):
             "statevector: every trajectory ends in its own state (states() gives them, density_matrix() their average)"
         )
 
-    def sample(self, shots: int | None = None, seed: int | None = None, qubits: Any = None) -> Samples:
-        """One measurement of `qubits` (all when left out) of each trajectory; another number of them with `shots`,
-        `seed`.
-        """
-        result = self if shots is None and seed is None else self._again(shots, seed)
-        samples = result._run()[0]
-        chosen = states.check_qubits(qubits, self.num_qubits, "sample")
-        if chosen == tuple(range(self.num_qubits)):
+    def _of(self, qubits: tuple[int, ...], shots: int, seed: int) -> Samples:
+        """One measurement of each trajectory."""
+        samples = self._again(shots, seed)._run()[0]
+        if qubits == tuple(range(self.num_qubits)):
             return Samples(samples, self.num_qubits)
-        return Samples((samples[:, None] >> np.array(chosen) & 1).astype(np.uint8))
+        return Samples((samples[:, None] >> np.array(qubits) & 1).astype(np.uint8))
 
     def expectation(self, h: Any, shots: int | None = None, seed: int | None = None) -> Estimate:
         """Mean and standard error of the expectation values of a Hermitian Pauli sum in the trajectories.
 
-        Nothing is measured, so that errors are smaller than those of as many measurements.
+        Nothing is measured, so that errors are smaller than those of as many measurements. But with `shots`, where
+        qubits of `h` are read with errors, they are measured: see `Result.expectation`.
 
         Parameters
         ----------
@@ -263,8 +255,9 @@ class TrajectoriesResult(Result):
             If `h` is not Hermitian or acts on more qubits.
         """
         h = check_observable(h, self.num_qubits, "expectation")
-        result = self if shots is None and seed is None else self._again(shots, seed)
-        values = result._run(h)[2]
+        if shots is not None and self._wiring.errors:
+            return estimate(h, shots, self.seed if seed is None else seed, self._read_in_basis)
+        values = self._again(shots, seed)._run(h)[2]
         error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
         return Estimate(float(values.mean()), float(error))
 
@@ -272,10 +265,14 @@ class TrajectoriesResult(Result):
         shots = self.shots if shots is None else check_shots(shots, "trajectories")
         seed = self.seed if seed is None else check_seed(seed, "trajectories")
         initial = self._initial if len(self._initial) else None
-        return TrajectoriesResult(self._program, self._values, initial, shots, seed, self._num_clbits)
+        return TrajectoriesResult(self._ready, self._values, initial, shots, seed, self._num_clbits)
 
     def _exact(self, h: Any) -> float:
         return self.expectation(h).value
 
     def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
-        raise NotImplementedError  # `sample` and `expectation` are this class's own
+        turns = [Instruction(find(name), (q,)) for q, p in letters.items() for name in _TO_Z[p]]
+        ready = self._ready
+        ready = ready._replace(program=lower([*ready.rest, *turns], self.num_qubits, *ready.names))
+        turned = TrajectoriesResult(ready, self._values, self._initial, self.shots, self.seed, self._num_clbits)
+        return Samples(turned._again(shots, seed)._run()[0], self.num_qubits)

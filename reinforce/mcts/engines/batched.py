@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import SearchError
+from ...errors import GameError, SearchError
 from ...fingerprint import fingerprint
 from ...game import Game
+from ...vector.failures import Raised
 from ...wiring import wire
 from ..context import FIRST_FREE, context_of, run_chunks
 from ..loops import batched as loop
@@ -65,16 +66,15 @@ class BatchedEngine(Engine):
         self.game, self.policy, self.evaluator, self.leaves = game, policy, evaluator, leaves
         self.nodes_each = 2 if game.num_outcomes else 1
         self.reserve = 2 * leaves * self.nodes_each, leaves * (game.num_actions + 2 * game.num_outcomes)
-        self.noise: np.ndarray | None = None
-        self._found = np.zeros(0, np.int64), np.zeros((0, game.num_actions))
         self._rounds = 32
-        self._parts: dict[int, list[_Part]] = {}
+        self.clear()
         chance, schedule, formula = bool(game.num_outcomes), np.zeros((1, 1), np.int32), np.zeros(16)
         if isinstance(policy, (Gumbel, MuZeroPUCT)):
             formulas = gumbel if isinstance(policy, Gumbel) else muzero_puct
             schedule, formula = formulas.parameters(policy, simulations, game.num_actions)
             key, pick = formulas.__name__, loop.pick_by_formulas(formulas.choose_root, formulas.choose, chance)
-            prepare, conclude = formulas.prepare_root, loop.conclude(formulas.conclude)
+            prepare = formulas.prepare_root
+            conclude = loop.conclude(gumbel.conclude) if isinstance(policy, Gumbel) else loop.keep_root
         else:
             formula[: len(policy.parameters)] = policy.parameters
             key, pick = policy.key, loop.pick_by_policy(policy.function, chance)
@@ -102,6 +102,12 @@ class BatchedEngine(Engine):
             {"search": made_of, "dtype": game.dtype}, [functions, gumbel, muzero_puct, puct, scored, uct], nogil=True,
         )
 
+    def clear(self):
+        """See `Engine`."""
+        self.noise: np.ndarray | None = None
+        self._found = np.zeros(0, np.int64), np.zeros((0, self.game.num_actions))
+        self._parts: dict[int, list[_Part]] = {}
+
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""
         trees, nodes = tree.totals.shape
@@ -122,7 +128,10 @@ class BatchedEngine(Engine):
         while not python:
             began = time.perf_counter()
             table[:, LEFT] = self._rounds
-            run_chunks(self.kernels.run, context, len(parts))
+            with Raised() as raised:
+                run_chunks(self.kernels.run, context, len(parts))
+            if raised.errors:
+                self._failed(raised.errors[0])
             for part, row in zip(parts, table, strict=True):
                 if row[FAILED] and part.batch is not None:
                     part.batch.failed()
@@ -130,9 +139,15 @@ class BatchedEngine(Engine):
                 return
             context[FIRST_FREE + 3] = False
             self._rounds = int(max(self._rounds * min(SLICE / max(time.perf_counter() - began, 1e-9), 8.0), 1))
-        self.kernels.start(context)
+        try:
+            self.kernels.start(context)
+        except Exception as error:  # noqa: BLE001  of a rule, which may raise anything
+            self._failed(error)
         while True:
-            self.kernels.fill(context)
+            try:
+                self.kernels.fill(context)
+            except Exception as error:  # noqa: BLE001
+                self._failed(error)
             if not table[0, [USED, UNDONE]].any():
                 self.kernels.finish(context)
                 return
@@ -140,9 +155,13 @@ class BatchedEngine(Engine):
                 table[0, COLUMNS] = parts[0].call(tree, used)
                 self.kernels.take(context)
 
+    def _failed(self, error):
+        """Raise what a rule of the game has raised in compiled code."""
+        raise GameError(f"MCTS: {self.game.name}: a rule raised {type(error).__name__}: {error}") from error
+
     def results(self, tree: Tree) -> tuple[np.ndarray, np.ndarray] | None:
         """(actions, policies) at the roots where the policy has its own way to find them, else None."""
-        return self._found if isinstance(self.policy, (Gumbel, MuZeroPUCT)) else None
+        return self._found if isinstance(self.policy, Gumbel) else None
 
 
 def part_size(trees: int) -> int:

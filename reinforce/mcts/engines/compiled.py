@@ -64,12 +64,16 @@ class CompiledEngine(Engine):
             "search", f"Search of {game.name}. {key}", [run_trees],
             {"search": search, "sizes": sizes, "dtype": game.dtype}, [functions, puct, scored, uct], nogil=True,
         ).run_trees
-        self._made: tuple[Tree, np.ndarray] | None = None  # the context of the last tree
+        self.clear()
         self._parameters = np.zeros(PARAMETERS)
         self._parameters[: len(policy.parameters)] = policy.parameters
         self._parameters[ROLLOUTS : ROLLOUTS + len(evaluator.parameters)] = evaluator.parameters
         if policy.dirichlet is not None:
             self._parameters[ALPHA : ALPHA + 2] = policy.dirichlet
+
+    def clear(self):
+        """See `Engine`."""
+        self._made: tuple[Tree, np.ndarray] | None = None  # the context of the last tree
 
     def _compile(self):
         try:

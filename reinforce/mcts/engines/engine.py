@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Self
+
 import numpy as np
 
 from ..tree import Tree
@@ -10,7 +13,8 @@ __all__ = ["Engine"]
 
 
 class Engine:
-    """Runs simulations; `MCTS` does the rest. Abstract.
+    """Runs simulations; `MCTS` does the rest. Abstract. An engine serves one search at a time, because it keeps working
+    memory from call to call.
 
     Attributes
     ----------
@@ -25,6 +29,16 @@ class Engine:
     sliced: bool = True
     nodes_each: int = 1
     reserve: tuple[int, int] = (0, 0)
+
+    def another(self) -> Self:
+        """Return an engine for a search that runs at the same time. Both share what is compiled."""
+        other = copy.copy(self)
+        other.clear()
+        return other
+
+    def clear(self) -> None:
+        """Make working memory of its own."""
+        raise NotImplementedError
 
     def results(self, tree: Tree) -> tuple[np.ndarray, np.ndarray] | None:
         """(actions, policies) at the roots, where the tree's policy has its own way to find them."""

@@ -35,7 +35,7 @@ __all__ = ["PythonEngine"]
 
 
 class PythonEngine(Engine):
-    """Simulations step by step: compiled code selects, Python plays and values. Serves one search.
+    """Simulations step by step: compiled code selects, Python plays and values.
 
     Evaluators are random rollouts, a `Network` or function of batches (called with one position), or a Python function
     ``evaluate(state, values)`` or ``evaluate(state, values, priors)`` as in compiled searches, where `state` is a
@@ -50,7 +50,6 @@ class PythonEngine(Engine):
             raise SearchError(f"MCTS: {what} is for games with compiled rules, {game.name} is played by Python")
         self._game, self._policy = game, policy
         self.nodes_each = 2 if game.num_outcomes else 1
-        self._kept: dict[bytes, PythonState] = {}  # of all nodes
         made_of = SearchFunctions(
             rules=Rules(*[loop.written] * len(Rules._fields)),
             order=shuffle if policy.in_random_order else keep_order,
@@ -67,6 +66,12 @@ class PythonEngine(Engine):
         self._solver, self._no_chances = search.solver, np.zeros((1, game.num_outcomes))
         self._parameters = np.zeros(16)
         self._parameters[: len(policy.parameters)] = policy.parameters
+        self.clear()
+
+    def clear(self):
+        """See `Engine`."""
+        game = self._game
+        self._kept: dict[bytes, PythonState] = {}  # of all nodes
         self._mask, self._probabilities = np.zeros(game.num_actions, bool), np.zeros(game.num_outcomes)
         self._priors, self._values = np.zeros(game.num_actions, np.float32), np.zeros(game.num_players)
         self._batch = self._evaluator.batch(game, 1) if isinstance(self._evaluator, Network) else None

@@ -201,7 +201,9 @@ def _descend(search, tree, states, inflight, noise, schedule, parameters, edges,
         depth += 1
         if depth == search.sizes.longest:
             return node, TOO_LONG
+        tree.stats[node].visits -= 1  # formulas count what has gone by before
         edge = search.pick(tree, node, noise, schedule, parameters, edges)
+        tree.stats[node].visits += 1
         child = np.int64(tree.children[edge])
         if child >= 0:
             _pass_through(tree, inflight, child)

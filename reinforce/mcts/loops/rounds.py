@@ -11,9 +11,9 @@ from triskele.core.extend import device, kernel
 
 from ... import random
 from ..context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, counts_at, tree_at
-from ..tree import PROVEN, RAN, STATUS
+from ..tree import NAN_NODE, PROVEN, RAN, STATUS
 from .simulation import FULL
-from .solver import bounded
+from .solver import bounded, worst_value
 
 __all__ = ["BEGIN", "CONCLUDE", "PLAN", "RESULTS", "SEED", "SIMULATIONS", "STEP", "TALLY", "TEMPERATURE", "manage",
            "width"]
@@ -21,9 +21,9 @@ __all__ = ["BEGIN", "CONCLUDE", "PLAN", "RESULTS", "SEED", "SIMULATIONS", "STEP"
 BEGIN, PLAN, TALLY, CONCLUDE = range(4)
 # places in the context: addresses of arrays, numbers of the batch, numbers of the search, and what a tally gives
 (
-    _GOALS, _BUDGETS, _WAITS, _SEEDS, _OUT, _SCRATCH, _ITEM, _REPLICAS, _ACTIONS, SEED, SIMULATIONS, STEP, TEMPERATURE,
-    RESULTS,
-) = range(FIRST_FREE, FIRST_FREE + 14)
+    _GOALS, _BUDGETS, _WAITS, _SEEDS, _OUT, _SCRATCH, _ITEM, _REPLICAS, _ACTIONS, _PLAYERS, SEED, SIMULATIONS, STEP,
+    TEMPERATURE, RESULTS,
+) = range(FIRST_FREE, FIRST_FREE + 15)
 _ARRAYS, _NUMBERS = 4, 4  # of a root's results, see `conclude`
 _COARSE = 8 * 2.0**-24  # eight times what the means that a selection compares are rounded by
 
@@ -124,7 +124,8 @@ def conclude(w, r):
         policy[k] = visits[k] / total if total > 0 else priors[k]
         if not math.isnan(exact[k]):
             values[k], best = exact[k], max(best, exact[k])
-    if best > -1.0:  # actions bounded by the best proven value are not played
+    worst = worst_value(w[_PLAYERS])
+    if best > worst:  # actions bounded by the best proven value are not played
         for t in range(r * replicas, (r + 1) * replicas):
             tree = tree_at(w, t)
             link = tree.links[0]
@@ -134,14 +135,14 @@ def conclude(w, r):
     rounded = _COARSE * max(abs(low), abs(high))
     # means that differ, but hardly for the selection
     w[RESULTS] |= 1.0 < rounded < math.inf and 0.0 < high - low < rounded
-    decided = best == 1.0 or (proven and best > -math.inf)
+    decided = best == -worst or (proven and best > -math.inf)
     top = 0.0
     for k in range(actions):
         if decided:
             weights[k] = policy[k] + 1e-9 if exact[k] == best else 0.0
         else:  # what is proven stands against what promises more: nothing else is played
-            promising = values[k] > best and exact[k] != -1.0 and weights[k] > 0.0 if visits[k] > 0 else best <= -1.0
-            weights[k] = policy[k] if promising or (exact[k] == best and best > -1.0) else 0.0
+            promising = values[k] > best and weights[k] > 0.0 if visits[k] > 0 else best <= worst
+            weights[k] = policy[k] if promising or (exact[k] == best and best > worst) else 0.0
         top = max(top, weights[k])
     if top == 0.0:
         for k in range(actions):
@@ -199,7 +200,7 @@ def manage(context, what):
         counts = counts_at(w, t)
         if what == BEGIN:
             begin(w, t)
-            counts[RAN] = counts[STATUS] = 0
+            counts[RAN] = counts[STATUS] = counts[NAN_NODE] = 0
         if what == TALLY:
             tally(w, t, counts)
         else:

@@ -3,7 +3,8 @@ of it.
 
 A node is a win for who moves there when one child is, and has the value of its best child once all are proven; until
 then the best proven value is a bound of what it is worth [2]_, kept (plus 1) in `Tree.rewards`. A proven node's exact
-value is its total by its visits. A simulation ends where it meets one.
+value is its total by its visits. A simulation ends where it meets one. Where one player collects returns of any size,
+none of them is known to be the best or the worst: a node is proven once all its children are.
 
 A node's mean, which the selection compares, holds what the search has believed of its moves, refuted ones too, and this
 is what makes nodes comparable. Searches that leave refuted moves out, or that put exact values into the means at once,
@@ -26,18 +27,21 @@ from triskele.core.extend import device, template
 from ..tree import FREE, PROVEN
 from .simulation import NEW, NOT_FINITE, NOT_ZERO_SUM, finite
 
-__all__ = ["ask_chances", "bounded", "finish_proving", "no_chances", "select_open"]
+__all__ = ["ask_chances", "bounded", "finish_proving", "no_chances", "select_open", "worst_value"]
 
 _ROUNDING = 1e-9  # by which returns may miss -1, 1 and a sum of 0 to be proven
 
 
 @device
 def _provable(values):
-    """Return True if the values lie in [-1, 1] and, for two players, sum to 0."""
-    for p in range(len(values)):
-        if not abs(values[p]) <= 1.0 + _ROUNDING:
-            return False
-    return len(values) == 1 or abs(values[0] + values[1]) < _ROUNDING
+    """Return True if the values of two players lie in [-1, 1] and sum to 0."""
+    return len(values) == 1 or (abs(values[0]) <= 1.0 + _ROUNDING and abs(values[0] + values[1]) < _ROUNDING)
+
+
+@device
+def worst_value(players):
+    """The value that nothing is worse than; its negative is a win."""
+    return -np.inf if players == 1 else -1.0
 
 
 @device
@@ -47,9 +51,9 @@ def _exact(tree, node):
 
 
 @device
-def _best(tree, node):
-    """The best value that is proven for a child, or -1."""
-    link, best = tree.links[node], -1.0
+def _best(tree, node, worst):
+    """The best value that is proven for a child, or the worst one."""
+    link, best = tree.links[node], worst
     for edge in range(link.first_edge, link.first_edge + link.num_edges):
         child = tree.children[edge]
         if child >= 0 and tree.links[child].flags & PROVEN:
@@ -90,12 +94,12 @@ def select_open(select, tree, node, parameters, work, depth):
     the simulation explores.
     """
     edge = select(tree, node, parameters, tree.streams)
-    child, link = np.int64(tree.children[edge]), tree.links[node]
+    child, link, worst = np.int64(tree.children[edge]), tree.links[node], worst_value(len(work.values))
     work.counted[depth] = FREE
-    if child < 0 or link.player < 0 or not tree.links[child].flags & PROVEN or _exact(tree, child) == -1.0:
+    if child < 0 or link.player < 0 or not tree.links[child].flags & PROVEN or _exact(tree, child) == worst:
         return edge
     work.counted[depth] = child
-    first, best = link.first_edge, _best(tree, node)
+    first, best = link.first_edge, _best(tree, node, worst)
     for k in range(link.num_edges):
         child = tree.children[first + k]
         if _closed(tree, node, child, best):
@@ -150,10 +154,10 @@ def _visit(update, tree, node, value):
 
 
 @device
-def _settle(tree, node, value):
+def _settle(tree, node, value, worst):
     """Note the exact value of a node for who moved there."""
     tree.links[node].flags |= PROVEN
-    tree.totals[node] = min(max(value, -1.0), 1.0) * np.int64(tree.stats[node].visits)
+    tree.totals[node] = min(max(value, worst), -worst) * np.int64(tree.stats[node].visits)
 
 
 @device
@@ -192,21 +196,22 @@ def _prove(search, tree, states, work, depth):
     """After a simulation that ended in a KNOWN node, whose values are `_provable`, note what follows exactly for those
     above.
     """
-    node = work.path[depth]
+    node, worst = work.path[depth], worst_value(len(work.values))
     if tree.links[node].flags & PROVEN:
         return
-    _settle(tree, node, _exact(tree, node))
+    _settle(tree, node, _exact(tree, node), worst)
     for d in range(depth - 1, -1, -1):
         node = work.path[d]
-        link, best, complete = tree.links[node], _best(tree, node), True
+        link, best, complete = tree.links[node], _best(tree, node, worst), True
         for edge in range(link.first_edge, link.first_edge + link.num_edges):
             complete &= _closed(tree, node, tree.children[edge], best)
         if link.player < 0:
             if not complete:
                 break
-            _settle(tree, node, _expected(search, tree, states, work, d))  # children and node have the same mover
-        elif complete or best == 1.0:
-            _settle(tree, node, best if link.player == work.movers[d] else -best)
+            # children and node have the same mover
+            _settle(tree, node, _expected(search, tree, states, work, d), worst)
+        elif complete or best == -worst:
+            _settle(tree, node, best if link.player == work.movers[d] else -best, worst)
         elif tree.rewards[node] < _at_most(best + 1.0):
             tree.rewards[node] = _at_most(best + 1.0)  # which may decide something above
         else:

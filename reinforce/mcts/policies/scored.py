@@ -13,6 +13,7 @@ from triskele.core.extend import device, template
 from ...errors import GameError, SearchError
 from ...fingerprint import fingerprint, plain, required
 from ...rule_function import rule_function
+from ..tree import NAN_NODE
 from .children import INFINITY
 
 __all__ = ["Scored", "as_policy"]
@@ -68,6 +69,8 @@ def select_scored(score, tree, node):
         s = score(mean, visits, np.float64(tree.priors[at]), parent_visits)
         if s > highest:
             edge, highest = at, s  # type: ignore[assignment]
+        elif s != s:
+            tree.counts[NAN_NODE] = node + 1
     return edge
 
 

@@ -75,6 +75,7 @@ class GB(Potential):
     -359.072
     """
 
+    conserves_momentum = True
     together = slice(None)
 
     def __init__(self, charges: Any, radii: Any, scales: Any, model: str = "obc2", solvent_dielectric: float = 78.5,

@@ -85,6 +85,8 @@ class Nonbonded(Potential):
     -0.996
     """
 
+    conserves_momentum = True
+
     def __init__(self, charges: Any, sigmas: Any = None, epsilons: Any = None, method: str = "pme", cutoff: float = 0.9,
                  switch: float | None = None, tolerance: float = 5e-4, dispersion_correction: bool = True,
                  mixing: str | LJTable = "lorentz_berthelot", dielectric: float = 78.3, alpha: float | None = None,

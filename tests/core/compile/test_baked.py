@@ -59,6 +59,86 @@ def test_arrays_of_the_closure_that_change_are_reported():
     f(1.0)  # once
 
 
+FACTOR = 2.0
+
+
+def scaled(x):
+    return FACTOR * x
+
+
+class Spring:
+    stiffness = 1.0
+
+    def __init__(self):
+        self.length, self.calls = 2.0, 0
+
+    def force(self, x):
+        return self.stiffness * (x - self.length)
+
+    def twice(self, x):
+        return 2 * self.force(x)
+
+
+def changes():
+    """Compiled functions, and changes that they do not see, with what the warning says."""
+    spring, numbers, table = Spring(), [1.0, 2.0], {"a": 1.0}
+    number = 1.0
+
+    def set_number():
+        nonlocal number
+        number = 4.0
+
+    yield core.jit(lambda x: x * number), set_number, "variable 'number'"
+    yield core.jit(lambda x: x * numbers[0]), lambda: numbers.__setitem__(0, 3.0), "variable 'numbers'"
+    yield core.jit(lambda x: x * table["a"]), lambda: table.update(a=3.0), "variable 'table'"
+    yield core.jit(scaled), lambda: globals().update(FACTOR=3.0), "global 'FACTOR'"
+    yield core.jit(lambda x: 1 + scaled(x)), lambda: globals().update(FACTOR=4.0), "global 'FACTOR'"
+    yield core.jit(core.grad(scaled)), lambda: globals().update(FACTOR=5.0), "global 'FACTOR'"
+    yield core.jit(lambda x: scaled(x)), lambda: globals().update(scaled=lambda x: x), "global 'scaled'"
+    yield core.jit(spring.force), lambda: setattr(spring, "length", 3.0), "attribute 'length' of Spring"
+    yield core.jit(spring.twice), lambda: setattr(spring, "stiffness", 3.0), "attribute 'stiffness' of Spring"
+    yield core.jit(lambda x: spring.force(x)), lambda: setattr(spring, "length", 4.0), "attribute 'length' of Spring"
+    static = core.jit(Spring.force, static_argnames="self")
+    yield lambda x: static(spring, x), lambda: setattr(spring, "length", 5.0), "attribute 'length' of Spring"
+
+
+def test_what_a_function_reads_from_outside_is_watched(monkeypatch):
+    for name in ("FACTOR", "scaled"):
+        monkeypatch.setitem(globals(), name, globals()[name])
+    for f, change, message in changes():
+        f(1.0), f(1.0), f(1.0)  # a BakedValueWarning would be an error
+        change()
+        time.sleep(0.1)
+        with pytest.warns(BakedValueWarning, match=message) as found:
+            f(1.0)
+        assert len(found) == 1 and found[0].filename == __file__
+        time.sleep(0.1)
+        f(1.0)  # once
+
+
+def test_what_is_not_read_or_stays_equal_is_not_reported():
+    spring, number, log = Spring(), 1.0, []
+
+    def f(x):
+        log.append(x.shape)
+        return spring.force(x) * number + np.sin(x)
+
+    g = core.jit(f)
+    for k in range(3):
+        g(1.0)
+        spring.calls, spring.length, number = k, 2.0, float("1.0")
+        log.append(1.0)
+        time.sleep(0.01)
+    assert g(np.ones(2)).shape == (2,)
+
+
+def test_zeros_of_either_sign_are_different_static_arguments():
+    f = core.jit(lambda x, s: np.copysign(x, s[0] if isinstance(s, tuple) else np.real(s)), static_argnames="s")
+    for wrap in (float, np.float64, complex, lambda s: (s, 1)):
+        for _ in range(2):
+            assert [f(1.0, wrap(s)) for s in (0.0, -0.0)] == [f(1.0, s=wrap(s)) for s in (0.0, -0.0)] == [1, -1]
+
+
 def by_recursion(n):
     return 1 if n <= 1 else n * by_recursion(n - 1)
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import numpy as np
 import pytest
@@ -62,6 +63,35 @@ def test_handlers_of_signals_run(f, alarm):
 def test_counters_are_not_arrays():
     program = core.jit(counted).program(0.3)
     assert sum(a.nbytes for a in getattr(program, "_arrays", [])) + program.scratch < 1000
+
+
+def twice(x):
+    return x * 2.0
+
+
+hosted = core.custom_op(twice, out=lambda x: core.spec(x.shape, x.dtype), mode="python")
+
+
+def host_calls(x):
+    return core.fori_loop(0, 10**9, lambda i, y: hosted(y) * 0.5, x)
+
+
+@pytest.mark.parametrize("f", [counted, host_calls], ids=lambda f: f.__name__)
+def test_handlers_run_beside_a_busy_thread(f, alarm):
+    """A handler may raise where a host function begins, before its first line."""
+    compiled = core.jit(f)
+    compiled.lower(np.ones(4))
+    done = threading.Event()
+    busy = threading.Thread(target=lambda: [None for _ in iter(done.is_set, True)])
+    busy.start()
+    try:
+        for _ in range(5):
+            alarm(0.1)
+            with pytest.raises(Alarm, match="it rang"):
+                compiled(np.ones(4))
+    finally:
+        done.set()
+        busy.join()
 
 
 def test_ctrl_c(tmp_path):

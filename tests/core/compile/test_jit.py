@@ -410,3 +410,13 @@ def test_threads_that_make_the_first_call_together_share_one_program():
             t.join()
         assert len(found) == 8
         assert all(program is found[0] for program in found)
+
+
+def test_products_and_sums_round_separately_without_contraction(rng):
+    x = rng.normal(size=1000)
+    f = core.jit(lambda x, y: x * x - y, contract=False)
+    assert not f(x, x * x).any()
+    assert not core.jit(lambda x, y: np.sum((x * x - y) ** 2), contract=False)(x, x * x)
+    assert not core.vmap(f)(x, x * x).any() and not f.again()(x, x * x).any()
+    pull = core.vjp(core.jit(lambda x, y: np.sin(x) * (x * x - y), contract=False), x, x * x)[1]
+    np.testing.assert_allclose(pull(np.ones_like(x))[1], -np.sin(x), rtol=1e-14)

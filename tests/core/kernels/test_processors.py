@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from triskele.core import store
+
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 processors")
 
 LEVELS = {"znver4": "x86-64-v4", "skylake-avx512": "x86-64-v4", "haswell": "x86-64-v3", "x86-64-v2": "x86-64-v2"}
@@ -69,7 +71,7 @@ def check_for(cpu, tests, minutes, printed=""):
         and LEVELS[cpu] == "x86-64-v3"
     ):
         pytest.skip(f"this processor does not run code for {cpu}")
-    folder = Path(os.environ["TRISKELE_CACHE_DIR"]) / "processors" / cpu
+    folder = store.folder() / "processors" / cpu
     environment = {**os.environ, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "TRISKELE_CPU": LEVELS[cpu],
                    "TRISKELE_CACHE_DIR": str(folder)}
     arguments = ["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "--deselect",
@@ -82,7 +84,8 @@ def check_for(cpu, tests, minutes, printed=""):
     assert passed, done.stdout[-4000:] + done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("cpu", ["haswell", "x86-64-v2"])  # most machines that run this have AVX-512 themselves
+# most machines that run this have AVX-512 themselves
+@pytest.mark.parametrize("cpu", ["haswell", pytest.param("x86-64-v2", marks=pytest.mark.slow)])
 def test_a_few_tests_pass_for(cpu):
     check_for(cpu, FEW, 10, "addresses: []")
 

@@ -126,7 +126,7 @@ REFERENCES = {
     "rsqrt": by_long_double(lambda x: 1 / np.sqrt(x)),
     "sigmoid": by_long_double(lambda x: 1 / (1 + np.exp(-x))),
     "erf": by_mpmath(mpmath.erf),
-    "erfc": by_mpmath(mpmath.erfc),
+    "erfc": by_mpmath(lambda x: mpmath.erfc(min(x, 1000))),
     "lgamma": by_mpmath(lambda x: mpmath.loggamma(x).real),
     "digamma": by_mpmath(mpmath.digamma),
 }
@@ -148,11 +148,9 @@ def points(dtype, n, rng):
 
 def arguments(name, dtype, rng):
     if name in ("erf", "erfc"):
-        return (
-            np.concatenate([rng.uniform(-7, 7, 1500), rng.uniform(0, 27.5 if dtype == "f64" else 10.4, 1500)]).astype(
-                FLOAT[dtype]
-            ),
-        )
+        dense = [rng.uniform(-7, 7, 1200), rng.uniform(0, 27.5 if dtype == "f64" else 10.4, 1200)]
+        return (np.concatenate([*dense, points(dtype, 300, rng)[-300:], -points(dtype, 300, rng)[-300:]])
+                .astype(FLOAT[dtype]),)
     if name in ("lgamma", "digamma"):
         return (np.concatenate([rng.uniform(0.001, 3, 1000), np.exp(rng.uniform(-10, 30, 500))]).astype(FLOAT[dtype]),)
     if name == "pow":

@@ -88,5 +88,10 @@ def test_wrong_arguments_are_named():
         net.generate(np.zeros(3, int), 4)
     with pytest.raises(ValueError, match="top_k"):
         net.generate(np.zeros(3, int), 4, top_k=24, key=random.key(0))
-    with pytest.raises(IndexOutOfBoundsError):
-        net.generate(np.array([23]), 4, temperature=0)
+    for bad in (-1, 23):
+        with pytest.raises(IndexOutOfBoundsError, match=rf"tokens of the prompt .* below 23, got {bad} at \(1, 0\)"):
+            net.generate(np.array([[0], [bad]]), 4, temperature=0)
+        with pytest.raises(IndexOutOfBoundsError, match=rf"Transformer: tokens .* below 23, got {bad} at \(0, 1\)"):
+            net(np.array([[0, bad]]))
+        with pytest.raises(IndexOutOfBoundsError, match="Transformer: tokens must be at least 0 and below 23, got one"):
+            core.jit(lambda net, tokens: net(tokens))(net, np.array([[0, bad]]))

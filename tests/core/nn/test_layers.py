@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import signal, special
 
 from triskele import core
 from triskele.core import nn, random
@@ -60,6 +61,21 @@ def test_one_dimensional_convolution_is_a_sliding_sum_of_products():
     x = np.random.default_rng(0).normal(size=(4, 10, 2))
     expected = np.stack([np.einsum("bwc,wco->bo", x[:, i : i + 3], layer.weight) for i in range(8)], axis=1)
     np.testing.assert_allclose(layer(x), expected, rtol=1e-12)
+
+
+def test_three_dimensional_convolution_is_scipy_s(rng):
+    layer, x = nn.Conv3d(random.key(0), 2, 3, 2, padding="valid", dtype=np.float64), rng.normal(size=(2, 4, 5, 3, 2))
+    expected = np.stack([[sum(signal.correlate(image[..., c], layer.weight[..., c, o], "valid") for c in range(2))
+                          for o in range(3)] for image in x])
+    np.testing.assert_allclose(layer(x), np.moveaxis(expected, 1, -1), rtol=1e-12)
+
+
+def test_gelu_by_the_hyperbolic_tangent():
+    """The sigmoid's form, x / (1 + exp(-2 u)); within 5e-4 of x times the normal distribution."""
+    x = np.linspace(-6, 6, 121)
+    u = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+    np.testing.assert_allclose(nn.gelu_tanh(x), x / (1 + np.exp(-2 * u)), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(nn.gelu_tanh(x), x * special.ndtr(x), atol=5e-4)
 
 
 def test_normalizations():
@@ -223,3 +239,34 @@ def test_wrong_shapes_are_named():
         nn.conv_transpose(np.zeros((1, 4, 3)), np.zeros((2, 2, 4)))
     with pytest.raises(ValueError, match="one shape"):
         nn.mean_squared_error(np.zeros((3, 1)), np.zeros(3))
+
+
+def test_indices_out_of_range_are_named():
+    embedding = nn.Embedding(np.arange(8.0).reshape(4, 2))
+    for bad in (-1, 4):
+        tokens = np.array([[0, 1, 2], [3, bad, 0]])
+        with pytest.raises(IndexError, match=rf"Embedding: indices must be .* below 4, got {bad} at \(1, 1\)"):
+            embedding(tokens)
+        with pytest.raises(IndexError, match=r"Embedding: indices .* got one that is not \(at .*test_layers"):
+            core.jit(lambda e, i: e(i))(embedding, tokens)
+        labels = tokens[1]
+        with pytest.raises(IndexError, match=rf"cross_entropy: labels .* below 4, got {bad} at \(1,\)"):
+            nn.cross_entropy(np.zeros((3, 4)), labels)
+        for f in (nn.cross_entropy, core.grad(nn.cross_entropy)):
+            with pytest.raises(IndexError, match="cross_entropy: labels must be at least 0 and below 4, got one that"):
+                core.jit(f)(np.zeros((3, 4)), labels)
+
+
+@pytest.mark.parametrize("how", [lambda f: f, core.jit])
+def test_ignored_labels_do_not_count(rng, how):
+    x, labels = rng.normal(size=(2, 3, 5)), np.array([[0, -100, 4], [-100, 2, 1]])
+    used = labels >= 0
+    for smoothing in (0.0, 0.1):
+        options = {"smoothing": smoothing, "ignore_index": -100}
+        value, grad = how(core.value_and_grad(lambda x, t, o=options: nn.cross_entropy(x, t, **o)))(x, labels)
+        want, slope = core.value_and_grad(nn.cross_entropy)(x[used], labels[used], smoothing=smoothing)
+        np.testing.assert_allclose(value, want, rtol=1e-14)
+        np.testing.assert_allclose(grad[used], slope, rtol=1e-12)
+        assert not grad[~used].any()
+    with pytest.raises(TypeError, match="ignore_index needs integer labels"):
+        nn.cross_entropy(x, np.full(x.shape, 0.2), ignore_index=0)

@@ -28,12 +28,25 @@ def sample(dtype, shape=(7,)):
     return (x + 1j * rng.normal(size=shape) if dtype.kind == "c" else x).astype(dtype)
 
 
-def difference(got, want):
+def ends(dtype):
+    """Both ends of the range of integers; numbers of many magnitudes for floating point."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return np.array([1, 0, 1, 1, 0, 0, 1], bool)
+    if dtype.kind in "iu":
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        return np.array([high, low, high // 2 + 1, 1, high - 1, low + 1, 5], dtype)
+    x = np.array([1.5, -2000, 6e-5, 700, 0, -2.25, 1e-3] if dtype == np.float16 else
+                 [1.5, -2e8, 3e-9, 1e7, 0, -2.25, 1e-3])
+    return (x + 1j * np.array([0, 1, -1e6, 2, -3, 1e-4, 0.5]) if dtype.kind == "c" else x).astype(dtype)
+
+
+def difference(got, want, exact=False):
     got, want = np.asarray(got), np.asarray(want)
     if (got.dtype, got.shape) != (want.dtype, want.shape):
         return f"{got.dtype}{got.shape}, NumPy {want.dtype}{want.shape}"
-    if want.dtype.kind in "biu":
-        same = np.array_equal(got, want)
+    if want.dtype.kind in "biu" or exact:
+        same = np.array_equal(got, want, equal_nan=want.dtype.kind not in "biu")
     else:
         tolerance = TOLERANCE[want.real.dtype.itemsize]
         same = np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True)
@@ -48,7 +61,7 @@ def as_tuple(x):
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-def check(f, cases, refused=()):
+def check(f, cases, refused=(), exact=False):
     """Compare `f` of every case that NumPy takes; Tensors may refuse the dtype kinds in `refused`, and nothing else."""
     taken = []
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -72,7 +85,7 @@ def check(f, cases, refused=()):
     wrong = {f"{form} {label(case)}: {d}" for form, results in (("eager", eager), ("jit", compiled))
              for (case, want), got in zip(taken, results,
                                           strict=True) for g, w in zip(got, want,
-                                                                       strict=True) if (d := difference(g, w))}
+                                                                       strict=True) if (d := difference(g, w, exact))}
     assert taken and not wrong, "\n".join(sorted(wrong))
 
 
@@ -212,6 +225,98 @@ def test_functions(name):
     check(FUNCTIONS_OF_ONE[name], [(sample(d),) for d in DTYPES], "c" if name == "interp" else "")
 
 
+ROUNDED = {"nextafter", "nextafter_up", "spacing"}  # results a rounding error away are wrong
+ORDER = {"interp_places", "interp_at", "interp_period", "gradient_places"}  # complex numbers have none
+AT_ENDS = {
+    "interp_table": lambda x: np.interp([-1, 0.5, 1.25, 5.5, 7], np.arange(7), x),
+    "interp_places": lambda x: np.interp([-1, 0.5, 2, 100], np.sort(x), np.arange(7)),
+    "interp_at": lambda x: np.interp(x, [-1.0, 0.5, 2, 100], [0.5, 3, 4, 5]),
+    "interp_one": lambda x: np.interp([0.5, 2], [1], x[:1]),
+    "interp_period": lambda x: np.interp(x[3:], np.arange(7), x, period=7),
+    "isclose": lambda x: np.isclose(x, x[::-1]),
+    "isclose_atol": lambda x: np.isclose(x, x[::-1], atol=2),
+    "isclose_one": lambda x: np.isclose(x, x[::-1], rtol=0, atol=1),
+    "isclose_rtol": lambda x: np.isclose(x, x[::-1], rtol=0.6, atol=x[3]),
+    "isclose_to_number": lambda x: np.isclose(x, 2),
+    "isclose_of_number": lambda x: np.isclose(2, x),
+    "isclose_nan": lambda x: np.isclose(x, x, equal_nan=True),
+    "allclose": lambda x: np.allclose(x[:1], x[4:5], atol=2),
+    "gradient_step": lambda x: np.gradient(x, x[3]),
+    "gradient_places": lambda x: np.gradient(np.arange(7.0), np.sort(x)),
+    "gradient_own": lambda x: np.gradient(x, [0.5, 1, 3, 4, 6, 7, 9]),
+    "gradient_whole": lambda x: np.gradient(x, [0, 1, 3, 4, 6, 7, 9], edge_order=2),
+    "trapezoid_places": lambda x: np.trapezoid(np.arange(7.0), x),
+    "trapezoid_step": lambda x: np.trapezoid(x, dx=0.5),
+    "linspace_ends": lambda x: np.linspace(x[0], x[1], 5, endpoint=False),
+    "linspace_arrays": lambda x: np.linspace(x, x[::-1], 3),
+    "linspace_int": lambda x: np.linspace(x[6], 20, 4, dtype=int),
+    "quantile_midpoint": lambda x: np.quantile(x, 0.4, method="midpoint"),
+    "quantile_lower": lambda x: np.quantile(x, 0.4, method="lower"),
+    "quantile_nearest": lambda x: np.quantile(x, [0.1, 0.4], method="nearest"),
+    "median_even": lambda x: np.median(x[:6]),
+    "nanmedian": lambda x: np.nanmedian(x),
+    "average_weights": lambda x: np.average(np.arange(7), weights=np.abs(x)),
+    "average_own": lambda x: np.average(x, weights=x),
+    "cov_two": lambda x: np.cov(x, np.arange(7)),
+    "var_ddof": lambda x: np.var(x, ddof=1),
+    "polyval_half": lambda x: np.polyval(x[3:], 0.5),
+    "polyval_two": lambda x: np.polyval([1, 2, 3], x),
+    "polyint": np.polyint,
+    "polyfit": lambda x: np.polyfit(np.arange(7), x, 2),
+    "vander_three": lambda x: np.vander(x, 3),
+    "det": lambda x: np.linalg.det(x[3:].reshape(2, 2)),
+    "norm_one": lambda x: np.linalg.norm(x, 1),
+    "norm_inf": lambda x: np.linalg.norm(x, np.inf),
+    "norm_matrix": lambda x: np.linalg.norm(x[:4].reshape(2, 2), 1),
+    "digitize": lambda x: np.digitize(x, [0, 1, 2.5, 100]),
+    "digitize_in": lambda x: np.digitize([1.0, 300.0], np.sort(x)),
+    "histogram": lambda x: np.histogram(x, bins=[0, 1, 2, 100])[0],
+    "searchsorted": lambda x: np.searchsorted(np.sort(x), [-1, 300]),
+    "searchsorted_in": lambda x: np.searchsorted([0.0, 1.5, 100.0], x),
+    "isin_numbers": lambda x: np.isin([-1, 5, 300], x),
+    "clip_beyond": lambda x: np.clip(x, -300, 300),
+    "clip_fractions": lambda x: np.clip(x, -1.5, 2.5),
+    "piecewise": lambda x: np.piecewise(x, [x > 1], [lambda t: t / 2, 0]),
+    "unwrap_whole": lambda x: np.unwrap(x, period=5),
+    "unwrap_even": lambda x: np.unwrap(x, period=6),
+    "ediff1d_to": lambda x: np.ediff1d(x, to_end=3, to_begin=[1, 2]),
+    "diff_before": lambda x: np.diff(x, prepend=0),
+    "sum_of_floats": lambda x: np.sum(x, dtype=float),
+    "ldexp": lambda x: np.ldexp(x, 3),
+    "frexp": np.frexp,
+    "nextafter": lambda x: np.nextafter(x, x[::-1]),
+    "nextafter_up": lambda x: np.nextafter(x, np.array(np.inf, x.dtype)),
+    "spacing": np.spacing,
+    "heaviside": lambda x: np.heaviside(x, 0.5),
+    "hypot": lambda x: np.hypot(x, x[::-1]),
+    "arctan2": lambda x: np.arctan2(x, x[::-1]),
+    "logaddexp": lambda x: np.logaddexp(x, x[::-1]),
+    "divide": lambda x: np.divide(x, x[::-1]),
+    "halves": lambda x: x * 0.5,
+    "square_root": lambda x: x**0.5,
+    "abs": np.abs,
+    "mean_rows": lambda x: np.mean(np.stack([x, x]), axis=0),
+    "pad_mean": lambda x: np.pad(x, 2, mode="mean"),
+    "pad_ramp": lambda x: np.pad(x, 2, mode="linear_ramp"),
+    "bincount": lambda x: np.bincount([0, 1, 1, 2, 0, 0, 1], weights=x),
+    "round_to_tens": lambda x: np.round(x[[0, 3, 6]] // 2, -1),
+    "round_to_hundreds": lambda x: np.round(x[[0, 3, 6]] // 2, -2),
+    "rad2deg": np.rad2deg,
+    "angle_degrees": lambda x: np.angle(x, deg=True),
+}
+
+
+@pytest.mark.parametrize("name", sorted(AT_ENDS))
+def test_ends_of_the_range(name):
+    cases = [(ends(d),) for d in DTYPES]
+    check(AT_ENDS[name], cases, "c" if name in ORDER else "", exact=name in ROUNDED)
+
+
+def test_interp_of_unsigned_tables_slopes_down():
+    table = np.array([255, 127, 0], np.uint8)
+    assert core.grad(lambda x: np.interp(x, np.arange(3.0), table))(0.5) == -128
+
+
 def test_numbers_in_lists_have_the_dtype_they_have_alone():
     for dtype in DTYPES:
         x = sample(dtype)
@@ -234,3 +339,17 @@ def test_integer_convolutions_are_exact():
 
 def test_mean_of_float16_does_not_overflow():
     assert core.jit(np.mean)(np.full(100_000, 10, np.float16)) == 10
+
+
+def test_integers_round_to_tens_and_hundreds():
+    """Halves to even, in every integer dtype; what exceeds the dtype once rounded is undefined, and left out."""
+    numbers = 0, 1, 5, 15, 25, 49, 50, 51, 95, 127, 150, 250, 251, 1050, 12_345, 32_500, 10**6 + 50, 2**53 + 55, 10**18
+    cases = []
+    for dtype in map(np.dtype, DTYPES[1:9]):
+        info = np.iinfo(dtype)
+        for decimals in (2, 0, -1, -2, -3, -4, -17, -25):
+            fits = [n for m in (*numbers, info.max) for n in (m, -m)
+                    if info.min <= n <= info.max and info.min <= int(float(round(n, decimals))) <= info.max]
+            cases.append((np.array(fits, dtype), decimals))
+    check(np.round, cases)
+    check(lambda x, decimals: x.round(decimals), cases)

@@ -4,10 +4,13 @@ The three NIST problems are from the Statistical Reference Datasets (https://www
 domain): data, starting values, certified parameters and residual sums of squares.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import optimize
 
+from triskele import core
 from triskele.core import nn, optim, random
 
 NIST = {
@@ -101,6 +104,52 @@ def test_reports_stop_and_the_limit_of_steps_is_told():
     assert seen[0]["loss"] > seen[1]["loss"] == fit.value
     fit = optim.LevenbergMarquardt(max_steps=3).minimize(rosenbrock, np.array([-1.2, 1.0]))
     assert not fit.converged and fit.message == "max_steps=3 reached"
+
+
+@pytest.mark.parametrize("method", [optim.GaussNewton, optim.LevenbergMarquardt])
+def test_iterations_stop_at_the_first_step_that_meets_a_rule(method):
+    """Each rule alone, by its definition, along the iterates that no rule ends."""
+    t, never = np.linspace(0, 4, 40), {"gradient_tolerance": 0, "step_tolerance": 0, "value_tolerance": 0}
+    data = 2.5 * np.exp(-1.3 * t) + 0.05 * np.random.default_rng(0).normal(size=40)
+    residuals = lambda p: p[0] * np.exp(-p[1] * t) - data
+    x = [method(**{**never, "max_steps": k}).minimize(residuals, np.ones(2)).params for k in range(7)]
+    r = [residuals(p) for p in x]
+    jacobians = [np.stack([np.exp(-p[1] * t), -t * p[0] * np.exp(-p[1] * t)], 1) for p in x]
+    norms = [np.linalg.norm(j, axis=0) for j in jacobians]
+    # both methods take the full step; Levenberg-Marquardt measures its length by the largest norms so far
+    scale = np.maximum.accumulate(norms) if method is optim.LevenbergMarquardt else np.ones((7, 2))
+    costs = [0.5 * v @ v for v in r]
+    predicted = [0.5 * np.sum((j @ np.linalg.lstsq(j, v)[0]) ** 2) for j, v in zip(jacobians, r, strict=True)]
+    measures = {
+        "gradient": [np.max(np.abs(j.T @ v) / n) / np.linalg.norm(v)
+                     for j, v, n in zip(jacobians, r, norms, strict=True)],
+        "step": [np.inf, *[np.linalg.norm(s * (b - a)) / np.linalg.norm(s * a) for a, b, s in zip(x, x[1:], scale)]],
+        "value": [np.inf, *[max(a - b, p) / a for a, b, p in zip(costs, costs[1:], predicted)]],
+    }
+    for rule, measure in measures.items():
+        assert np.all(np.diff(measure[1:]) < 0)
+        for k in range(2, 6):
+            for factor, steps in ((1.01, k), (0.99, k + 1)):
+                fit = method(**{**never, f"{rule}_tolerance": measure[k] * factor}).minimize(residuals, np.ones(2))
+                assert (fit.steps, fit.converged) == (steps, True), (rule, k, fit.message)
+                assert f"within {rule}_tolerance" in fit.message
+
+
+@pytest.mark.parametrize("method", [optim.GaussNewton(), optim.LevenbergMarquardt()])
+def test_no_step_that_helps_is_convergence_only_where_none_was_predicted(method):
+    never = {"gradient_tolerance": 0, "step_tolerance": 0, "value_tolerance": 0}
+    at_rest = replace(method, **never).minimize(lambda x: np.stack([x[0] - 1, x[0] - 2]), np.zeros(1))
+    assert at_rest.converged and at_rest.params == pytest.approx(1.5, rel=1e-8)
+    uphill = method.minimize(lambda x: 2 * core.stop_gradient(x) - x, np.ones(1))  # the derivative has the wrong sign
+    assert not uphill.converged and uphill.params == 1 and "no step reduces the value" in uphill.message
+
+
+def test_residuals_are_zero_within_rounding_of_the_first_ones():
+    for dtype in (np.float32, np.float64):
+        a = np.array([[3, 1], [1, 2]], dtype)
+        fit = optim.GaussNewton().minimize(lambda x: a @ x - a @ np.array([7, -5], a.dtype), np.zeros(2, dtype))  # noqa: B023
+        assert fit.converged and fit.message == "the residuals are zero within rounding" and fit.steps == 1
+        np.testing.assert_allclose(fit.params, [7, -5], rtol=100 * np.finfo(dtype).eps)
 
 
 def test_bad_input_is_refused():

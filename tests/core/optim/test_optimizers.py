@@ -6,9 +6,11 @@ import re
 import numpy as np
 import pytest
 
+from tests.shipped import subclasses
 from triskele import core
 from triskele.core import optim
 from triskele.core.errors import TreeError
+from triskele.core.optim.base import Optimizer
 
 OPTIMIZERS = {
     "SGD": optim.SGD(0.1),
@@ -29,8 +31,14 @@ OPTIMIZERS = {
     "Lion": optim.Lion(0.1, weight_decay=0.01),
     "Rprop": optim.Rprop(0.1),
 }
+ELSEWHERE = {"KFAC", "THOR"}  # need more than gradients: test_kfac.py, test_thor.py
 REAL_ONLY = ("FTRL", "ProximalAdagrad", "Lion", "Rprop")
 every = pytest.mark.parametrize("opt", OPTIMIZERS.values(), ids=OPTIMIZERS)
+
+
+def test_every_optimizer_is_here():
+    every = {name for name in subclasses(Optimizer, "triskele.core.optim") if not name.startswith("_")}
+    assert every == {type(opt).__name__ for opt in OPTIMIZERS.values()} | ELSEWHERE
 
 
 def quadratic(params):

@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris, make_regression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import check_dataframe_column_names_consistency, check_estimator
 
 from tests.reporting import stop_at
 from triskele import core
@@ -30,6 +30,20 @@ def test_check_estimator(kind):
     assert not [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
     assert sum(r["status"] == "passed" for r in results) > 45
     assert is_classifier(estimator) == (kind == "classifier") != is_regressor(estimator)
+
+
+def test_named_columns_keep_their_order():
+    pd = pytest.importorskip("pandas")
+    check_dataframe_column_names_consistency("Estimator", train.Estimator(mlp, kind="classifier", epochs=1))
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "b"])
+    y = x["a"] > 0
+    trained = train.Estimator(mlp, optimizer=optim.Adam(0.02), epochs=20, warm_start=True).fit(x, y)
+    assert trained.feature_names_in_.tolist() == ["a", "b"]
+    assert trained.score(x.to_numpy(), y) == trained.score(x, y) > 0.9
+    for use in (trained.predict, trained.predict_proba, lambda x: trained.score(x, y), lambda x: trained.fit(x, y)):
+        with pytest.raises(ValueError, match="Feature names must be in the same order as they were in fit"):
+            use(x[["b", "a"]])
+    assert not hasattr(trained.set_params(warm_start=False).fit(x.to_numpy(), y), "feature_names_in_")
 
 
 def test_pipeline_cross_validation_and_grid_search():

@@ -14,7 +14,9 @@ from scipy.special import logsumexp
 
 from triskele.core.compile.jit import jit
 from triskele.core.errors import TracerError
-from triskele.core.transforms.grad import grad
+from triskele.core.transforms.forward import jvp
+from triskele.core.transforms.grad import grad, vjp
+from triskele.core.transforms.vmap import vmap
 
 A = np.array([[2.0, 0.3], [0.4, 1.0]])
 
@@ -83,3 +85,16 @@ def test_functions_of_math():
 
     assert_allclose(jit(f)(1.5), f(1.5), rtol=1e-14)
     assert_allclose(jit(grad(f))(1.5), (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6, rtol=1e-8)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: A.dot(x), lambda x: A.T.dot(x), lambda x: A.clip(0, x[0]), lambda x: A.clip(min=x[1]),
+    lambda x: x * A[0].searchsorted(x, side="right"), lambda x: x + A.take(np.argsort(x), axis=0).sum(0),
+    lambda x: x * A.clip(0, 1).take([0, 1]).dot([1.0, 2.0]),
+])
+def test_methods_of_plain_arrays_take_traced_arguments(f):
+    x = np.array([0.7, 0.4])
+    expected = f(x)
+    for found in (jit(f)(x), vjp(f, x)[0], jvp(f, (x,), (x,))[0], vmap(f)(x[None])[0]):
+        assert_allclose(found, expected, rtol=1e-14)
+    assert_allclose(jit(grad(lambda x: np.sum(A.dot(x))))(x), A.sum(0))

@@ -152,3 +152,42 @@ def test_an_array_with_another_name_is_refused():
 
     with pytest.raises(core.errors.TracerError, match="a local variable is all that refers to it"):
         core.grad(lambda x: np.sum(f(x)))(np.ones(3))
+
+
+def test_arrays_made_in_other_ways_can_be_written_into():
+    def pair(x):
+        a, b = np.zeros(3), np.ones(3)
+        a[0] = x
+        return (a * b).sum()
+
+    def nested(x):
+        (a, _), [b, c] = (np.zeros(3), 1), [np.ones(3), 2]
+        a[0], b[1] = x, c * x
+        return a.sum() + b.sum()
+
+    def annotated(x):
+        a: np.ndarray = np.zeros(3)
+        a[0] = x
+        return a.sum()
+
+    def computed(x):
+        a = 0 * np.arange(3.0)
+        a[0] = x
+        a[1] += 2 * x
+        return a.sum()
+
+    for f, slope in ((pair, 1), (nested, 3), (annotated, 1), (computed, 3)):
+        assert core.grad(f)(2.0) == core.jit(core.grad(f))(2.0) == slope
+        assert core.vmap(f)(np.array([2.0, 3.0])).tolist() == [f(2.0), f(3.0)]
+
+
+def test_errors_do_not_show_all_values():
+    kept = {"a": np.zeros(300)}
+
+    def f(x):
+        kept["a"][:] = x
+        return x.sum()
+
+    with pytest.raises(core.errors.TracerError) as error:
+        core.grad(f)(np.arange(300.0))
+    assert len(str(error.value.__cause__ or error.value)) < 600

@@ -15,7 +15,7 @@ import numpy as np
 
 from .errors import TracerError
 
-__all__ = ["finite", "integer", "near", "number", "positive"]
+__all__ = ["finite", "integer", "near", "number", "positive", "renamed"]
 
 
 def integer(value: Any, where: str, low: int | None = None, high: int | None = None, *,
@@ -182,6 +182,20 @@ def near(name: object, known: Iterable[str], *, listing: bool = False) -> str:
     if listing:
         parts.append(f"known: {', '.join(known) or 'none'}")
     return f" ({' '.join(parts)})" if parts else ""
+
+
+def renamed(given: Iterable[str], where: str, **names: str) -> None:
+    """Raise TypeError for an argument that has another name here: `names` by those of other libraries.
+
+    Examples
+    --------
+    >>> renamed({"lr": 0.1}, "Adam", lr="learning_rate")
+    Traceback (most recent call last):
+    TypeError: Adam: unknown argument lr (use learning_rate)
+    """
+    for name in given:
+        if name in names:
+            raise TypeError(f"{where}: unknown argument {name} (use {names[name]})")
 
 
 def _real(value):

@@ -236,7 +236,8 @@ class Tensor:
         if name in self._content and self._link is not None and (self._link.stale or self._link.torn):
             fetch(self)
             return object.__getattribute__(self, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        hint = " (write x[i] = v or x[i] += v)" if name == "at" else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def _in_c_order(self) -> bool:
         """Return True if NumPy surely has the elements of this result of an operation row by row in memory."""

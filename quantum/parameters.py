@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 
@@ -121,7 +121,7 @@ def angle(value: Any, where: str = "angle") -> float | Linear:
     Parameters
     ----------
     value : float, str, dict of str to float, or Linear
-        A number; a name, or a sum such as `"2*a - b/4 + pi"`; coefficients by name; an expression.
+        A number; a name, or a linear expression such as `"2*a - (b + pi)/4"`; coefficients by name; an expression.
     where : str
         Beginning of the error message.
 
@@ -159,32 +159,92 @@ def angle(value: Any, where: str = "angle") -> float | Linear:
 
 
 _NAME = re.compile(r"[^\W\d][\w.\[\]]*")
-_TERM = re.compile(
-    r"\s*([+-]?)\s*(?:(?P<c>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*(?:\*\s*)?)?(?P<n>[^\W\d][\w.\[\]]*)?\s*(?:/\s*(?P<d>\d+\.?\d*))?\s*"
-)
+_TOKEN = re.compile(r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d][\w.\[\]]*)|[-+*/()])")
 _CONSTANTS = {"pi": math.pi, "π": math.pi}
+_DEPTH = 50  # of parentheses and signs in each other
+
+
+class _Expression:
+    """Reads an expression: sums, products with numbers, and parentheses."""
+
+    def __init__(self, text: str, where: str):
+        self._text, self._where, self._place = text, where, 0
+
+    def read(self) -> Linear:
+        if not self._text.strip():
+            raise ParameterError(f"{self._where}: an angle is missing, got {self._text!r}")
+        value = self._sum(0)
+        if self._text[self._place :].strip():
+            self._fail()
+        return value
+
+    def _fail(self, hint: str = "a linear expression such as '2*a - (b + pi)/4'") -> NoReturn:
+        raise ParameterError(
+            f"{self._where}: cannot read {self._text!r} at {self._text[self._place :]!r} ({hint})"
+        )
+
+    def _accept(self, symbols: str) -> str | None:
+        match = _TOKEN.match(self._text, self._place)
+        if match is None or (symbol := match[0].lstrip()) not in symbols:
+            return None
+        self._place = match.end()
+        return symbol
+
+    def _sum(self, depth: int) -> Linear:
+        total = self._product(depth)
+        while sign := self._accept("+-"):
+            term = self._product(depth)
+            total = total + term if sign == "+" else total - term
+        return total
+
+    def _product(self, depth: int) -> Linear:
+        value = self._factor(depth)
+        while True:
+            place = self._place
+            if not (symbol := self._accept("*/")):
+                return value
+            other = self._factor(depth)
+            if other.terms and (symbol == "/" or value.terms):
+                self._place = place
+                self._fail("an angle is linear in its parameters")
+            if symbol == "/" and not other.constant:
+                raise ParameterError(f"{self._where}: an angle must not be divided by 0, got {self._text!r}")
+            value = value / other.constant if symbol == "/" else other * value.constant if other.terms else (
+                value * other.constant)
+
+    def _factor(self, depth: int) -> Linear:
+        if depth > _DEPTH:
+            self._fail("parentheses are nested too deeply")
+        if sign := self._accept("+-"):
+            value = self._factor(depth + 1)
+            return value if sign == "+" else -value
+        if self._accept("("):
+            value = self._sum(depth + 1)
+            if not self._accept(")"):
+                self._fail("a parenthesis is not closed")
+            return value
+        match = _TOKEN.match(self._text, self._place)
+        if match is None or match["number"] is None and match["name"] is None:
+            self._fail()
+        self._place = match.end()
+        if match["number"] is None:
+            return _named(match["name"])
+        after = _TOKEN.match(self._text, self._place)
+        if after is None or after["name"] is None:
+            return Linear((), float(match["number"]))
+        self._place = after.end()  # 2a
+        return _named(after["name"]) * float(match["number"])
+
+
+def _named(name: str) -> Linear:
+    return Linear((), _CONSTANTS[name]) if name in _CONSTANTS else Linear(((name, 1.0),))
 
 
 def _parse(text: str, where: str) -> Linear:
     """The expression, whose coefficients `angle` has to check yet."""
     if _NAME.fullmatch(text) and text not in _CONSTANTS:
         return Linear(((text, 1.0),))
-    total, place = Linear(()), 0
-    while place < len(text):
-        match = _TERM.match(text, place)
-        if match is None or match["c"] is None and match["n"] is None or place and not match[1]:
-            raise ParameterError(
-                f"{where}: cannot read {text!r} at {text[place:]!r} (a linear expression such as '2*a - b/4 + pi')"
-            )
-        if not (divisor := float(match["d"] or 1.0)):
-            raise ParameterError(f"{where}: an angle must not be divided by 0, got {text!r}")
-        c = float(match["c"] or 1.0) / divisor * (-1.0 if match[1] == "-" else 1.0)
-        name = match["n"]
-        total = total + (c if name is None else c * _CONSTANTS[name] if name in _CONSTANTS else Linear(((name, c),)))
-        place = match.end()
-    if not text.strip():
-        raise ParameterError(f"{where}: an angle is missing, got {text!r}")
-    return total
+    return _Expression(text, where).read()
 
 
 def named_values(values: Mapping[str, float] | Sequence[float] | np.ndarray, parameters: tuple[str, ...],

@@ -340,6 +340,10 @@ class State:
             state = state.child(int(action))
         return state
 
+    def action_name(self, action: int) -> str:
+        """An action as players write it."""
+        return self.game.action_name(self, action)
+
     def child(self, action: int) -> Self:
         """The position after an action that is known to be legal."""
         data = self.data.copy()

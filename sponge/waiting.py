@@ -6,9 +6,11 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
-__all__ = ["PATIENCE", "said", "say"]
+from triskele.core.extend import is_watched
+
+__all__ = ["PATIENCE", "said", "said_without_bar", "say"]
 
 PATIENCE = 2.0  # seconds of silence
 
@@ -30,3 +32,8 @@ def said(line: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def said_without_bar(line: str, progress: bool | None) -> AbstractContextManager[None]:
+    """Return `said` for work whose progress bar is not shown, as in logs, unless the user does not want one."""
+    return said(line) if progress is None and not is_watched() else nullcontext()

@@ -109,13 +109,14 @@ class ClosedOver:
         for key, (ref, known) in list(self._arrays.items()):
             x = ref()
             if x is None:
-                del self._arrays[key]
+                self._arrays.pop(key, None)
             elif _fingerprint(x) != known:
-                del self._arrays[key]
+                self._arrays.pop(key, None)
                 found.append(f"an array {x.dtype}{x.shape} that it closes over")
-        for r in [r for r in self._read if changed(r)]:
-            self._read.remove(r)
-            found.append(r.what)
+        gone = [r for r in self._read if changed(r)]
+        if gone:
+            found += [r.what for r in gone]
+            self._read = [r for r in self._read if all(r is not g for g in gone)]
         end = time.perf_counter()
         self._next = end + max(_LEAST, _SHARE * (end - now)) if self._arrays or self._read else math.inf
         for what in found:

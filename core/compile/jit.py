@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from .. import foreign, tree
+from .. import check, foreign, tree
 from ..by_name import ByName
 from ..dtypes import kind_of
 from ..errors import EscapedTensorError
@@ -92,7 +92,7 @@ def jit(f: None = None, *, static_argnames: str | Sequence[str] = (), donate: in
 def jit(f: Callable[P, R], *, static_argnames: str | Sequence[str] = (), donate: int | Sequence[int] = (),
         debug: bool = False, contract: bool = True) -> Jitted[P, R]: ...
 def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[str] = (),
-        donate: int | Sequence[int] = (), debug: bool = False, contract: bool = True) -> Any:
+        donate: int | Sequence[int] = (), debug: bool = False, contract: bool = True, **others: Any) -> Any:
     """Compile a function written in plain NumPy.
 
     Parameters
@@ -158,6 +158,10 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     >>> step(x, np.ones(3)) is x
     True
     """
+    if others:
+        check.renamed(others, "jit", static_argnums="static_argnames, with names of parameters",
+                      donate_argnums="donate, with positions")
+        raise TypeError(f"jit: unknown argument {', '.join(others)}")
     if f is None:
         return functools.partial(jit, static_argnames=static_argnames, donate=donate, debug=debug, contract=contract)
     if not callable(f):

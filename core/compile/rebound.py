@@ -103,8 +103,8 @@ def _follow(f, fixed, found, seen):
 
 def _attribute(x, name):
     """An attribute as it stands in an object or its class; no descriptor is run."""
-    for i, values in enumerate([getattr(x, "__dict__", None), *map(vars, type(x).__mro__)]):
-        if values is not None and name in values:
+    for i, values in enumerate([_vars(x), *map(vars, type(x).__mro__)]):
+        if name in values:
             v = values[name]
             if i and isinstance(v, types.FunctionType):
                 return types.MethodType(v, x)
@@ -112,12 +112,20 @@ def _attribute(x, name):
     return _MISSING
 
 
+def _vars(x):
+    """The attributes of an object itself; its ``__getattr__`` is not asked."""
+    try:
+        return object.__getattribute__(x, "__dict__")
+    except AttributeError:
+        return {}
+
+
 def _note(found, what, get, value):
     if isinstance(value, (types.ModuleType, types.MethodType)) or value is _MISSING:
         return
     items = list(value.values()) if type(value) is dict else value if type(value) in (list, tuple) else ()
     if all(isinstance(v, _PLAIN) for v in items):  # lists of other things may grow without being data
-        mutable = type(value) in (list, dict) and items
+        mutable = type(value) in (list, dict) and 0 < len(items) <= _MOST
         found.setdefault((what, id(value)), Reading(what, get, value, _state(value) if mutable else None))
 
 
@@ -142,8 +150,8 @@ def _function(f):
             f, owner = f.__func__, f.__self__
         elif isinstance(f, (type, types.ModuleType)):
             break
-        elif isinstance(getattr(f, "__wrapped__", None), types.FunctionType):
-            f = f.__wrapped__
+        elif isinstance(wrapped := _vars(f).get("__wrapped__"), types.FunctionType):
+            f = wrapped
         else:
             call = vars(type(f)).get("__call__")
             return (call, f) if isinstance(call, types.FunctionType) else (None, None)
@@ -162,8 +170,9 @@ def _paths(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
                 continue
             if len(path) > 1 or (path and path[0] not in c.co_varnames):
                 found[path] = None
-            loads = i.opname.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST"))
-            path = (i.argval,) if loads and isinstance(i.argval, str) else ()
+            loads = i.opname.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST", "STORE_FAST_LOAD_FAST"))
+            name = i.argval[-1] if isinstance(i.argval, tuple) else i.argval  # one instruction may load two
+            path = (name,) if loads else ()
     return tuple(found)
 
 

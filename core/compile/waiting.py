@@ -25,8 +25,9 @@ class Waiting:
     def __init__(self, f: Callable[..., Any] | None, name: str):
         f = inspect.unwrap(f) if f is not None else f
         code = getattr(getattr(f, "__func__", f), "__code__", None)
-        users = code is not None and not str(getattr(f, "__module__", "")).startswith("triskele.core")
-        self.what = f"{name} at {code.co_filename}:{code.co_firstlineno}" if users else name
+        if code is not None and not str(getattr(f, "__module__", "")).startswith("triskele.core"):
+            name = f"{name} at {code.co_filename}:{code.co_firstlineno}"
+        self.what = name
         self.left, self.said = PATIENCE, False
         self.copied: dict[str, str] = {}
 

@@ -12,14 +12,14 @@ from ..graph.trace import bind
 from ..ops.convolve_nd import conv_general, conv_input_p, pad_widths, spread
 from ..ops.define import as_value
 from ..precision import in_dtype_of
-from ..short_repr import short_repr
 from .init import Initializer, he_normal
+from .layer import layer
 from .layers import static
 
 __all__ = ["Conv", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose", "conv_transpose"]
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class Conv:
     """Convolution over any number of axes (`Conv1d`, `Conv2d`, `Conv3d`); channels are the last axis.
@@ -207,7 +207,7 @@ def conv_transpose(x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "same
     return bind(conv_input_p, x, kernel, shape=shape, stride=steps, padding=widths, dilation=gaps, groups=int(groups))
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class ConvTranspose:
     """Transposed convolution over any number of axes, which multiplies lengths by the stride; see `conv_transpose`.

@@ -17,9 +17,9 @@ from numpy.typing import DTypeLike, NDArray
 from .. import random
 from ..ops.index import getitem
 from ..precision import in_dtype_of
-from ..short_repr import short_repr
 from .entries import pick_entries
 from .init import Initializer, lecun_normal
+from .layer import layer
 
 __all__ = ["Cell", "Embedding", "Linear", "MLP", "check_last_axis", "static"]
 
@@ -57,7 +57,7 @@ def check_last_axis(where: str, x: Any, n: int) -> None:
         raise ValueError(f"{where}: the last axis of the input must have {n} entries, got shape {np.shape(x)}")
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class Linear:
     """``x @ weight + bias``.
@@ -92,7 +92,7 @@ class Linear:
         return y if self.bias is None else y + self.bias
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class MLP:
     """Linear layers with an activation between them.
@@ -124,12 +124,12 @@ class MLP:
         return cls(tuple(layers), activation)
 
     def __call__(self, x: Any) -> NDArray[Any]:
-        for layer in self.layers[:-1]:
-            x = self.activation(layer(x))
+        for linear in self.layers[:-1]:
+            x = self.activation(linear(x))
         return self.layers[-1](x)
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class Embedding:
     """A row of `weight` for each index, which must be at least 0 and below the number of rows.

@@ -14,8 +14,8 @@ from ..dtypes import kind_of
 from ..graph.trace import bind
 from ..ops.attention import attention_p, plain_attention
 from ..ops.define import as_value
-from ..short_repr import short_repr
 from .init import glorot_uniform
+from .layer import layer
 from .layers import Linear, check_last_axis, static
 
 __all__ = ["MultiHeadAttention", "attention"]
@@ -123,7 +123,7 @@ def _mask(mask, lead, shape, dtype):
     return np.reshape(np.astype(numbers, dtype), (math.prod(own), *full[-3:-1], shape[-1]))
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class MultiHeadAttention:
     """Scaled dot-product attention with several heads (Vaswani et al. 2017, section 3.2).

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ..precision import at_least_float32, in_dtype_of
-from ..short_repr import short_repr
 from ..transforms.checkpoint import stop_gradient
+from .layer import layer
 from .layers import Cell, check_last_axis, static
 
 __all__ = ["BatchNorm", "GroupNorm", "LayerNorm", "RMSNorm"]
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class LayerNorm:
     """(x - mean) / sqrt(variance + epsilon) over the last axis, then scale and shift (Ba et al. 2016, eq. 4).
@@ -52,7 +52,7 @@ class LayerNorm:
         return in_dtype_of(centered / np.sqrt(variance + self.epsilon) * self.scale + self.bias, x)
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class BatchNorm:
     """Normalizes each channel (last axis) over all other axes (Ioffe & Szegedy 2015).
@@ -137,7 +137,7 @@ class BatchNorm:
         return self._apply(x, mean, variance), updated
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class RMSNorm:
     """x / sqrt(mean(x²) + epsilon) over the last axis, then scale (Zhang & Sennrich 2019, eq. 4).
@@ -170,7 +170,7 @@ class RMSNorm:
         return in_dtype_of(y / np.sqrt(np.mean(y**2, axis=-1, keepdims=True) + self.epsilon) * self.scale, x)
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class GroupNorm:
     """Normalizes groups of channels of each sample over all its positions, then scales and shifts each channel.

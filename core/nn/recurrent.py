@@ -14,9 +14,9 @@ from scipy import special
 
 from .. import random
 from ..precision import in_dtype_of
-from ..short_repr import short_repr
 from ..transforms.control import scan
 from .init import glorot_uniform, orthogonal
+from .layer import layer
 from .layers import check_last_axis
 
 __all__ = ["GRU", "LSTM"]
@@ -32,7 +32,7 @@ def _zeros(xs, n_hidden):
     return np.zeros((*np.shape(xs)[1:-1], n_hidden), np.result_type(xs))
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class LSTM:
     """Long short-term memory (Hochreiter & Schmidhuber 1997, with forget gates after Gers et al. 2000).
@@ -97,7 +97,7 @@ class LSTM:
         return ys, state
 
 
-@short_repr
+@layer
 @dataclass(frozen=True)
 class GRU:
     """Gated recurrent unit (Cho et al. 2014, eqs. 5-8, with the reset gate applied after the product).

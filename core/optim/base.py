@@ -38,6 +38,10 @@ class Moments(NamedTuple):
 class Optimizer:
     """Base of the optimizers: checks the settings. Values that are traced pass."""
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        check.renamed(kwargs, cls.__name__, lr="learning_rate", betas="b1 and b2", eps="epsilon")
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value, where = getattr(self, field.name), f"{type(self).__name__}: {field.name}"

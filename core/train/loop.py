@@ -66,6 +66,7 @@ class Run:
         self.model, self.source, self.epochs, self.validation, self.seed = model, source, epochs, validation, seed
         self.state, self.history = model.state, History()
         self.epoch, self.position, self.batches = 0, None, 0
+        self.first = model.epochs  # epochs of earlier runs: the order of the data continues
         self.inside, self.outside = model.totals()
         self.record: dict[str, Any] = {}
         self.loss: Any = None
@@ -142,7 +143,7 @@ class Run:
                 if interrupted:
                     self._call("interrupted")
                 self._call("run_end")
-                self.model.state = self.state
+                self.model.state, self.model.epochs = self.state, self.first + self.epoch
                 self.history.stopped = self.stopped
         if interrupted:
             raise interruption(interrupted[0], f"Model.fit: stopped in epoch {self.epoch + 1} after step {self.step}")
@@ -179,7 +180,7 @@ class Run:
     def _stream(self, work, interrupted):
         """Steps over the batches of an iterator, whose workers end with the epoch."""
         if hasattr(self.source, "iterate"):
-            with contextlib.closing(self.source.iterate(self.epoch, self.position)) as iterator:
+            with contextlib.closing(self.source.iterate(self.first + self.epoch, self.position)) as iterator:
                 return self._each(iterator, work, interrupted)
         iterator = iter(self.source)
         for _ in range(self.batches):
@@ -225,9 +226,9 @@ class Run:
     def _in_memory(self, work, interrupted):
         """Steps over arrays in memory: compiled loops of some steps each."""
         memory = self._memory
-        order = np.asarray(memory.order(self.epoch), np.int64)
+        order = np.asarray(memory.order(self.first + self.epoch), np.int64)
         whole, rest = divmod(len(order), memory.size)
-        epoch = np.int64(self.epoch)
+        epoch = np.int64(self.first + self.epoch)
         while self.batches < whole:
             began = time.perf_counter()
             stop = min(self.batches + self._chunk, whole)
@@ -251,7 +252,7 @@ class Run:
     def snapshot(self) -> dict[str, Any]:
         """Everything that the run needs to resume, as a tree of arrays and numbers."""
         return {"state": self.state, "inside": self.inside, "outside": self.outside, "epoch": self.epoch,
-                "batches": self.batches, "position": self.position, "seed": self.seed,
+                "first": self.first, "batches": self.batches, "position": self.position, "seed": self.seed,
                 "callbacks": {f"{k}:{type(c).__name__}": c.state() for k, c in enumerate(self.callbacks)}}
 
     def restore(self, snapshot: dict[str, Any], records: list[dict[str, Any]]) -> None:
@@ -259,6 +260,7 @@ class Run:
         self.state = snapshot["state"]
         self.inside, self.outside = snapshot["inside"], snapshot["outside"]
         self.epoch, self.batches, self.position = (snapshot[k] for k in ("epoch", "batches", "position"))
+        self.first = snapshot.get("first", 0)
         self.history.records = records
         self.record = records[-1] if records else {}
         for k, c in enumerate(self.callbacks):

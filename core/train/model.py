@@ -47,6 +47,9 @@ class Model:
         The network as trained so far.
     state : State
         Parameters, optimizer, averages, random key: what `fit` continues from.
+    epochs : int
+        Epochs of all calls of `fit`. The next call continues the order of the data there, so that ``fit(source, 3)``
+        twice is ``fit(source, 6)``.
 
     Notes
     -----
@@ -81,6 +84,7 @@ class Model:
                          clip=clip, average=average, checkpoint=checkpoint, precision=precision)
         self.state: State = self.step.init(net)
         self.compiled, self.in_place = jit(self.advance), jit(self.advance, donate=0)
+        self.epochs = 0
         self._epochs: Epochs | None = None
         self._judge = jit(self._measure)
         self._apply = jit(self._output)
@@ -135,7 +139,8 @@ class Model:
         """
         inputs, targets, weights = _parts(batch)
         state, (value, prediction) = self.step.apply(state, (inputs, targets, _normalized(weights)))
-        if self.step.accumulate > 1:
+        n = len(tree.leaves(targets)[0])
+        if self.step.accumulate > 1 and n % -(-n // self.step.accumulate) == 0:
             prediction = tree.map(lambda x: np.reshape(x, (-1, *np.shape(x)[2:])), prediction)
         totals = self._counted(totals, value, prediction, targets, weights)
         return state, totals, (value, prediction if self._outside else None)

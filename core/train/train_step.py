@@ -193,23 +193,37 @@ class Step:
         return value, aux, rest, grads
 
     def _accumulated(self, params, rest, key, batch, loss_scale):
-        """The same as the mean over equal parts of the batch, one after the other."""
-        k = self.accumulate
-        for leaf in tree.leaves(batch):
-            if np.ndim(leaf) == 0 or len(leaf) % k:
-                raise ValueError(f"train.step: accumulate must divide the size of the batch, got {k} for shape "
-                                 f"{np.shape(leaf)}")
-        parts = tree.map(lambda x: np.reshape(x, (k, len(x) // k, *np.shape(x)[1:])), batch)
+        """The same as the mean over parts of the batch, one after the other; the last one may be smaller."""
+        sizes = {len(leaf) if np.ndim(leaf) else 0 for leaf in tree.leaves(batch)}
+        if len(sizes) != 1 or 0 in sizes:
+            raise ValueError("train.step: with accumulate, arrays of a batch must have one number of samples along the "
+                             f"first axis, got {sorted(sizes)}")
+        n = sizes.pop()
+        size = -(-n // self.accumulate)
+        k = n // size
+        parts = tree.map(lambda x: np.reshape(x[: k * size], (k, size, *np.shape(x)[1:])), batch)
 
-        def part(carry, xs):
+        def part(carry, xs, share=size / n):
+            """Add the loss and gradient of a part, times its share of the batch."""
             total, sums, rest = carry
             index, batch = xs
             value, aux, rest, grads = self._gradient(params, rest, random.fold_in(key, index), batch, loss_scale)
-            return (total + value, tree.map(np.add, sums, grads), rest), aux
+            grads = tree.map(lambda s, g: s + g * np.asarray(share, np.result_type(g)), sums, grads)
+            return (total + value * share, grads, rest), aux
 
         zeros = tree.map(lambda p: np.zeros(np.shape(p), np.result_type(p)), params)
-        (total, sums, rest), aux = scan(part, (np.float64(0), zeros, rest), (np.arange(k), parts))
-        return total / k, aux, rest, tree.map(lambda g: g / np.asarray(k, np.result_type(g)), sums)
+        carry, aux = scan(part, (np.float64(0), zeros, rest), (np.arange(k), parts))
+        if k * size < n:
+            carry, last = part(carry, (k, tree.map(lambda x: x[k * size :], batch)), share=1 - k * size / n)
+            aux = tree.map(_joined, aux, last)
+        total, sums, rest = carry
+        return total, aux, rest, sums
+
+def _joined(parts, last):
+    """The results of equal parts and of a smaller one: its own entry, or its samples behind those of the others."""
+    if np.shape(parts)[1:] == np.shape(last):
+        return np.concatenate([parts, last[None]])
+    return np.concatenate([np.reshape(parts, (-1, *np.shape(parts)[2:])), last])
 
 
 def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip: float | None = None,
@@ -223,9 +237,10 @@ def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip:
         mode: dropout draws masks and batch normalization updates its statistics.
     optimizer : optimizer of `core.optim`
     accumulate : int, default 1
-        Parts into which the batch is cut along the first axis of its arrays. They are computed one after the other,
-        and their gradients are averaged: the step of the whole batch, to rounding, with the memory of a part. (Batch
-        normalization uses the statistics of the parts.) `aux` gets a leading axis of this length.
+        Parts into which the batch is cut along the first axis of its arrays; the last one may be smaller. They are
+        computed one after the other, and their gradients are averaged: the step of the whole batch, to rounding, with
+        the memory of a part. (Batch normalization uses the statistics of the parts.) `aux` gets a leading axis, over
+        the parts; if the last one is smaller, arrays over samples are joined instead.
     clip : float, optional
         Largest norm of the whole gradient; see `optim.clip_by_global_norm`.
     average : float, optional

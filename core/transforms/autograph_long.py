@@ -83,8 +83,8 @@ class Items:
         self.rest = self.marked
 
 
-_PLACED = (range, type(iter([])), type(iter(())))  # iterators that can be copied
-_MAKING = (enumerate, zip, reversed, type(reversed([])))
+_PLACED: tuple[type, ...] = (range, type(iter([])), type(iter(())))  # iterators that can be copied
+_MAKING: tuple[type, ...] = (enumerate, zip, reversed, type(reversed([])))
 
 
 def in_rounds(once: Callable[[], bool], items: Items, length: int | None, functions: Sequence[Callable],

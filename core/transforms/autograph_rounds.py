@@ -258,7 +258,8 @@ class _Outside:
         return list(out[:n]), [[y[i]._handle() for y in columns[j]] for i in range(count) for j in range(period)]
 
     def _round(self, r, state, holes):
-        holes, local = iter(holes), []
+        holes = iter(holes)
+        local: list[Any] = []
 
         def read(code):
             kind, which = code

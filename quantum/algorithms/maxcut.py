@@ -20,8 +20,9 @@ def maxcut(graph: Any) -> PauliSum:
     Parameters
     ----------
     graph : list of (i, j) or (i, j, weight), (n, n) symmetric array of weights, or networkx.Graph
-        Nodes are numbered from 0 and become qubits. An edge given twice counts twice. In a graph of networkx, nodes may
-        have any names: qubit k is the node ``list(graph)[k]``; the edge attribute ``"weight"`` defaults to 1.
+        Nodes are numbered from 0 and become qubits; those of an array or a graph of networkx do without an edge, too.
+        An edge given twice counts twice. In a graph of networkx, nodes may have any names: qubit k is the node
+        ``list(graph)[k]``; the edge attribute ``"weight"`` defaults to 1.
 
     Returns
     -------
@@ -39,7 +40,9 @@ def maxcut(graph: Any) -> PauliSum:
     >>> float(cost.matrix().diagonal().real.min())
     -3.0
     """
+    nodes = 0
     if isinstance(graph, np.ndarray):
+        nodes = len(graph) if graph.ndim else 0
         if (
             graph.ndim != 2
             or graph.shape[0] != graph.shape[1]
@@ -50,7 +53,7 @@ def maxcut(graph: Any) -> PauliSum:
                                 f"got shape {graph.shape} (edges are a list)")
         edges = [(int(i), int(j), graph[i, j]) for i, j in zip(*np.nonzero(np.triu(graph)), strict=True)]
     elif hasattr(graph, "nodes") and hasattr(graph, "edges"):
-        qubit = {node: k for k, node in enumerate(graph)}
+        nodes, qubit = len(graph), {node: k for k, node in enumerate(graph)}
         edges = [(qubit[a], qubit[b], weight) for a, b, weight in graph.edges(data="weight", default=1.0)]
     else:
         try:
@@ -65,7 +68,9 @@ def maxcut(graph: Any) -> PauliSum:
         terms += [(f"Z{i} Z{j}", 0.5 * weight), ("", -0.5 * weight)]
     if not terms:
         raise OperatorError("maxcut: the graph has no edges")
-    return PauliSum(terms)
+    cost = PauliSum(terms)
+    cost.num_qubits = max(cost.num_qubits, nodes)  # nodes without edges are qubits, too
+    return cost
 
 
 def _edge(edge: tuple[Any, ...]) -> tuple[int, int, float]:

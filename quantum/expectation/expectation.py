@@ -44,7 +44,8 @@ class Expectation:
         "adjoint" (exact; for state vectors, subspaces and density matrices without shots), or "parameter_shift": from
         values at shifted angles, for any simulator, and for shots. Defaults to "adjoint" where it is available.
     shots : int, optional
-        Number of measurements of each group of terms. Values are exact by default.
+        Number of measurements of each group of terms, or of trajectories. Qubits are read with the errors of the noise
+        model. Values are exact by default.
     seed : int
         Seed of the shots. The same seed and the same sequence of calls give the
         same values.

@@ -30,16 +30,17 @@ _THEIRS = {"rc3x": "rcccx"}
 def from_qiskit(circuit: Any) -> Circuit:
     """A Qiskit `QuantumCircuit` as a circuit, global phase included.
 
-    Gates that Triskele does not have are replaced by their definition or matrix. `if_else` is kept as conditions.
-    Parameters must occur in linear expressions. They are in the order of first appearance, or in the order that
-    `to_qiskit` left in the metadata.
+    Gates that Triskele does not have are replaced by their definition or matrix. `if_else` is kept as conditions of
+    each instruction, so that no branch may go on after it measured a bit that chose it. Parameters must occur in linear
+    expressions. They are in the order of first appearance, or in the order that `to_qiskit` left in the metadata.
 
     Raises
     ------
     ImportError
         If Qiskit is not installed.
     CircuitError
-        If it has loops, parameters that are not linear, or operations with neither a definition nor a matrix.
+        If it has loops, branches that go on after a measurement of their bits, parameters that are not linear, or
+        operations with neither a definition nor a matrix.
 
     Examples
     --------

@@ -81,7 +81,8 @@ class OpenSpielGame(PythonGame):
             game.num_distinct_actions(),
             game.max_chance_outcomes(),
         )
-        self.max_length = game.max_game_length() + (game.max_chance_nodes_in_history() if self.num_outcomes else 0)
+        # chance may decide more often than `max_chance_nodes_in_history` says
+        self.max_length = 2**31 - 1 if self.num_outcomes else game.max_game_length()
         self._tensor, self.observation_shape = "", (0,)
         for provided, name in ((kind.provides_observation_tensor, "observation_tensor"),
                                (kind.provides_information_state_tensor, "information_state_tensor")):

@@ -214,6 +214,10 @@ class PythonState(State):
                 out[outcome] = probability
         return out
 
+    def action_name(self, action: int) -> str:
+        """See `State.action_name`."""
+        return self.game.action_name(self.position, action)
+
     def _returns(self):
         return np.array(self.game.returns(self.position), float)
 

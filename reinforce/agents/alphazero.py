@@ -195,7 +195,7 @@ class AlphaZero(Agent):
             stopped=lambda: bool(self.interrupted),
         )
 
-    def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, Any]:
+    def learn_from(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, Any]:
         """Store the experience of actors and update the network; return losses and the size of the buffer."""
         s = self.settings
         for e in experiences:

@@ -223,7 +223,7 @@ class PPO(Agent):
         """Weights, and the normalizer of observations or None."""
         return self.weights, self.observation_moments.normalizer() if self.settings.normalize else None
 
-    def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
+    def learn_from(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
         """Estimate advantages and update; see `Agent`."""
         s = self.settings
         rate = s.learning_rate * (1 - (self.steps - self.start)
@@ -238,6 +238,7 @@ class PPO(Agent):
         """Return the batch of `ppo_loss` for some environments, as arrays (num_steps, environments, ...)."""
         s = self.settings
         rewards, terminated, truncated = x["rewards"], x["terminated"], x["truncated"]
+        self.check_played(int(x["first"]), observations=x["observations"], rewards=rewards)
         self.check_finite("what the networks give", x["values"], x["log_probs"])
         copies = slice(int(x["first"]), int(x["first"]) + rewards.shape[1])
         valid = self.episodes.add(rewards, terminated, truncated, copies)

@@ -197,6 +197,7 @@ class SAC(Agent):
             self._rollout.position = r.position
         else:
             r.collect(self.model.actor, self._normal(self._key, self.iteration, shape=(r.length + 1, n, self._size)))
+        self.check_played(observations=r.observations, rewards=r.rewards)
         self.check_finite("the actor's output", r.log_probs)
         self._buffer.extend(r.observations, r.actions, r.rewards, r.terminated, r.truncated)
         self.episodes.add(r.rewards, r.terminated, r.truncated)

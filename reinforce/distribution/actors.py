@@ -65,7 +65,7 @@ class FragmentedAgent(Protocol):
     def actor(self, k: int, actors: int) -> Actor:
         """Actor number k, with random streams of its own and no reference to the agent."""
 
-    def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
+    def learn_from(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
         """Learn from the experience of actors, and return numbers for reports."""
 
     def deal(self, actors: int) -> Sequence[Any]:

@@ -168,7 +168,7 @@ def check_splits(agent: FragmentedAgent, placement: Distribution) -> None:
 
 def learn(agent: FragmentedAgent, experiences: Sequence[Any], states: Sequence[Any]) -> dict[str, Any]:
     """Handle the results of all actors of an iteration."""
-    numbers = agent.learn(experiences)
+    numbers = agent.learn_from(experiences)
     agent.gather(states)
     return numbers
 

@@ -13,7 +13,7 @@ from triskele.core.extend import template
 
 from ..errors import GameError, IllegalActionError
 from ..fingerprint import fingerprint, plain
-from ..game import Game
+from ..game import CHANCE, Game
 from ..policy import Policy
 from ..random import start
 from ..rule_function import rule_function
@@ -47,13 +47,27 @@ class Human:
 
     def ask(self, state: Any) -> int:
         """Show a position, and read a move."""
-        print(f"\n{state}")
+        print("\n" + "".join(f"{line}\n" for line in _since_own(state)) + str(state))
         while True:
             text = input(f"player {state.player}, your move: ").strip()
             try:
                 return _read(state, text)
             except IllegalActionError as error:
                 print(error)
+
+
+def _since_own(state):
+    """A line for each move of others since the last one of who is to move, or since the game began."""
+    lines: list[str] = []
+    try:
+        position = state.game.initial_state()
+        for action in state.moves:
+            who = "chance" if position.player == CHANCE else f"player {position.player}"
+            lines = [] if position.player == state.player else [*lines, f"{who}: {position.action_name(action)}"]
+            position = position.play(action)
+    except IllegalActionError:  # the match did not begin at the first position of the game
+        return [f"moves: {', '.join(map(str, state.moves))}"]
+    return lines
 
 
 @dataclass(frozen=True)
@@ -170,10 +184,10 @@ def _read(state, text):
     if isinstance(state.game, Game):
         return state.game.parse_action(state, text)
     for action in state.legal_actions:
-        if state.game.action_name(state.position, action) == text:
+        if state.action_name(action) == text:
             return action
     raise IllegalActionError(f"{state.game.name}: {text!r} is not legal (legal: "
-                             f"{', '.join(state.game.action_name(state.position, a) for a in state.legal_actions)})")
+                             f"{', '.join(map(state.action_name, state.legal_actions))})")
 
 
 @template

@@ -195,7 +195,8 @@ class BatchFunction:
             raise EvaluatorError(f"{where}: raised {type(error).__name__}: {error}") from error
         if isinstance(out, (tuple, list)) and len(out) == 2:
             try:
-                out = tuple(np.asarray(x, np.float32) for x in out)
+                # tensors of PyTorch that carry gradients
+                out = tuple(np.asarray(x.detach() if hasattr(x, "detach") else x, np.float32) for x in out)
             except (TypeError, ValueError) as error:
                 raise EvaluatorError(f"{where}: logits and values must be arrays of numbers ({error})") from error
         with np.errstate(all="ignore"):

@@ -180,7 +180,7 @@ class SearchResult:
         order = np.lexsort((~chosen, -self.visits))[: min(_SHOWN, np.count_nonzero(self.visits))]
         root = self.tree.root.state
         title = f"Search of {self._game.name}: action {self.action}, value {self.root_value:.4g}"
-        moves = [self._game.action_name(root, int(a)) for a in order]
+        moves = [root.action_name(int(a)) for a in order]
         return html_table(title + " (proven)" * self.proven,
                           {"action": order, "move": moves, "visits": self.visits[order], "share": self.policy[order],
                            "value": self.values[order], "prior": self.priors[order]},

@@ -26,22 +26,22 @@ def draw_tree(tree: SearchTree, depth: int = 2, most: int = 5) -> str:
     """
     root = tree.root
     lines = [f"{tree.game.name} after {list(tree.moves)}: {root.visits} visits, value {root.value:+.3f}"]
-    _add_children(lines, tree.game, root, "", depth, most)
+    _add_children(lines, root, "", depth, most)
     return "\n".join(lines)
 
 
-def _add_children(lines, game, node, indent, depth, most):
+def _add_children(lines, node, indent, depth, most):
     if depth == 0:
         return
     children = sorted(node.children.values(), key=lambda c: -c.visits)
     shown, state = children[:most], node.state
     for k, child in enumerate(shown):
         last = k == len(shown) - 1 and len(children) <= most
-        name = f"outcome {child.action}" if node.player == CHANCE else game.action_name(state, child.action)
+        name = f"outcome {child.action}" if node.player == CHANCE else state.action_name(child.action)
         mark = ", end" if child.terminal else ", proven" if child.proven else ""
         lines.append(f"{indent}{'└─' if last else '├─'} {name}: {child.visits} visits, value {child.value:+.3f}, prior "
                      f"{child.prior:.3f}{mark}")
-        _add_children(lines, game, child, indent + ("   " if last else "│  "), depth - 1, most)
+        _add_children(lines, child, indent + ("   " if last else "│  "), depth - 1, most)
     if len(children) > most:
         lines.append(f"{indent}└─ and {len(children) - most} more")
 

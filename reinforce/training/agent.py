@@ -41,7 +41,7 @@ class Settings(SimpleNamespace):
 
 class Agent:
     """Base of agents. A subclass says in `kept` what it consists of, and either collects and learns in `iterate`, or is
-    made of fragments, which run in several places: `ports`, `actor`, `parameters`, `learn`, `deal` and `gather`.
+    made of fragments, which run in several places: `ports`, `actor`, `parameters`, `learn_from`, `deal` and `gather`.
 
     Its constructor takes an environment and hyper-parameters, calls this one, and sets its attributes.
 
@@ -82,6 +82,10 @@ class Agent:
     kept: tuple[str, ...] = ()
     ports: dict[str, Port] | None = None
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        check.renamed(kwargs, cls.__name__, gamma="discount", n_envs="num_envs", total_timesteps="train(steps)")
+        return super().__new__(cls)
+
     def __init__(self, env: Any, settings: dict[str, Any]):
         self.settings = Settings(**settings)
         self._given = env
@@ -97,6 +101,11 @@ class Agent:
         self.check_settings(integers=["num_envs"])
         self.env = make(env, num_envs=self.settings.num_envs, seed=self.settings.seed)
         self.episodes = Episodes.start(self.env.num_envs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "learn":  # what other libraries call it
+            raise AttributeError(f"{self.name}: no attribute 'learn' (train(total_steps) trains an agent)")
+        return object.__getattribute__(self, name)  # which says what is missing
 
     @property
     def name(self) -> str:
@@ -119,7 +128,7 @@ class Agent:
         """Return the parameters that actors need, a tree of arrays."""
         raise NotImplementedError
 
-    def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
+    def learn_from(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
         """Learn from as many experiences as there are actors: one of each in their order, or, asynchronously, as they
         came in.
 
@@ -476,6 +485,14 @@ class Agent:
         for names, test, *bounds in tests:
             for name in names:
                 test(getattr(self.settings, name), f"{self.name}: {name}", *bounds)
+
+    def check_played(self, first: int = 0, **arrays: Any) -> None:
+        """Raise EnvError unless what environments from `first` on gave in some steps, [T, N, ...], is finite."""
+        for what, x in arrays.items():
+            if not np.isfinite(x).all():
+                t, k, *rest = np.argwhere(~np.isfinite(x))[0]
+                raise EnvError(f"{self.name}: {what} must be finite, got {x[t, k, *rest]} from environment {first + k} "
+                               f"of {self.env} after {self.steps // self.env.num_envs + t} steps")
 
     def check_finite(self, what: str, *values: Any) -> None:
         """Raise FloatingPointError unless all of these numbers are finite."""

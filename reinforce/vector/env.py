@@ -198,7 +198,8 @@ class VectorEnv:
         if options:
             raise EnvError(f"{self.name}: reset has no options, got {options!r:.80}")
         if seed is not None:
-            run.seed(self.arrays.streams, np.uint64(integer(f"{self.name}: seed", seed, 0)))
+            self._seed = integer(f"{self.name}: seed", seed, 0)
+            run.seed(self.arrays.streams, np.uint64(self._seed))
         self.arrays.done[:] = 1  # a step begins an episode in copies that are over
         self._is_reset = True
         observation, _, _, _, info = self._step(np.zeros(self._action_shape, self.action_space.dtype))
@@ -277,7 +278,7 @@ class VectorEnv:
         )
         what = f"{type(errors[0]).__name__}: {errors[0]}" if errors else "an exception"
         raise EnvError(
-            f"{self.name}: {rule} raised {what}, in environment {copy} {when} (call reset)"
+            f"{self.name}: {rule} raised {what}, in environment {copy} {when}, with seed {self._seed} (call reset)"
         ) from (errors[0] if errors else None)
 
     @property

@@ -139,12 +139,30 @@ class GymnasiumVectorEnv:
             self.env = gymnasium.vector.SyncVectorEnv([lambda: next(made, None) or env()] * num_envs)
         self.observation_space = _ours(self.name, "observation", self.env.single_observation_space)
         self.action_space = _ours(self.name, "action", self.env.single_action_space)
-        self._is_reset = False
+        self._is_reset, self._steps = False, 0
+        self._seeded: int | None = None  # the seed of the last reset that had one
+
+    def _failure(self, what, error):
+        """An EnvError that says in which copy this exception was raised, and when."""
+        self._is_reset = False  # some copies were stepped, and others were not
+        where, trace = "", error.__traceback__
+        while trace is not None:  # Gymnasium goes through the copies in a loop
+            space = trace.tb_frame.f_locals
+            if space.get("self") is self.env and isinstance(space.get("i"), int):
+                seed = "" if self._seeded is None else f" (seed {self._seeded + space['i']})"
+                where = f", in environment {space['i']}{seed}"
+            trace = trace.tb_next
+        return EnvError(f"{self.name}: {what} raised {type(error).__name__}: {error}{where} after {self._steps} steps "
+                        f"(call reset)")
 
     def reset(self, *, seed: int | None = None, options: Mapping | None = None) -> tuple[np.ndarray, dict]:
         """Start an episode in every copy; the arguments go to Gymnasium. See `VectorEnv.reset`."""
         seed, self._seed = (self._seed if seed is None else seed), None
-        observation, info = self.env.reset(seed=seed, options=options)
+        self._seeded, self._steps = (self._seeded if seed is None else seed), 0
+        try:
+            observation, info = self.env.reset(seed=seed, options=options)
+        except Exception as error:
+            raise self._failure("reset", error) from error
         self._is_reset = True
         return np.asarray(observation, np.float32), info
 
@@ -158,7 +176,11 @@ class GymnasiumVectorEnv:
         actions = check_actions(self.name, space, self.num_envs, actions)
         refuse_actions(self.name, space, actions)
         actions = actions if isinstance(space, Discrete) else actions.astype(theirs.dtype, copy=False)
-        observation, reward, terminated, truncated, info = self.env.step(actions)
+        try:
+            observation, reward, terminated, truncated, info = self.env.step(actions)
+        except Exception as error:
+            raise self._failure("step", error) from error
+        self._steps += 1
         return np.asarray(observation, np.float32), np.asarray(reward, np.float64), terminated, truncated, info
 
     @property

@@ -7,20 +7,19 @@ where virtual sites are placed.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from triskele.core.extend import Reports, Work, check, is_watched
+from triskele.core.extend import Reports, Work, check
 
 from ..constraints.solver import Solver
 from ..engine.engine import Engine, Runner
 from ..engine.flags import ENERGY, FORCES_STALE, REBUILD, STATUS, STEP
 from ..errors import BrokenSimulationError, ConstraintError
 from ..quantities import number_in
-from ..waiting import said
+from ..waiting import said_without_bar
 
 __all__ = ["Minimum", "minimize"]
 
@@ -98,10 +97,9 @@ def minimize(engine: Engine, tolerance: float = 10.0, max_steps: int = 0, method
     surface = _Surface(engine)
     energy, force = surface.start()
     try:
-        waiting = said(f"minimize: {engine.n:,} atoms, until the forces are below {tolerance:g} kJ/mol/nm"
-                       f"{f', or {max_steps:,} steps' if max_steps else ''}")
-        with Work("minimize", report, progress, total=max_steps or None) as work, (
-                waiting if progress is None and not is_watched() else nullcontext()):
+        limit = f", or {max_steps:,} steps" if max_steps else ""
+        line = f"minimize: {engine.n:,} atoms, until the forces are below {tolerance:g} kJ/mol/nm{limit}"
+        with Work("minimize", report, progress, total=max_steps or None) as work, said_without_bar(line, progress):
             energy, force, steps = _METHODS[method](surface, energy, force, tolerance, max_steps or 10**9, work)
     finally:
         engine.flags[FORCES_STALE] = 1

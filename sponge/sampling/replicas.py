@@ -25,6 +25,7 @@ from ..run.checkpoint_file import differences, read_checkpoint, write_checkpoint
 from ..run.loop import _close, _report
 from ..run.simulation import Simulation
 from ..sealed import Fixed
+from ..waiting import said_without_bar
 from .ranks import Ranks
 
 __all__ = ["Replicas", "replica_seed"]
@@ -217,7 +218,9 @@ class Replicas(Fixed):
         vars(self)["stopped"] = None
         try:
             self._open(reporters, replica_report, saver, target)
-            with work, patient_interrupts() as interrupted, self._workers() as workers:
+            line = f"{type(self).__name__}.run: {self.n} replicas, from step {self._step:,} to {target:,}"
+            said = said_without_bar(line, progress if self.root else False)
+            with work, said, patient_interrupts() as interrupted, self._workers() as workers:
                 self._all(self._prepare)
                 while self._step < target and not interrupted and self.stopped is None:
                     self._segment(target, reporters, saver, workers, interrupted)

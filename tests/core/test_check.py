@@ -72,3 +72,14 @@ def test_near_names():
     assert check.near("tim", ["time", "step"], listing=True) == " (did you mean 'time'? known: time, step)"
     assert check.near("x", [], listing=True) == " (known: none)"
     assert check.near(3, ["time"]) == ""
+
+
+def test_names_of_other_libraries_are_translated():
+    for make, message in ((lambda: core.optim.Adam(lr=0.1), "Adam: unknown argument lr .use learning_rate"),
+                          (lambda: core.jit(abs, static_argnums=0), "jit: unknown argument static_argnums .use static"),
+                          (lambda: core.jit(donate_argnums=0), "donate_argnums .use donate"),
+                          (lambda: core.jit(abs, other=0), "jit: unknown argument other$")):
+        with pytest.raises(TypeError, match=message):
+            make()
+    with pytest.raises(AttributeError, match=r"x\[i\] \+= v"):
+        core.jit(lambda x: x.at[0].add(1.0))(np.ones(3))

@@ -114,6 +114,8 @@ def test_each_extrapolation_is_exact_for_its_own_functions(c, rate, size):
     assert mitigation.linear(x, c[0] + c[1] * x) == pytest.approx(c[0], abs=1e-12)
     assert mitigation.exponential(x, -size * np.exp(-rate * x)) == pytest.approx(-size, abs=1e-8)
     assert mitigation.exponential(x, 0.3 + size * np.exp(-rate * x), 0.3) == pytest.approx(0.3 + size, abs=1e-8)
+    # from below the asymptote
+    assert mitigation.exponential(x, 0.3 - size * np.exp(-rate * x), 0.3) == pytest.approx(0.3 - size, abs=1e-8)
 
 
 def test_fitted_asymptote():

@@ -46,12 +46,15 @@ def test_binding_in_steps(x):
     [
         ("a", {"a": 1}, 0), ("2*a", {"a": 2}, 0), ("2a - b/4 + 1.5", {"a": 2, "b": -0.25}, 1.5),
         ("-x[0] + pi", {"x[0]": -1}, math.pi), (" a + a ", {"a": 2}, 0), ("1e-3*t", {"t": 1e-3}, 0),
-        (".5*t-.5", {"t": 0.5}, -0.5), ("layer_1.q2", {"layer_1.q2": 1}, 0),
+        (".5*t-.5", {"t": 0.5}, -0.5), ("layer_1.q2", {"layer_1.q2": 1}, 0), ("pi*a", {"a": math.pi}, 0),
+        ("(a+b)/2", {"a": 0.5, "b": 0.5}, 0), ("a*2 - pi/4*b", {"a": 2, "b": -math.pi / 4}, 0),
+        ("-(2*(a - 3) + pi)*0.5/2", {"a": -0.5}, 1.5 - math.pi / 4), ("2 pi * a/(1 + 3)", {"a": math.pi / 2}, 0),
+        ("a - -b", {"a": 1, "b": 1}, 0), (".5e1*a", {"a": 5}, 0), ("0*a + 1", {}, 1),
     ],
 )
 def test_expressions_as_text(text, terms, constant):
-    expression = angle(text)
-    assert dict(expression.terms) == terms
+    expression = angle(text) if terms else Linear((), angle(text))
+    assert dict(expression.terms) == pytest.approx(terms, rel=1e-15)
     assert expression.constant == pytest.approx(constant)
 
 
@@ -62,7 +65,8 @@ def test_other_ways_to_give_an_angle():
     assert type(angle(3)) is float
 
 
-@pytest.mark.parametrize("bad", ["", "a b", "2**a", "a*b", "+", "sin(a)", "a +", "2 2"])
+@pytest.mark.parametrize("bad", ["", "a b", "2**a", "a*b", "+", "sin(a)", "a +", "2 2", "(a", "a)", "()", "1/a",
+                                 "a*(b + 1)", "a/0", "a/(1 - 1)", "2(a)", "(" * 1000 + "a", "-" * 1000 + "a"])
 def test_text_that_is_no_linear_expression(bad):
     with pytest.raises(ParameterError, match="rx: "):
         angle(bad, "rx")

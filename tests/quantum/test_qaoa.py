@@ -47,6 +47,16 @@ def test_graph_as_a_matrix_of_weights():
     assert quantum.maxcut(matrix) == quantum.maxcut([(0, 1, 2.0), (1, 2, -0.5)])
 
 
+def test_nodes_without_edges_have_bits():
+    matrix = np.zeros((5, 5))
+    matrix[1, 2] = matrix[2, 1] = matrix[2, 3] = matrix[3, 2] = 1.0
+    cost = quantum.maxcut(matrix)
+    assert cost.num_qubits == 5 and cost == quantum.maxcut([(1, 2), (2, 3)])
+    for found in (quantum.QAOA(cost).run(progress=False), quantum.RecursiveQAOA(cost, cutoff=2).run(progress=False)):
+        bits = found.bits
+        assert len(bits) == 5 and bits[1] != bits[2] != bits[3] and found.cost == -2.0
+
+
 def test_ansatz_is_alternating_evolution():
     """exp(-i beta sum X) exp(-i gamma C) |+...+> by matrix exponentials, with a three-body term and a field."""
     from scipy.linalg import expm

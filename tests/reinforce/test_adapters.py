@@ -56,7 +56,18 @@ def test_searches_of_openspiel_find_the_minimax_action(theirs):
     assert rl.MCTS(theirs, 300, policy=rl.PUCT(dirichlet=(0.3, 0.1)),
                    seed=1)(theirs.initial_state().play(0, 3, 1)).action == 2
     proven = rl.MCTS(theirs, 300, solver=True)(state)
+    best = theirs.game.new_initial_state().action_to_string(0, 2)
+    assert f"{best}: " in proven.tree.draw() and f">{best}</td>" in proven._repr_html_()
     assert proven.proven and proven.root_value == minimax(state) == 1.0
+
+
+def test_games_in_which_chance_decides_more_often_than_openspiel_says():
+    pytest.importorskip("pyspiel")
+    game = rl.from_openspiel("laser_tag(horizon=20)")  # of 64 moves, where at most 40 + 20 were announced
+    state = game.initial_state()
+    while state.player == -1:
+        state = state.play(state.legal_actions[0])
+    assert rl.MCTS(game, 5, seed=0)(state).simulations == 5
 
 
 def test_one_search_called_from_several_threads(theirs):

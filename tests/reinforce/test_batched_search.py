@@ -160,6 +160,16 @@ def test_temperature_of_the_policies_of_muzero():
         make(policy=rl.Gumbel(), temperature=1.0)
 
 
+@pytest.mark.parametrize("evaluator", [NETWORK, in_python, rl.RandomRollout()], ids=["network", "function", "rollouts"])
+def test_functions_that_cannot_be_compiled(evaluator):
+    def score(mean, visits, prior, parent_visits):
+        return undefined_word  # noqa: F821
+
+    with pytest.raises(rl.SearchError, match="TicTacToe with policy score.* compiled: .*undefined_word") as told:
+        make(policy=score, evaluator=evaluator)(GAME.initial_state())
+    assert "\x1b" not in str(told.value)
+
+
 @pytest.mark.parametrize("evaluator", [IGNORANT, rl.RandomRollout()], ids=["network", "rollouts"])
 def test_scores_that_are_not_numbers(evaluator):
     def score(mean, visits, prior, parent_visits):

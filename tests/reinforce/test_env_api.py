@@ -226,7 +226,7 @@ def test_indices_are_checked_in_every_step():
     env.reset()
     for _ in range(1999):
         env.step([0, 0])
-    with pytest.raises(rl.EnvError, match="Late: step raised IndexError: .*, in environment 0 at step 2000 of its"):
+    with pytest.raises(rl.EnvError, match=r"IndexError: .*, in environment 0 at step 2000 of its episode, with seed 0"):
         env.step([0, 0])
 
 

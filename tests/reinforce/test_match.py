@@ -151,6 +151,7 @@ def test_people_type_their_moves(monkeypatch, capsys):
     assert result.moves == [(4, 1, 0, 8, 2, 7, 6)] and result.wins.tolist() == [1, 0]
     told = capsys.readouterr().out
     assert "player 0, your move:" in told and "'z7' is not legal after (4, 1, 0, 8) (legal: c1, a2, c2, a3, b3)" in told
+    assert "\nplayer 1: b1\n  a b c\n" in told and "\nplayer 1: c3\n  a b c\n" in told, "what the other has played"
     assert told.endswith("  a b c\n1 x o x\n2 . x .\n3 x o o\nplayers got 1, -1\n")
 
 

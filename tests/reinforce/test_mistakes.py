@@ -32,6 +32,51 @@ def test_a_training_does_not_begin_with_more_random_steps_than_asked_for():
     assert agent.steps == 40
 
 
+def test_a_training_is_called_train():
+    agent = rl.PPO("CartPole-v1", num_steps=8, minibatches=1, hidden=(4,))
+    with pytest.raises(AttributeError, match=r"no attribute 'learn' \(train\(total_steps\) trains an agent\)"):
+        agent.learn(1000)
+
+
+def faulty(fault):
+    """Environments of Gymnasium; in the third step of the last one something is wrong."""
+    gymnasium = pytest.importorskip("gymnasium")
+    made = []
+
+    class Faulty(gymnasium.Env):
+        observation_space, action_space = gymnasium.spaces.Box(-9, 9, (2,)), gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            self.t = 0
+            return np.zeros(2, np.float32), {}
+
+        def step(self, action):
+            self.t += 1
+            wrong = self.t == 3 and self is made[-1]
+            if wrong and fault == "error":
+                raise RuntimeError("the motor broke")
+            observation = np.array([0, np.nan if wrong and fault == "observation" else 0], np.float32)
+            return observation, np.nan if wrong and fault == "reward" else 1.0, False, False, {}
+
+    def make():
+        made.append(Faulty())
+        return made[-1]
+
+    return make
+
+
+@pytest.mark.parametrize(("fault", "message"), [
+    ("observation", r"PPO: observations must be finite, got nan from environment 1 of .* after 3 steps"),
+    ("reward", r"PPO: rewards must be finite, got nan from environment 1 of .* after 2 steps"),
+    ("error", r"step raised RuntimeError: the motor broke, in environment 1 \(seed 8\) after 2 steps \(call reset\)"),
+])
+def test_faults_of_environments_are_not_those_of_a_network(fault, message):
+    agent = rl.PPO(faulty(fault), seed=7, num_envs=2, num_steps=8, minibatches=1, hidden=(4,))
+    with pytest.raises(rl.EnvError, match=message):
+        agent.train(16, progress=False)
+
+
 class Unfinished(rl.Environment):
     state = [("x", np.float64)]
 

@@ -44,7 +44,8 @@ def from_qasm(source: str | os.PathLike[str]) -> Circuit:
     Registers are numbered in the order of their declaration; gates that the program defines are replaced by what they
     are made of. Of OpenQASM 3 it reads what circuits need: qubits and bits, gates with modifiers, `input float`
     parameters, constants, measurement, reset, `if`, and `for` over known ranges. Its `U`, `u2` and `u3` have the global
-    phases that its specification gives them, which matter under controls. Loops and definitions may make a million
+    phases that its specification gives them, which matter under controls; whole numbers have whole quotients, except in
+    `pow`; qubits are physical (`$0`) or in registers. Loops and definitions may make a million
     statements. Parameters come in the order of their declaration.
 
     Parameters

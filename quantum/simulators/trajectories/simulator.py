@@ -143,7 +143,7 @@ def _chunks(n: int) -> int:
 class TrajectoriesResult(Result):
     """An average over trajectories.
 
-    Nothing but the program is kept: what is asked for is computed, from the same random numbers.
+    Nothing but the circuit is kept: what is asked for is computed, from the same random numbers.
     """
 
     shots: int

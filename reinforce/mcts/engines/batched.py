@@ -21,6 +21,7 @@ import numpy as np
 from ...errors import GameError, SearchError
 from ...fingerprint import fingerprint
 from ...game import Game
+from ...uncompilable import essence
 from ...vector.failures import Raised
 from ...wiring import wire
 from ..context import FIRST_FREE, context_of, run_chunks
@@ -128,8 +129,11 @@ class BatchedEngine(Engine):
         while not python:
             began = time.perf_counter()
             table[:, LEFT] = self._rounds
-            with Raised() as raised:
-                run_chunks(self.kernels.run, context, len(parts))
+            try:
+                with Raised() as raised:
+                    run_chunks(self.kernels.run, context, len(parts))
+            except Exception as error:  # noqa: BLE001  of Numba, or of a rule, which may raise anything
+                self._failed(error)
             if raised.errors:
                 self._failed(raised.errors[0])
             for part, row in zip(parts, table, strict=True):
@@ -141,7 +145,7 @@ class BatchedEngine(Engine):
             self._rounds = int(max(self._rounds * min(SLICE / max(time.perf_counter() - began, 1e-9), 8.0), 1))
         try:
             self.kernels.start(context)
-        except Exception as error:  # noqa: BLE001  of a rule, which may raise anything
+        except Exception as error:  # noqa: BLE001
             self._failed(error)
         while True:
             try:
@@ -156,7 +160,12 @@ class BatchedEngine(Engine):
                 self.kernels.take(context)
 
     def _failed(self, error):
-        """Raise what a rule of the game has raised in compiled code."""
+        """Raise what a rule of the game has raised in compiled code, or why the search cannot be compiled."""
+        from numba.core.errors import NumbaError
+
+        if isinstance(error, NumbaError):
+            raise SearchError(f"MCTS: the search of {self.game.name} with policy {self.policy!r} cannot be compiled: "
+                              f"{essence(error)}") from error
         raise GameError(f"MCTS: {self.game.name}: a rule raised {type(error).__name__}: {error}") from error
 
     def results(self, tree: Tree) -> tuple[np.ndarray, np.ndarray] | None:

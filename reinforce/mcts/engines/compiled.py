@@ -12,6 +12,7 @@ from ...errors import SearchError
 from ...fingerprint import fingerprint
 from ...game import Game
 from ...testing.first_use import check_evaluator_once
+from ...uncompilable import essence
 from ...wiring import wire
 from ..context import FIRST_FREE, context_of, run_chunks
 from ..evaluators import RandomRollout
@@ -79,11 +80,7 @@ class CompiledEngine(Engine):
         try:
             threads.body(self._kernel)
         except Exception as error:  # Numba's errors have many classes
-            reason = next((line.strip() for line in str(error).splitlines() if line.strip()
-                           and "Failed in" not in line), repr(error))
-            raise SearchError(
-                f"MCTS: {self._what} cannot be compiled, Numba says: {type(error).__name__}: {reason:.200}"
-            ) from error
+            raise SearchError(f"MCTS: {self._what} cannot be compiled: {essence(error) or repr(error)}") from error
 
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""

@@ -270,3 +270,15 @@ def test_ignored_labels_do_not_count(rng, how):
         assert not grad[~used].any()
     with pytest.raises(TypeError, match="ignore_index needs integer labels"):
         nn.cross_entropy(x, np.full(x.shape, 0.2), ignore_index=0)
+
+
+def test_layers_made_of_sizes_name_init():
+    x = np.ones((2, 3))
+    for name, make in (("Linear", lambda: nn.Linear(3, 4)(x)), ("MLP", lambda: nn.MLP([3, 4])(x)),
+                       ("Embedding", lambda: nn.Embedding(10)(np.ones(2, int))),
+                       ("Embedding", lambda: nn.Embedding(10, 4)), ("LayerNorm", lambda: nn.LayerNorm(3)(x)),
+                       ("Linear", lambda: core.jit(lambda x: nn.Linear(3, 4)(x))(x))):
+        with pytest.raises(TypeError, match=rf"nn\.{name}\.init\(key, \.\.\.\) makes a layer"):
+            make()
+    with pytest.raises(ValueError, match="last axis of the input must have 3 entries"):
+        nn.Linear.init(core.random.key(0), 3, 4)(np.ones((2, 5)))

@@ -82,7 +82,10 @@ def test_compiled_forms_hold_over_all_magnitudes(name, dtype):
     f, info = FORMS[name], np.finfo(dtype)
     x = magnitudes(dtype, 2000 if f.nin == 1 else 300)
     args = [x] if f.nin == 1 else [np.random.default_rng(k).choice(x, 40_000) for k in (1, 2)]
-    got = core.jit(lambda *args: f(*args))(*args)
+    run = core.jit(lambda *args: f(*args))
+    got = run(*args)
+    near = np.all([np.abs(a) < 1e12 for a in args], axis=0)  # beyond it, a sine sends the whole array to NumPy
+    got[near] = run(*[np.where(near, a, 1) for a in args])[near]
     eps, least, tiny = (float(v) for v in (info.eps, info.smallest_subnormal, info.tiny))
     with np.errstate(all="ignore"):
         reference = REFERENCES.get(name, f)

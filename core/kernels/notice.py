@@ -71,9 +71,9 @@ _notice = _Notice()
 def compiling(name: str) -> Iterator[None]:
     """Count the block as the compilation of one kernel.
 
-    After one second of such blocks a bar appears on the standard error stream. Where that is no terminal or notebook, the
-    process prints one line instead. TRISKELE_QUIET=1 silences both. The logger `triskele.core.kernels.notice` gets a
-    line for each kernel, at level INFO.
+    After one second of such blocks a bar appears on the standard error stream. Where that is no terminal or notebook,
+    the process prints one line instead. TRISKELE_QUIET=1 silences both. The logger `triskele.core.kernels.notice` gets
+    a line for each kernel, at level INFO.
 
     Parameters
     ----------

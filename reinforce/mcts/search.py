@@ -200,7 +200,7 @@ class MCTS:
             )
         else:
             self._engine = CompiledEngine(game, self._policy, self._evaluator, backup, solver)
-        self._engines = [self._engine]  # that are not at work: each search takes one
+        self._engines: list[Engine] = [self._engine]  # that are not at work: each search takes one
         self._step = 256  # simulations of all trees together in the next call of compiled code
         self._memories: list[Memory] = []  # that serve again
         self._last: Memory | None = None  # of the last search

@@ -1,11 +1,8 @@
 # Two commands do everything on a machine with Python 3.11 or newer: `make demo` and `make test`.
 PYTHON ?= python3
-KERNEL_TESTS = tests/core $(wildcard $(patsubst %,tests/sponge/test_%.py,bonded constraints cv edges energy_split engine ewald gb induced_dipoles integrators \
-	neighbors nonbonded pair_kernels pme simulation sits user_potentials virtual_sites)) \
-	$(wildcard $(patsubst %,tests/quantum/test_%.py,changes classical_bits density_matrix dynamic engine expectation fuzz gates gradients long_circuits noise noise_gradients qfi \
-	simulators_agree stabilizer subspace trajectories)) \
-	$(wildcard $(patsubst %,tests/reinforce/test_%.py,all_games batched_search buffers chance_games envs games go gumbel mcts memory muzero ppo program \
-	returns solver solver_fuzz transforms))
+KERNEL_TESTS = tests/core $(addprefix tests/sponge/,constraints cv engine integrators neighbors pme potentials run/test_simulation.py sampling/test_sits.py virtual_sites) \
+	$(addprefix tests/quantum/,compile expectation gates noise simulators test_changes.py test_fuzz.py) \
+	$(addprefix tests/reinforce/,buffers envs games mcts agents/test_ppo.py test_program.py test_returns.py test_value_transforms.py)
 
 PIP = .venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check
 

@@ -20,22 +20,22 @@ pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), r
 LEVELS = {"znver4": "x86-64-v4", "skylake-avx512": "x86-64-v4", "haswell": "x86-64-v3", "x86-64-v2": "x86-64-v2"}
 ROOT = Path(__file__).parents[3]
 FEW = [
-    "tests/reinforce/test_mcts.py::TestResult::test_dirichlet_noise_is_in_the_priors_of_the_root_alone",
+    "tests/reinforce/mcts/test_mcts.py::TestResult::test_dirichlet_noise_is_in_the_priors_of_the_root_alone",
     "tests/core/compile/test_loops.py",
-    "tests/sponge/test_virtual_sites.py",
+    "tests/sponge/virtual_sites/test_virtual_sites.py",
 ]
 MANY = [
     *FEW,
     "tests/core/kernels",
     "tests/core/compile",
-    "tests/sponge/test_nonbonded.py",
-    "tests/sponge/test_pme.py",
-    "tests/sponge/test_integrators.py",
-    "tests/quantum/test_simulators_agree.py",
-    "tests/quantum/test_gradients_reference.py",
-    "tests/reinforce/test_mcts.py",
-    "tests/reinforce/test_gumbel.py",
-    "tests/reinforce/test_envs.py",
+    "tests/sponge/potentials/test_nonbonded.py",
+    "tests/sponge/pme/test_pme.py",
+    "tests/sponge/integrators/test_integrators.py",
+    "tests/quantum/simulators/test_simulators_agree.py",
+    "tests/quantum/expectation/test_gradients_reference.py",
+    "tests/reinforce/mcts/test_mcts.py",
+    "tests/reinforce/mcts/test_gumbel.py",
+    "tests/reinforce/envs/test_envs.py",
 ]
 LOOK = """
 import sys

@@ -122,6 +122,7 @@ class Run:
             self.peak = max(self.peak, peak)
             if not good:
                 self.failures.append((name, text))
+                print("\n".join(line for line in text.splitlines() if line.startswith(("FAILED ", "ERROR "))))
             facts = ", ".join(f"{number} {what}" for what, number in sorted(counts.items()))
             passed = time.perf_counter() - self.began
             print(f"{passed:6.0f} s  {'ok' if good else 'FAILED':7}{name}  {facts}", flush=True)

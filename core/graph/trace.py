@@ -7,6 +7,7 @@ plain arrays are left and NumPy does the work: all transforms nest in any order.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -32,7 +33,7 @@ __all__ = ["GraphTensor", "GraphTrace", "Trace", "asked_by", "bind", "dead_code"
 # as installed, and behind links
 _CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})
 _LIBRARY = tuple(str(Path(core, name)) for core in _CORE for name in ("nn", "optim", "models", "data", "train"))
-_NOT_THE_USERS = (*_CORE, *[str(Path(np.__file__).parents[1] / n) for n in ("numpy", "scipy")])
+_NOT_THE_USERS = (*_CORE, contextlib.__file__, *[str(Path(np.__file__).parents[1] / n) for n in ("numpy", "scipy")])
 
 
 class _State(threading.local):

@@ -96,7 +96,7 @@ def test_functions_given_directly_are_those_of_core():
 
 
 def test_solvers_in_c_say_what_they_cannot_take():
-    with pytest.raises(TracerError, match=r"float\(\).*core\.root"):
+    with pytest.raises(TracerError, match=r"float\(\): .* is traced"):  # and no SystemError
         core.grad(lambda a: scipy.optimize.brentq(lambda t: t**3 - a, 0, 3))(2.0)
 
 

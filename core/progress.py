@@ -16,7 +16,14 @@ DELAY = 0.5  # seconds before an automatic bar appears: shorter work passes in s
 
 
 def is_watched() -> bool:
-    """Return True if a person can see standard error: on a terminal or in a notebook, unless ``TRISKELE_QUIET=1``."""
+    """Return True if a person can see standard error: on a terminal or in a notebook, unless ``TRISKELE_QUIET=1``.
+
+    Examples
+    --------
+    >>> from triskele.core.extend import is_watched
+    >>> is_watched() in (True, False)
+    True
+    """
     if os.environ.get("TRISKELE_QUIET", "0") not in ("", "0"):
         return False
     with suppress(AttributeError, ValueError):  # no stream, one of the user's making, or a closed one
@@ -102,7 +109,13 @@ class _NoBar:
 
 
 def say(line: str) -> None:
-    """Print a line on standard error, unless ``TRISKELE_QUIET=1``."""
+    """Print a line on standard error, unless ``TRISKELE_QUIET=1``.
+
+    Examples
+    --------
+    >>> from triskele.core.extend import say
+    >>> say("compiling")  # triskele: compiling
+    """
     if os.environ.get("TRISKELE_QUIET", "0") in ("", "0"):
         with suppress(AttributeError, OSError, ValueError):  # no stream, or a closed one
             print(f"triskele: {line}", file=sys.stderr, flush=True)
@@ -110,7 +123,14 @@ def say(line: str) -> None:
 
 @contextmanager
 def said(line: str) -> Iterator[None]:
-    """Say `line` if the block takes more than two seconds."""
+    """Say `line` if the block takes more than two seconds.
+
+    Examples
+    --------
+    >>> from triskele.core.extend import said
+    >>> with said("placing water"):
+    ...     pass
+    """
     timer = threading.Timer(PATIENCE, say, [line])
     timer.daemon = True
     timer.start()
@@ -121,5 +141,12 @@ def said(line: str) -> Iterator[None]:
 
 
 def said_without_bar(line: str, progress: bool | None) -> AbstractContextManager[None]:
-    """Return `said` for work whose progress bar is not shown, as in logs, unless the user does not want one."""
+    """Return `said` for work whose progress bar is not shown, as in logs, unless the user does not want one.
+
+    Examples
+    --------
+    >>> from triskele.core.extend import said_without_bar
+    >>> with said_without_bar("minimizing", progress=False):  # the user wants to see nothing
+    ...     pass
+    """
     return said(line) if progress is None and not is_watched() else nullcontext()

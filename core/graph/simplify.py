@@ -201,7 +201,7 @@ def same(eqn: Equation, atom: Any) -> Any:
     return atom if a.shape == b.shape and a.dtype == b.dtype and a.weak == b.weak else None
 
 
-@rule("kink", "likelihood")
+@rule("likelihood")
 def _(r, eqn):
     return eqn.inputs[0]  # a mark for derivatives, and for those who read graphs
 

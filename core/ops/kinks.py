@@ -1,9 +1,7 @@
-"""Kinks at 0: second derivatives of moduli and lengths.
+"""Squares of moduli and lengths, from before the root was taken.
 
-The first derivative of ``abs(x)``, ``hypot(x, y)`` and norms at 0 is 0. Second derivatives do not follow from this
-value. Even powers are therefore computed from the square, which has no kink, and other second derivatives at the kink
-are NaN if the slope jumps there. Where the result enters with slope 0, as in ``norm(x) ** 3`` or behind a mask, the
-second derivative is 0; this is wrong for ``cosh(abs(x))``, which has no kink but is no power.
+The first derivative of ``abs(x)``, ``hypot(x, y)`` and norms at 0 is 0 by convention. Second derivatives do not follow
+from this value, so that even powers are computed from the square, which has no kink.
 """
 
 from __future__ import annotations
@@ -13,61 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.primitive import Primitive
-from ..graph.trace import bind
 from ..tensor import Tensor
-from .define import batch_first
 
-__all__ = ["made_by", "mark_kink", "remember", "squared"]
-
-# "across": of one number, which must move; of a length by reverse mode ("pulled") and by forward mode ("pushed"), where
-# nothing moves to first order
-_HOW = ("across", "pulled", "pushed")
-
-# value, where the kink is (at 0), and the slope that meets it there: a cotangent or a tangent
-kink_p = Primitive("kink", lambda value, *_, **__: value, lambda value, *_, **__: value,
-                   kind="elementwise", flops=0, emit=lambda _, value, *__, **___: value,
-                   samples=lambda rng: [(tuple(rng.normal(size=(3, 2))), {"how": how}) for how in _HOW])
-kink_p.loop = lambda value, at, slope, **_: (value.dtype, at.dtype, slope.dtype, value.dtype)
-kink_p.defbatch(lambda args, axes, size, **params: (bind(kink_p, *batch_first(args, axes, size), **params), 0))
-
-
-def _pull(t, _, __, at, slope, *, how):
-    """NaN where the slope jumps."""
-    zero = np.equal(at, 0)
-    if how == "pulled":
-        return t * np.where(zero & np.not_equal(slope, 0), np.nan, 0.0)
-    moves = np.not_equal(t, 0) & np.not_equal(slope, 0) if how == "across" else np.not_equal(t, 0)
-    return np.where(zero & moves, np.nan, 0.0)
-
-
-def _push(t, out, value, at, slope, *, how):
-    """NaN where the slope jumps."""
-    return np.where(np.equal(at, 0), np.nan, 0.0) if how == "pushed" else _pull(t, out, value, at, slope, how=how)
-
-
-kink_p.defvjp(lambda t, *_, **__: t, _pull, None)
-kink_p.defjvp(lambda t, *_, **__: t, _push, None)
-
-
-def mark_kink(p: Primitive, across: bool = False) -> None:
-    """Make second derivatives of the elementwise primitive `p` NaN where its result is 0 and a slope is asked for.
-
-    With `across`, `p` is a function of one number that has its kink at 0; other numbers keep their derivatives.
-    """
-
-    def marked(rule, how):
-        """The rule with a mark where `out` is differentiated again."""
-
-        def with_kink(t, out, *args):
-            """What `rule` returns."""
-            found = rule(t, out, *args)
-            return bind(kink_p, found, args[0] if across else out, t, how=how) if isinstance(out, Tensor) else found
-
-        return with_kink
-
-    p.defvjp(*[marked(r, "across" if across else "pulled") for r in p.vjps or ()])
-    p.defjvp(*[marked(r, "across" if across else "pushed") for r in p.jvps or ()])
+__all__ = ["made_by", "remember", "squared"]
 
 
 def remember(out: Any, name: str, args: Any) -> Any:

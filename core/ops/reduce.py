@@ -17,7 +17,7 @@ from ..graph.primitive import Primitive
 from ..graph.trace import bind
 from ..tensor import Tensor, implements
 from .define import as_value, elementwise, named, refuse_out, ufunc_loop
-from .kinks import mark_kink, remember
+from .kinks import remember
 from .shape import normal_axis
 
 __all__ = ["norm_root", "normal_axes", "sum_dtype"]
@@ -341,7 +341,6 @@ norm_root = elementwise("norm_root", impl=np.sqrt, loop=ufunc_loop(np.sqrt), d=(
                         domain=((0.3, 3.0),), after=remember,
                         doc="The square root of a sum of squares; its derivative at 0 is 0, the norm's subgradient of "
                             "least length.")
-mark_kink(norm_root.primitive)
 
 
 @implements(np.std, method="std")

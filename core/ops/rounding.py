@@ -11,7 +11,7 @@ from ..tensor import Tensor, implements
 from .complex import join_parts
 from .define import ONE, as_value, elementwise, refuse_out, ufunc_loop
 from .elementwise import CHOICE
-from .kinks import mark_kink, remember
+from .kinks import remember
 
 __all__: list[str] = []
 
@@ -60,8 +60,6 @@ def _direction(out, x):
 absolute = elementwise("absolute", np.absolute, d=(_direction,), emit="abs", domain=(ANY,), operators=("__abs__",),
                        after=remember)
 fabs = elementwise("fabs", np.fabs, d=(lambda out, x: np.sign(x),), emit="fabs", domain=(ANY,), after=remember)
-mark_kink(absolute.primitive, across=True)
-mark_kink(fabs.primitive, across=True)
 _real_sign = elementwise("sign", impl=np.sign, loop=ufunc_loop(np.sign), emit="sign", domain=(ANY,))
 
 

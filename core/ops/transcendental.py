@@ -10,7 +10,7 @@ from ..dtypes import kind_of
 from ..graph.graph import spec_of
 from ..tensor import implements
 from .define import as_value, elementwise, promoted, scalar_or_array
-from .kinks import mark_kink, remember
+from .kinks import remember
 
 __all__: list[str] = []
 
@@ -60,7 +60,6 @@ def _nonzero(x):
 hypot = elementwise("hypot", np.hypot, d=(lambda out, x, y: x / _nonzero(out), lambda out, x, y: y / _nonzero(out)),
                     emit="hypot",
                     domain=(POSITIVE, POSITIVE), flops=8, after=remember)
-mark_kink(hypot.primitive)
 
 # -- circles -----------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from tests.processor import equal_rows
 from triskele import core
 from triskele import reinforce as rl
 from triskele.reinforce.mcts.tree import COUNTS
@@ -107,6 +108,7 @@ def test_many_leaves_of_one_tree_leave_it_whole(policy, leaves):
     assert found.action == 2 and found.values[2] == 1.0
 
 
+@equal_rows
 @pytest.mark.parametrize("policy", [rl.PUCT(dirichlet=(0.3, 0.25)), rl.Gumbel()], ids=["puct", "gumbel"])
 def test_a_tree_does_not_depend_on_those_beside_it(policy):
     states = [GAME.initial_state(), FORK, GAME.initial_state().play(4)] * 50

@@ -5,6 +5,7 @@ input.
 import numpy as np
 import pytest
 
+from tests.processor import equal_rows
 from triskele import core, sponge
 from triskele.sponge import learn
 from triskele.sponge.errors import BoxError
@@ -93,6 +94,7 @@ def test_a_lone_atom_has_an_energy_and_no_force():
     assert np.isfinite(system.energy()) and np.all(system.forces() == 0)
 
 
+@equal_rows
 @pytest.mark.parametrize("precision", ["mixed", "double"])
 def test_free_places_change_no_bit(precision):
     system = molecule(12)

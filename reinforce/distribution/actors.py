@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import DistributionError, ReinforceError
+from ..errors import DistributionError, EnvError, ReinforceError
 
 __all__ = ["Actor", "FragmentedAgent", "PlacedActor", "Port", "check_ports"]
 
@@ -167,10 +167,12 @@ class PlacedActor:
         self._iteration += 1
         try:
             return self._collected(parameters)
-        except (ReinforceError, FloatingPointError) as error:
-            error.add_note(f"({self.name}, iteration {self._iteration})")
-            raise
         except Exception as error:
+            # an exception of a Gymnasium environment, which EnvError names, may be an accident
+            accident = isinstance(error, EnvError) and error.__cause__ is not None
+            if isinstance(error, (ReinforceError, FloatingPointError)) and not accident:
+                error.add_note(f"({self.name}, iteration {self._iteration})")
+                raise
             if self.state is None:
                 raise self._failed(error,
                                    "and cannot be replaced, since its environments cannot tell their state") from error

@@ -84,10 +84,13 @@ class Run:
                 self.lint(names[0])
                 continue
             if worker is None:
-                worker = subprocess.Popen([sys.executable, "-m", "tests.worker"], cwd=ROOT, text=True,
-                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+                worker = self.start(log)
             log.truncate(0)
             answer = self.ask(worker, [*self.arguments, *names])
+            if "not imported" in answer["counts"]:  # what an earlier file left may be the reason: in a new process
+                worker.communicate()
+                worker = self.start(log)
+                answer = self.ask(worker, [*self.arguments, *names])
             log.seek(0)
             self.note(f"{names[0]} and {len(names) - 1} more" if names[1:] else names[0], text=log.read(), **answer)
             if not answer["held"] or answer["held"] > FULL:
@@ -95,6 +98,12 @@ class Run:
                 worker = None
         if worker is not None:
             worker.communicate()
+
+    @staticmethod
+    def start(log):
+        """Start a worker process."""
+        return subprocess.Popen([sys.executable, "-m", "tests.worker"], cwd=ROOT, text=True, stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=log)
 
     def ask(self, worker, arguments):
         """Send a request and wait for the answer; a process that dies has failed."""

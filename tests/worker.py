@@ -42,7 +42,7 @@ class Outcomes:
     def pytest_collectreport(self, report):
         """Count a file that cannot be imported as a failure, one that skips itself as skipped."""
         if report.outcome != "passed":
-            self.counts[report.outcome] += 1
+            self.counts["not imported" if report.outcome == "failed" else report.outcome] += 1
 
 
 def memory():

@@ -129,4 +129,6 @@ def evaluate(policy: Callable[..., Any], env: Any, episodes: int, rng: np.random
             share[k] -= 1
             finished += 1
             work({"step": finished, "return": returns[k][-1], "length": steps[k][-1]})
+            if work.stopped:
+                break
     return Evaluation(np.array([r for rs in returns for r in rs]), np.array([s for ss in steps for s in ss]))

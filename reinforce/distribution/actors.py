@@ -168,8 +168,8 @@ class PlacedActor:
         try:
             return self._collected(parameters)
         except Exception as error:
-            # an exception of a Gymnasium environment, which EnvError names, may be an accident
-            accident = isinstance(error, EnvError) and error.__cause__ is not None
+            # a full disk or a lost connection in an environment is an accident; its other exceptions would come again
+            accident = isinstance(error, EnvError) and isinstance(error.__cause__, OSError)
             if isinstance(error, (ReinforceError, FloatingPointError)) and not accident:
                 error.add_note(f"({self.name}, iteration {self._iteration})")
                 raise

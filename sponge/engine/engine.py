@@ -194,12 +194,13 @@ class Engine:
         phases.append(Phase([zero, *sums, *spread], "sequence", name="sum of forces"))
         return [replace(phases[0], begins=True), *phases[1:]]
 
-    def list_phases(self) -> list[Phase]:
-        """Return the phases that build neighbor lists and what is made anew with them, from `positions` and `box`."""
+    def list_phases(self, neighbors: Any) -> list[Phase]:
+        """Return the phases that build one neighbor list and what is made anew with it, from `positions` and `box`."""
+        others = [p for one in self.neighbor_lists.values() if one is not neighbors for p in one.before]
         phases: list[Phase] = []
         for plan in self.plans.values():
-            phases += [p for p in plan.before if p not in phases and p.call is None]
-        return [replace(phases[0], begins=True), *phases[1:]] if phases else []
+            phases += [p for p in plan.before if p not in phases and p not in others and p.call is None]
+        return [replace(phases[0], begins=True), *phases[1:]]
 
     def box_changed(self, rebuild: bool = True) -> None:
         """Tell the potentials that `box` has changed.

@@ -97,30 +97,28 @@ class ListSchedule:
             return False
         if lists and not arrays["flags"][REBUILD]:
             here, version = (engine.positions.copy(), engine.box.copy()), -1
-            runner = Runner(engine, engine.list_phases)
             while version != engine.version:  # arrays that grow make all lists anew
                 version = engine.version
                 for name in ("built", "pruned"):
                     for k, neighbors in enumerate(lists):
                         if name in neighbors.moments:
                             moment = arrays[f"list {k}/{name}"], arrays[f"list {k}/{name} in"]
-                            self._make(runner, neighbors, name, *moment)
+                            self._make(neighbors, name, *moment)
             self._place(*here)
             for k, neighbors in enumerate(lists):
                 neighbors.state[AGE] = arrays[f"list {k}/age"]
-                if not all(np.array_equal(moment.positions, arrays[f"list {k}/{name}"])
-                           for name, moment in neighbors.moments.items()):
-                    return False
         engine.flags[:] = arrays["flags"]
-        return True
+        return bool(engine.flags[REBUILD]) or all(
+            np.array_equal(moment.positions, arrays[f"list {k}/{name}"])
+            for k, neighbors in enumerate(lists) for name, moment in neighbors.moments.items())
 
-    def _make(self, runner, neighbors, name, positions, box):
-        """Build or prune one list, with atoms at `positions`."""
+    def _make(self, neighbors, name, positions, box):
+        """Build or prune one list, with atoms at `positions`, and leave the others alone."""
         self._place(positions, box)
         for other in self._engine.neighbor_lists.values():
             other.ask(name if other is neighbors else "")
         self._engine.flags[REBUILD] = 0
-        runner.run(1)
+        Runner(self._engine, lambda: self._engine.list_phases(neighbors)).run(1)
 
     def _place(self, positions, box):
         engine = self._engine

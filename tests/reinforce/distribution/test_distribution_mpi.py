@@ -127,7 +127,7 @@ def leaving():
 
 
 def hanging_asynchronously():
-    train_prone(synchronous=False)  # what is to be compiled
+    train_prone(path="first.chk", synchronous=False)  # what is to be compiled
     train_prone(lambda: time.sleep(600), synchronous=False, timeout=10.0, steps=10**9)
 
 

@@ -115,6 +115,8 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
         Let processors compute ``x * y + z`` with one rounding, which is faster and usually closer. With False, products
         and sums of elements round separately, as in NumPy: ``x * x - y`` is then exactly 0 for ``y = x * x``. Calls
         inside another compiled function follow that function's setting.
+    **others
+        None; an argument of ``jax.jit`` raises an error that names the one above.
 
     Returns
     -------

@@ -39,7 +39,15 @@ class Settings(SimpleNamespace):
     __delattr__ = None  # type: ignore[assignment]
 
 
-class Agent:
+class _Hints:
+    """Names the hyper-parameters of other libraries in errors."""
+
+    def __new__(cls, *_: Any, **kwargs: Any) -> Any:
+        check.renamed(kwargs, cls.__name__, gamma="discount", n_envs="num_envs", total_timesteps="train(steps)")
+        return super().__new__(cls)
+
+
+class Agent(_Hints):
     """Base of agents. A subclass says in `kept` what it consists of, and either collects and learns in `iterate`, or is
     made of fragments, which run in several places: `ports`, `actor`, `parameters`, `learn_from`, `deal` and `gather`.
 
@@ -81,10 +89,6 @@ class Agent:
 
     kept: tuple[str, ...] = ()
     ports: dict[str, Port] | None = None
-
-    def __new__(cls, *_: Any, **kwargs: Any) -> Any:
-        check.renamed(kwargs, cls.__name__, gamma="discount", n_envs="num_envs", total_timesteps="train(steps)")
-        return super().__new__(cls)
 
     def __init__(self, env: Any, settings: dict[str, Any]):
         self.settings = Settings(**settings)

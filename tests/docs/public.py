@@ -7,6 +7,7 @@ import functools
 import importlib
 import inspect
 import runpy
+import sys
 import types
 from pathlib import Path
 
@@ -24,7 +25,8 @@ def things():
         for name in names:
             thing = getattr(importlib.import_module(module), name)
             thing = type(thing).__call__ if inspect.ismodule(thing) else thing  # a package that can be called
-            if callable(thing) and id(thing) not in seen and not isinstance(thing, types.GenericAlias):
+            absent = inspect.isclass(thing) and thing.__module__ not in sys.modules  # it needs another package
+            if callable(thing) and id(thing) not in seen and not isinstance(thing, types.GenericAlias) and not absent:
                 seen.add(id(thing))
                 found[f"{module.removeprefix('triskele.')}.{name}"] = thing
     return found

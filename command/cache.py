@@ -19,23 +19,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print or clear."""
-    from triskele.core.extend import store
+    from triskele.core.extend import disk_cache
 
     files, bytes_ = size()
     if options.action == "path":
-        print(store.folder())
+        print(disk_cache.folder())
     elif options.action == "size":
         print(f"{files} files, {bytes_ / 1e6:.1f} MB")
     elif options.action == "clear":
-        store.clear_cache()
-        print(f"deleted {files - size()[0]} files, {(bytes_ - size()[1]) / 1e6:.1f} MB, from {store.folder()}")
+        disk_cache.clear_cache()
+        print(f"deleted {files - size()[0]} files, {(bytes_ - size()[1]) / 1e6:.1f} MB, from {disk_cache.folder()}")
     else:
-        print(f"{store.folder()}: {files} files, {bytes_ / 1e6:.1f} MB")
+        print(f"{disk_cache.folder()}: {files} files, {bytes_ / 1e6:.1f} MB")
 
 
 def size() -> tuple[int, int]:
     """Return the number of files in the cache and their size in bytes."""
-    from triskele.core.extend import store
+    from triskele.core.extend import disk_cache
 
-    sizes = [status.st_size for _, status in store.entries()]
+    sizes = [status.st_size for _, status in disk_cache.entries()]
     return len(sizes), sum(sizes)

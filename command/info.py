@@ -45,7 +45,7 @@ def facts() -> dict[str, str]:
     True
     """
     from triskele import core
-    from triskele.core.extend import native, store
+    from triskele.core.extend import disk_cache, native
 
     from .cache import size
 
@@ -59,8 +59,8 @@ def facts() -> dict[str, str]:
         "processor": f"{_processor()} (LLVM: {target.cpu})",
         "SIMD": _vectors(target.features) + (f" ({levels[0].cpu})" if levels else ""),
         "threads": str(core.get_threads()),
-        "cache": f"{store.folder()}, {files} files, {bytes_ / 1e6:.0f} MB",
-        "kernels": "shipped with this installation" if store.has_shipped() else "compiled when they are first used",
+        "cache": f"{disk_cache.folder()}, {files} files, {bytes_ / 1e6:.0f} MB",
+        "kernels": "shipped with this package" if disk_cache.has_shipped() else "compiled when they are first used",
     }
 
 

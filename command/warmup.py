@@ -106,9 +106,9 @@ def ship(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None) -> None
     packages, jobs
         As for `warmup`.
     """
-    from triskele.core.extend import native, store
+    from triskele.core.extend import disk_cache, native
 
-    shutil.rmtree(store.SHIPPED, ignore_errors=True)
+    shutil.rmtree(disk_cache.SHIPPED, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         for target in native.levels():
             print(f"for {target.cpu}", flush=True)
@@ -118,4 +118,4 @@ def ship(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None) -> None
             })
         # sources, which each user's processes write themselves
         shutil.rmtree(Path(folder, "generated"), ignore_errors=True)
-        shutil.copytree(folder, store.SHIPPED)
+        shutil.copytree(folder, disk_cache.SHIPPED)

@@ -8,6 +8,6 @@ if __name__ != "triskele.core":
     raise ImportError(f"import this package as triskele.core, not as {__name__!r}")
 
 from . import ops as _operations  # noqa: F401  they register themselves
-from .lazy import attach
+from .imports.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -17,6 +17,6 @@ Examples
 6.0
 """
 
-from .lazy import attach
+from .imports.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

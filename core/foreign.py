@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from . import optional, tree
+from . import tree
 from .dtypes import kind_of
+from .imports import optional
 from .tensor import VALUES
 
 __all__ = ["as_plain", "dataframe", "flatten"]

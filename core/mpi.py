@@ -7,7 +7,7 @@ import socket
 import sys
 from typing import Any
 
-from .optional import need
+from .imports.optional import need
 
 __all__ = ["location", "world"]
 

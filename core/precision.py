@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import check, optional, tree
+from . import check, tree
 from .dtypes import is_narrow, kind_of
+from .imports import optional
 
 __all__ = ["DynamicScale", "Policy", "ScaleState", "StaticScale", "at_least_float32", "float_dtype", "in_dtype_of",
            "policy_of"]

@@ -7,7 +7,7 @@ import importlib
 
 from triskele.core.extend import lazy
 
-from . import first_use
+from .rules import first_use
 
 __getattr__, __dir__, __all__ = lazy.attach(__name__)
 first_use.register(lambda: importlib.import_module(".testing.first_use", __name__))

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .errors import EnvError
-from .fingerprint import fingerprint
-from .shipped import rule_options
+from .rules.fingerprint import fingerprint
+from .rules.shipped import rule_options
+from .rules.state_dtype import given, record_dtype
 from .spaces import Box, Discrete
-from .state_dtype import given, record_dtype
 
 __all__ = ["EnvRules", "Environment", "LaneEnvironment"]
 

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from . import rule_kernels
 from .board import board_html
 from .errors import GameError, IllegalActionError
-from .fingerprint import fingerprint
-from .first_use import checks
-from .rule_function import rule_function
-from .shipped import rule_options
-from .state_dtype import given, record_dtype
-from .wiring import wire
+from .rules import rule_kernels
+from .rules.fingerprint import fingerprint
+from .rules.first_use import checks
+from .rules.rule_function import rule_function
+from .rules.shipped import rule_options
+from .rules.state_dtype import given, record_dtype
+from .rules.wiring import wire
 
 __all__ = ["CHANCE", "Game", "Rules", "State", "look"]
 

@@ -20,7 +20,7 @@ import numpy as np
 from ..dtypes import kind_of
 from ..errors import BakedValueWarning
 from ..graph.graph import Const, Graph
-from ..transforms.autograph_pure import codes
+from ..transforms.autograph.pure import codes
 from .rebound import Reading, changed, readings
 
 __all__ = ["ClosedOver", "closed_over", "warn_of_baked"]

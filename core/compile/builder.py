@@ -16,7 +16,7 @@ import numpy as np
 
 from ..dtypes import FLOAT32, is_narrow
 from .arithmetic import Arithmetic
-from .functions import Functions
+from .functions.basic import Functions
 from .narrow import Narrow
 from .scalars import I64, Value, literal, llvm_type, real_of
 

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import store
+from ..disk import cache as disk_cache
 from ..kernels import blas, native, threads
 
 __all__ = ["ArraySpec", "NativeModule", "compile_module", "load_module"]
@@ -253,7 +253,7 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, opt: int = 
 
 def load_module(key: str, names: native.Symbols, symbols: Mapping[str, int]) -> NativeModule | None:
     """The module whose object `compile_module` stored under `key`; None if it has been removed."""
-    code = store.get(key)
+    code = disk_cache.get(key)
     return None if code is None else _linked(key, code, names, symbols, {})
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib.util
 import inspect
 import threading
 import weakref
@@ -407,11 +406,9 @@ class Jitted(ByName, Generic[P, R]):
     def _traceable(self):
         """The function with Python's control flow on traced values made control flow of the graph."""
         if self._traced is None:
-            self._traced = self._f
-            if importlib.util.find_spec("triskele.core.transforms.autograph") is not None:
-                from ..transforms import autograph
+            from ..transforms.autograph.convert import convert
 
-                self._traced = autograph.convert(self._f)
+            self._traced = convert(self._f)
         return self._traced
 
     def _entry(self, args, kwargs):

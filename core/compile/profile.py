@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import check, plots
+from .. import check
 from ..foreign import dataframe
 from ..graph.graph import Equation
 from ..graph.trace import library_sources
-from ..notebook import html_table
+from ..show import plots
+from ..show.notebook import html_table
 from .emit import Unit
 from .formulas import cost_of
 from .fuse import Group

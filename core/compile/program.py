@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..discover import modules
 from ..errors import IndexOutOfBoundsError
 from ..graph.graph import Const, Equation, Graph, Var
 from ..graph.simplify import scalar, simplify
 from ..graph.trace import describe, evaluate, no_transforms
+from ..imports.discover import modules
 from ..kernels import blas, lapack, native, threads
 from . import engine, loops, program_cache, wrapper  # noqa: F401  (loops registers itself)
 from .emit import Again, Module, has_entry

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import store
+from ..disk import cache as disk_cache
 from ..dtypes import kind_of, spelled
 from ..graph.graph import Const, Graph, Source, Spec, Var
 from ..graph.primitive import PRIMITIVES, Primitive
@@ -77,8 +77,8 @@ class GraphKey:
         self._new_specs: list[Any] = []
         code = self._graph(graph)
         parts = ("program", repr((self._new_specs, code, in_place, contract)), np.__version__,
-                 sys.implementation.cache_tag, store.source_stamp("graph", "transforms", "random"))
-        self.keys = [store.make_key(*parts, *target) for target in native.targets()]
+                 sys.implementation.cache_tag, disk_cache.source_stamp("graph", "transforms", "random"))
+        self.keys = [disk_cache.make_key(*parts, *target) for target in native.targets()]
 
     def _graph(self, graph: Graph) -> Any:
         numbers: dict[Var, int] = {}
@@ -212,7 +212,7 @@ def key_of(graph: Graph, in_place: dict[int, int] | None = None, contract: bool 
 
 def load(key: GraphKey | None) -> Record | None:
     """Return the stored program of a graph, or None if there is none."""
-    data = next(filter(None, map(store.get, key.keys)), None) if key is not None else None
+    data = next(filter(None, map(disk_cache.get, key.keys)), None) if key is not None else None
     return None if data is None else _Unpickler(io.BytesIO(data), key).load()
 
 
@@ -227,4 +227,4 @@ def save(key: GraphKey | None, record: Record) -> None:
     except (pickle.PicklingError, AttributeError, TypeError, KeyError) as reason:
         _log.debug("not stored: %s", reason)
         return
-    store.put(key.keys[0], file.getvalue())
+    disk_cache.put(key.keys[0], file.getvalue())

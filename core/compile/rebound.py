@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..transforms.autograph import is_library
-from ..transforms.autograph_pure import codes
+from ..transforms.autograph.convert import is_library
+from ..transforms.autograph.pure import codes
 
 __all__ = ["Reading", "changed", "readings"]
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..files import atomic
-from ..store import folder, is_trusted, make_key
+from ..disk.cache import folder, is_trusted, make_key
+from ..disk.files import atomic
 
 __all__ = ["load_module"]
 

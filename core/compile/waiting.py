@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..progress import say
-from ..transforms.autograph_long import copies
+from ..show.progress import say
+from ..transforms.autograph.long import copies
 
 __all__ = ["Waiting"]
 

@@ -5,6 +5,6 @@ its `state()` resumes it at the same element. The order and the random numbers o
 epoch and the index of each sample, so that they do not depend on workers or on the size of batches.
 """
 
-from ..lazy import attach
+from ..imports.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DataError
-from ..optional import need
+from ..imports.optional import need
 from .block import Block
 from .pipeline import Source
 

@@ -17,7 +17,7 @@ import numpy as np
 from .. import tree
 from ..errors import DataError
 from ..foreign import as_plain
-from ..optional import need
+from ..imports.optional import need
 from .block import Block, map_in_order
 from .columns import as_column, checked_columns, exact
 from .pipeline import Source

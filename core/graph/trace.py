@@ -500,7 +500,7 @@ def evaluate(graph: Graph, *args: Any) -> list[Any]:
 
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
     """The form of `f` that takes traced values: with its control flow rewritten while a graph is being recorded
-    (`transforms.autograph`), else with calls only (`transforms.autograph_eager`).
+    (`transforms.autograph.convert`), else with calls only (`transforms.autograph.eager`).
 
     Examples
     --------
@@ -511,7 +511,7 @@ def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
     2.0
     """
     if len(_converters) < 2:
-        importlib.import_module("triskele.core.transforms.autograph_eager")  # which is above this package
+        importlib.import_module("triskele.core.transforms.autograph.eager")  # which is above this package
     return _converters[0 if _state.recording else 1](f)
 
 

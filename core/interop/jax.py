@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import optional, tree
+from .. import tree
 from ..foreign import as_plain
 from ..graph.graph import Spec
 from ..graph.trace import make_graph
+from ..imports import optional
 from ..transforms.vmap import vmap
 from .flat import Flat, name_of
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import optional, tree
+from .. import tree
 from ..foreign import as_plain
+from ..imports import optional
 from ..transforms.results import own
 from ..transforms.vmap import vmap
 from .flat import Flat, name_of

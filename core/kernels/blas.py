@@ -14,13 +14,15 @@ from functools import cache
 
 import numpy as np
 
-from . import attention, blocks, conv, gemm, gemm_bfloat16, native, threads
+from . import blocks, conv, native, threads
+from .attention import forward
+from .gemm import bfloat16, tiles
 
 __all__ = ["BFLOAT16", "PREFIXES", "address", "bfloat16_definition", "convolution_definitions", "convolution_tile",
            "definitions", "packed", "set_blas_threads", "signature"]
 
 PREFIXES = ("blas.", "lapack.", "tsk.gemm.", "tsk.pack.", "tsk.conv.", "tsk.attention.", "tsk.bfloat16.")
-BFLOAT16 = "tsk.bfloat16.product"  # on processors with AVX512-BF16; see `gemm_bfloat16.product`
+BFLOAT16 = "tsk.bfloat16.product"  # on processors with AVX512-BF16; see `bfloat16.product`
 _TYPES = {"f32": ("float", "s", 1), "f64": ("double", "d", 1), "c64": ("float", "c", 2), "c128": ("double", "z", 2)}
 _OWN = {"f32": 4, "f64": 8}  # products of our own, and the bytes of an element
 _LEAST_WORK, _LEAST_WORK_TRANSPOSED = 1 << 18, 1 << 12  # multiply-adds from which ours are faster
@@ -65,7 +67,7 @@ def packed(name: str, n: int, k: int) -> tuple[int, int] | None:
     ``tsk.pack.f64(i64 n, i64 k, ptr B, i64 ldb, i1 transB, ptr out)`` writes it; ``tsk.gemm.f64`` takes it in place of
     B with -columns for ldb.
     """
-    return gemm.packed_size(n, k, _tile(_OWN[name])) if name in _OWN and n >= 16 else None
+    return tiles.packed_size(n, k, _tile(_OWN[name])) if name in _OWN and n >= 16 else None
 
 
 def convolution_definitions(name: str) -> list[str]:
@@ -179,7 +181,7 @@ def _library(name: str) -> native.LoadedObject:
     parts = [_by_blas(name)]
     if name in _OWN:
         tile = _tile(_OWN[name])
-        parts += [_INTRINSICS, gemm.product(name, scalar, tile), blocks.product(name, scalar, _BLOCK), _choice(name)]
+        parts += [_INTRINSICS, tiles.product(name, scalar, tile), blocks.product(name, scalar, _BLOCK), _choice(name)]
     else:
         parts += [_INTRINSICS, blocks.product(name, f"{{{scalar}, {scalar}}}", _BLOCK_COMPLEX), _only_blas(name)]
     imports = {f"blas_{letter}gemm": _gemm_address(letter), "tsk_parallel_for": threads.address()}
@@ -188,7 +190,7 @@ def _library(name: str) -> native.LoadedObject:
 
 @cache
 def _bfloat16() -> native.LoadedObject:
-    return native.load(gemm_bfloat16.product(), {"tsk_parallel_for": threads.address()}, passes=False)
+    return native.load(bfloat16.product(), {"tsk_parallel_for": threads.address()}, passes=False)
 
 
 @cache
@@ -198,7 +200,7 @@ def _convolutions(name: str) -> native.LoadedObject:
 
 @cache
 def _attention(name: str, depth: str, width: str) -> native.LoadedObject:
-    text = attention.attention(name, _TYPES[name][0], _tile(_OWN[name]), int(depth), int(width))
+    text = forward.attention(name, _TYPES[name][0], _tile(_OWN[name]), int(depth), int(width))
     return native.load(text, {"tsk_parallel_for": threads.address()}, passes=False)
 
 
@@ -211,13 +213,13 @@ declare void @tsk_parallel_for(ptr, ptr, i64)
 """
 
 
-def _tile(size: int) -> gemm.Tile:
+def _tile(size: int) -> tiles.Tile:
     """Registers of the inner loop: 24 accumulators of 32 registers, or 12 of 16."""
     if native.has_feature("avx512f"):
-        return gemm.Tile(64 // size, 8, 3)
+        return tiles.Tile(64 // size, 8, 3)
     if native.has_feature("avx"):
-        return gemm.Tile(32 // size, 4, 3)
-    return gemm.Tile(16 // size, 4, 3 if native.has_feature("neon") else 2)
+        return tiles.Tile(32 // size, 4, 3)
+    return tiles.Tile(16 // size, 4, 3 if native.has_feature("neon") else 2)
 
 
 def _only_blas(name: str) -> str:

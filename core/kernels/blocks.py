@@ -1,6 +1,6 @@
 """Products that BLAS does, in blocks so small that it does not use threads of its own."""
 
-from .gemm import Code
+from .gemm.tiles import Code
 
 __all__ = ["product"]
 

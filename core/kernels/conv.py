@@ -6,7 +6,7 @@ the window, or the other way round in the gradient of the kernel; nothing is gat
 fused multiply-adds in the order of p within a block of p, so results depend on the sizes alone.
 """
 
-from .gemm import Code, Tile
+from .gemm.tiles import Code, Tile
 
 __all__ = ["DEPTH", "DEPTH_OF_PIXELS", "product"]
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
-from .. import store
+from ..disk import cache as disk_cache
 from .notice import compiling
 
 __all__ = [
@@ -98,7 +98,7 @@ def has_feature(name: str) -> bool:
 
 def targets() -> tuple[Target, ...]:
     """The processors whose code may be loaded here: this one, and where the package ships code, its levels."""
-    return (host_target(), *(levels() if store.has_shipped() else ()))
+    return (host_target(), *(levels() if disk_cache.has_shipped() else ()))
 
 
 @cache
@@ -291,14 +291,14 @@ def object_of(text: str, *, opt: int = 3, passes: bool = True) -> tuple[str, byt
     seconds : dict
         As `compile_object` returns; empty if the object comes from the store.
     """
-    parts = ("object", text, str(opt), str(passes), store.source_stamp())
-    keys = [store.make_key(*parts, *target) for target in targets()]
+    parts = ("object", text, str(opt), str(passes), disk_cache.source_stamp())
+    keys = [disk_cache.make_key(*parts, *target) for target in targets()]
     for key in keys:
-        if (code := store.get(key)) is not None:
+        if (code := disk_cache.get(key)) is not None:
             return key, code, {}
     with compiling("a program"):
         code, seconds = compile_object(text, opt=opt, passes=passes)
-    store.put(keys[0], code)
+    disk_cache.put(keys[0], code)
     return keys[0], code, seconds
 
 

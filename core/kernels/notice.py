@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..progress import is_watched, progress_bar, say
+from ..show.progress import is_watched, progress_bar, say
 
 __all__ = ["compiling"]
 

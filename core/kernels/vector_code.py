@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 
-from .gemm import Code, Step, Tile
+from .gemm.tiles import Code, Step, Tile
 from .vecmath.builder import Builder, Value
 from .vecmath.exponential import expm1_polynomial
 

@@ -1,5 +1,5 @@
 """Network architectures, one file each: residual networks, U-Net, FCN, transformers."""
 
-from ..lazy import attach
+from ..imports.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

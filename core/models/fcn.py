@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .. import random
 from ..nn import Conv, Conv2d, ConvTranspose, Sequential, max_pool, relu
-from ..short_repr import short_repr
+from ..show.short_repr import short_repr
 
 __all__ = ["FCN"]
 

@@ -21,7 +21,7 @@ from ..nn import (
     max_pool,
     relu,
 )
-from ..short_repr import short_repr
+from ..show.short_repr import short_repr
 
 __all__ = ["ResNet"]
 

@@ -15,8 +15,8 @@ from ..compile.jit import jit
 from ..nn import Embedding, LayerNorm, Linear, RMSNorm, attention, gelu_tanh, silu, static
 from ..nn.entries import check_entries, pick_entries
 from ..ops.index import getitem, index_update
-from ..short_repr import short_repr
-from ..transforms.control import scan
+from ..show.short_repr import short_repr
+from ..transforms.control.operators import scan
 
 __all__ = ["Transformer"]
 

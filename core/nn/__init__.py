@@ -1,5 +1,5 @@
 """Neural networks: layers as dataclass trees, activations, losses, initializers."""
 
-from ..lazy import attach
+from ..imports.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tree
-from ..short_repr import short_repr
+from ..show.short_repr import short_repr
 from .layers import static
 
 __all__ = ["Residual", "Sequential"]

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from typing import TypeVar
 
-from ..short_repr import short_repr
+from ..show.short_repr import short_repr
 
 __all__ = ["layer"]
 

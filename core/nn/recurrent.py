@@ -14,7 +14,7 @@ from scipy import special
 
 from .. import random
 from ..precision import in_dtype_of
-from ..transforms.control import scan
+from ..transforms.control.operators import scan
 from .init import glorot_uniform, orthogonal
 from .layer import layer
 from .layers import check_last_axis

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .. import random, tree
 from ..dtypes import kind_of
-from ..short_repr import short_repr
+from ..show.short_repr import short_repr
 from .layers import Cell, static
 
 __all__ = ["Dropout", "apply_training", "merge", "split", "trained", "training"]

@@ -1,7 +1,7 @@
-"""The operations: one file per family, found by itself."""
+"""The operations: one file for a family, found by itself."""
 
-from ..discover import modules as _modules
+from ..imports.discover import modules as _modules
 
-_modules(__name__)
+_modules(__name__, deep=True)
 
 __all__: list[str] = []

@@ -1,5 +1,5 @@
 """Optimizers, learning-rate schedules and gradient clipping."""
 
-from ..lazy import attach
+from ..imports.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

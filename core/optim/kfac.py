@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import check, tree
-from ..transforms.control import cond
+from ..transforms.control.operators import cond
 from .base import Optimizer, Rate, rate_of
 from .curvature import Curvature, Estimate
 from .kronecker import add_scaled, blend, block_inverse, dot, precondition, scalar_dtype

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.linalg_positive import positive_inverse
+from ..ops.linalg.positive import positive_inverse
 from .curvature import Curvature
 
 __all__ = ["add_scaled", "blend", "block_inverse", "dot", "precondition", "scalar_dtype", "split", "trace"]

@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import tree
 from ..compile.jit import jit
-from ..report import Reports, Work
-from ..short_repr import short_repr
+from ..show.report import Reports, Work
+from ..show.short_repr import short_repr
 from ..transforms.grad import check_inexact, value_and_grad
 
 __all__ = ["LBFGS", "Result"]

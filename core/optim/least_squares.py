@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import check, tree
 from ..compile.jit import jit
-from ..report import Reports, Work
+from ..show.report import Reports, Work
 from ..transforms.grad import check_inexact
 from ..transforms.jacobian import jacfwd, jacrev
 from .lbfgs import Result

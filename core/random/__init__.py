@@ -20,6 +20,6 @@ Examples
 True
 """
 
-from ..lazy import attach
+from ..imports.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

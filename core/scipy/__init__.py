@@ -8,6 +8,6 @@ arrays::
     from triskele.core.scipy.linalg import expm
 """
 
-from ..lazy import attach
+from ..imports.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

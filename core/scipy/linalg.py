@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ops.linalg import cholesky as _cholesky
-from ..ops.linalg import conj, from_triangle, inv, mH, mT
-from ..ops.linalg import solve as _solve
-from ..ops.linalg_determinant import det
-from ..ops.linalg_functions import (
+from ..ops.linalg.basic import cholesky as _cholesky
+from ..ops.linalg.basic import conj, from_triangle, inv, mH, mT
+from ..ops.linalg.basic import solve as _solve
+from ..ops.linalg.determinant import det
+from ..ops.linalg.functions import (
     block_diag,
     cho_factor,
     cho_solve,
@@ -28,14 +28,14 @@ from ..ops.linalg_functions import (
     sqrtm,
     toeplitz,
 )
-from ..ops.linalg_functions import expm_frechet as _expm_frechet
-from ..ops.linalg_least import pinv as _pinv
-from ..ops.linalg_norm import norm
-from ..ops.linalg_spectral import eigh as _eigh
-from ..ops.linalg_spectral import eigvals, svdvals
-from ..ops.linalg_spectral import eigvalsh as _eigvalsh
-from ..ops.linalg_spectral import qr as _qr
-from ..ops.linalg_spectral import svd as _svd
+from ..ops.linalg.functions import expm_frechet as _expm_frechet
+from ..ops.linalg.least import pinv as _pinv
+from ..ops.linalg.norm import norm
+from ..ops.linalg.spectral import eigh as _eigh
+from ..ops.linalg.spectral import eigvals, svdvals
+from ..ops.linalg.spectral import eigvalsh as _eigvalsh
+from ..ops.linalg.spectral import qr as _qr
+from ..ops.linalg.spectral import svd as _svd
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "cosm", "det", "eigh", "eigvals", "eigvalsh",

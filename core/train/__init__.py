@@ -1,5 +1,5 @@
 """Training: the step, the loop, callbacks, metrics and reports."""
 
-from ..lazy import attach
+from ..imports.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

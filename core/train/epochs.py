@@ -10,7 +10,7 @@ import numpy as np
 
 from ..compile.jit import jit
 from ..data.pipeline import InMemory, Source
-from ..transforms.control import fori_loop
+from ..transforms.control.operators import fori_loop
 
 __all__ = ["Epochs"]
 

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import check, nn, optim, optional, tree
+from .. import check, nn, optim, tree
 from ..data import arrays
-from ..report import Reports
+from ..imports import optional
+from ..show.report import Reports
 from .callbacks.state_file import StateFile
 from .history import History
 from .model import Model

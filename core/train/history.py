@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import plots
 from ..foreign import dataframe
-from ..notebook import html_table
+from ..show import plots
+from ..show.notebook import html_table
 
 __all__ = ["History"]
 

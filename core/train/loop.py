@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import tree
 from ..interrupt import interruption, patient_interrupts
-from ..report import Work
+from ..show.report import Work
 from .callbacks.callback import Callback, monitored_names
 from .callbacks.checkpoint import Checkpoint
 from .callbacks.state_file import StateFile

@@ -12,8 +12,8 @@ import numpy as np
 from .. import check, optim, random, tree
 from ..compile.jit import Jitted, jit
 from ..data.pipeline import InMemory, Source
-from ..progress import progress_bar
-from ..report import Reports
+from ..show.progress import progress_bar
+from ..show.report import Reports
 from ..transforms.vmap import vmap
 from .callbacks.callback import Callback
 from .epochs import Epochs

@@ -14,7 +14,7 @@ from ..optim import clip_by_global_norm, scaled
 from ..precision import Policy, policy_of
 from ..tensor import Tensor
 from ..transforms.checkpoint import checkpoint as rematerialized
-from ..transforms.control import scan
+from ..transforms.control.operators import scan
 from ..transforms.grad import value_and_grad
 
 __all__ = ["State", "Step", "step"]

@@ -14,7 +14,7 @@ from ..graph.graph import spec_of
 from ..graph.primitive import Primitive
 from ..graph.trace import bind, evaluate, traceable
 from ..ops.define import move_batch_axis
-from .control_body import eager, function_name, trace_body
+from .control.body import eager, function_name, trace_body
 from .partial import batch_graph, depends, jvp_graph, vjp_graph
 
 __all__ = ["checkpoint", "checkpoint_p", "stop_gradient"]

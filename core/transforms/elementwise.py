@@ -16,7 +16,7 @@ from ..graph.primitive import PRIMITIVES
 from ..graph.trace import bind, evaluate
 from ..ops import define
 from ..tensor import Tensor
-from .control_body import runner
+from .control.body import runner
 from .forward import jvp
 from .scalar import over_numpy, scalar_graph
 from .vmap import vmap

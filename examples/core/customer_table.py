@@ -22,7 +22,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from triskele.core import data, nn, optim, plots, random, train
+from triskele.core import data, nn, optim, random, train
+from triskele.core.show import plots
 
 CUSTOMERS, EPOCHS, BATCH = 5000, 15, 64
 NUMBERS = ["months", "monthly_fee", "support_calls", "late_payments"]

@@ -111,7 +111,7 @@ def main(steps, output):
     import matplotlib.pyplot
 
     matplotlib.use("Agg")
-    from triskele.core import plots
+    from triskele.core.show import plots
 
     with plots.style():
         figure, (left, right) = matplotlib.pyplot.subplots(1, 2, figsize=(7.0, 2.8), layout="constrained")

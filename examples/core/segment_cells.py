@@ -71,7 +71,7 @@ def main(epochs, output):
     import matplotlib.pyplot
 
     matplotlib.use("Agg")
-    from triskele.core import plots
+    from triskele.core.show import plots
 
     with plots.style():
         figure, axes = matplotlib.pyplot.subplots(3, 4, figsize=(6.0, 4.8), layout="constrained")

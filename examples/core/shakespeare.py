@@ -46,7 +46,7 @@ def main(text, steps, output):
     import matplotlib.pyplot
 
     matplotlib.use("Agg")
-    from triskele.core import plots
+    from triskele.core.show import plots
 
     with plots.style():
         figure, ax = matplotlib.pyplot.subplots(layout="constrained")

@@ -71,7 +71,7 @@ def main(folder, epochs, run, output):
     import matplotlib.pyplot
 
     matplotlib.use("Agg")
-    from triskele.core import plots
+    from triskele.core.show import plots
 
     with plots.style():
         figure, (left, right) = matplotlib.pyplot.subplots(1, 2, figsize=(7.0, 3.2), layout="constrained")

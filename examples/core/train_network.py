@@ -48,7 +48,7 @@ def main(output):
     import matplotlib.pyplot
 
     matplotlib.use("Agg")
-    from triskele.core import plots
+    from triskele.core.show import plots
 
     guess = model.predict(images[test]).argmax(1)
     wrong = np.flatnonzero(guess != labels[test])[:12]

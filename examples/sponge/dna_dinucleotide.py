@@ -165,7 +165,7 @@ def picture(found, weights, output):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from triskele.core import plots
+    from triskele.core.show import plots
 
     chi_c, chi_g, distance, alignment = found.T
     with plots.style():

@@ -109,7 +109,7 @@ def picture(found, variables, output):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from triskele.core import plots
+    from triskele.core.show import plots
 
     with plots.style():
         figure, axes = plt.subplots(2, 3, figsize=(7.0, 4.2), sharex=True, layout="constrained")

@@ -59,7 +59,7 @@ def main(time, output):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from triskele.core import plots
+    from triskele.core.show import plots
 
     with plots.style():
         figure, axes = plt.subplots(1, 2, figsize=(7.0, 2.6), layout="constrained")

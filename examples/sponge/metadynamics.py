@@ -49,7 +49,7 @@ def main(ns, output):
     import matplotlib
 
     matplotlib.use("Agg")
-    from triskele.core import plots
+    from triskele.core.show import plots
 
     with plots.style():
         figure, (left, right) = plots.figure(1, 2, width="page", height=7.0)

@@ -81,7 +81,7 @@ def main(output):
     import matplotlib
 
     matplotlib.use("Agg")
-    from triskele.core import plots
+    from triskele.core.show import plots
 
     with plots.style(legend_fontsize=6, axes_titlesize=8):
         figure, (left, middle, right) = plots.figure(1, 3, width="page", height=5.5)

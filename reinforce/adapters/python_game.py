@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import GameError
 from ..game import CHANCE, State
-from ..state_dtype import given
+from ..rules.state_dtype import given
 
 __all__ = ["PythonGame", "PythonState"]
 

@@ -10,7 +10,7 @@ from triskele.core.extend import device, simd
 
 from .. import random
 from ..environment import LaneEnvironment
-from ..lane_math import clip
+from ..rules.lane_math import clip
 from ..spaces import Box, Discrete
 
 __all__ = ["Acrobot"]

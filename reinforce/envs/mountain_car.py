@@ -8,7 +8,7 @@ from triskele.core.extend import simd
 
 from .. import random
 from ..environment import EnvRules, LaneEnvironment
-from ..lane_math import as_float32, clip
+from ..rules.lane_math import as_float32, clip
 from ..spaces import Box, Discrete
 
 __all__ = ["MountainCar", "MountainCarContinuous"]

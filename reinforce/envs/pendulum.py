@@ -10,7 +10,7 @@ from triskele.core.extend import device, simd
 
 from .. import random
 from ..environment import EnvRules, LaneEnvironment
-from ..lane_math import as_float32, clip
+from ..rules.lane_math import as_float32, clip
 from ..spaces import Box
 
 __all__ = ["Pendulum"]

@@ -13,7 +13,7 @@ from triskele.core.extend import Reports, Work, check, dataframe, html_table, pl
 from ..errors import GameError, IllegalActionError
 from ..game import CHANCE
 from .players import Human, Player, as_player
-from .table import new_table
+from .positions import new_table
 
 __all__ = ["MatchResult", "play_match"]
 

@@ -12,13 +12,13 @@ import numpy as np
 from triskele.core.extend import template
 
 from ..errors import GameError, IllegalActionError
-from ..fingerprint import fingerprint, plain
 from ..game import CHANCE, Game
 from ..policy import Policy
 from ..random import start
-from ..rule_function import rule_function
-from ..shipped import rule_options
-from ..wiring import wire
+from ..rules.fingerprint import fingerprint, plain
+from ..rules.rule_function import rule_function
+from ..rules.shipped import rule_options
+from ..rules.wiring import wire
 
 __all__ = ["Human", "Player", "Random", "as_player"]
 

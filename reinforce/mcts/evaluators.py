@@ -10,9 +10,9 @@ from typing import Any
 from triskele.core.extend import check
 
 from ..errors import EvaluatorError, GameError
-from ..fingerprint import fingerprint, plain, required
 from ..policy import Policy
-from ..rule_function import rule_function
+from ..rules.fingerprint import fingerprint, plain, required
+from ..rules.rule_function import rule_function
 from .network import BatchFunction, PolicyPriors
 
 __all__ = ["Compiled", "RandomRollout", "as_evaluator"]

@@ -15,7 +15,7 @@ from triskele.core.extend import Jitted
 from ..errors import EvaluatorError
 from ..game import Game
 from ..policy import Categorical, Policy
-from ..program import Batch
+from ..rules.program import Batch
 
 __all__ = ["BatchFunction", "Network", "PolicyPriors", "masked_softmax"]
 

@@ -14,9 +14,9 @@ from triskele.core.extend import check
 
 from ..adapters.python_game import PythonGame
 from ..errors import SearchError
-from ..fingerprint import plain, required
 from ..game import Game, State, as_records, look
 from ..policy import Policy
+from ..rules.fingerprint import plain, required
 from .engines.batched import batched_engine
 from .engines.compiled import CompiledEngine
 from .engines.engine import Engine

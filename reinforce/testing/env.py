@@ -11,11 +11,11 @@ from triskele.core.extend import template
 from .. import random
 from ..environment import EnvRules, LaneEnvironment
 from ..errors import EnvError
-from ..rule_function import rule_function
+from ..rules.rule_function import rule_function
+from ..rules.wiring import wire
 from ..spaces import Discrete
 from ..vector.env import VectorEnv, integer, make
-from ..vector.step_source import AT_WORK
-from ..wiring import wire
+from ..vector.stepping import AT_WORK
 
 __all__ = ["check_env", "check_rules"]
 

@@ -12,9 +12,9 @@ from triskele.core.extend import template
 
 from ..errors import EvaluatorError
 from ..game import CHANCE
-from ..rule_function import rule_function
-from ..shipped import is_shipped
-from ..wiring import wire
+from ..rules.rule_function import rule_function
+from ..rules.shipped import is_shipped
+from ..rules.wiring import wire
 
 __all__ = ["check_env_once", "check_evaluator_once", "check_game_once"]
 

@@ -14,10 +14,10 @@ import numpy as np
 from triskele.core.extend import load_module
 
 from ..errors import GameError
-from ..fingerprint import fingerprint, plain
 from ..game import CHANCE, Game, Rules
-from ..rule_function import rule_function
-from ..uncompilable import essence
+from ..rules.fingerprint import fingerprint, plain
+from ..rules.rule_function import rule_function
+from ..rules.uncompilable import essence
 
 __all__ = ["Probe"]
 

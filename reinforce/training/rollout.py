@@ -11,7 +11,7 @@ from triskele import core
 from triskele.core.extend import Jitted
 
 from ..errors import EnvError
-from ..program import Batch
+from ..rules.program import Batch
 from ..vector.failures import Raised
 
 __all__ = ["Rollout"]

@@ -6,7 +6,7 @@ import math
 
 from triskele.core.extend import kernel
 
-from ..program import run_all
+from ..rules.program import run_all
 from ..vector.run import run
 
 __all__ = ["DONE", "ENV_FAILED", "POLICY_FAILED", "run_policy"]

@@ -17,11 +17,11 @@ from triskele.core.extend import check, threads
 
 from ..environment import Environment, LaneEnvironment
 from ..errors import EnvError
-from ..first_use import checks
-from ..shipped import is_shipped
+from ..rules.first_use import checks
+from ..rules.shipped import is_shipped
 from ..spaces import Box, Discrete
 from .failures import Raised
-from .step_source import AT_WORK, CONTEXT, LANES, step_kernels
+from .stepping import AT_WORK, CONTEXT, LANES, step_kernels
 
 if TYPE_CHECKING:
     from .gymnasium_envs import GymnasiumVectorEnv
@@ -341,7 +341,7 @@ class VectorEnv:
         """The context of `run.run`, and the address of the function that steps a chunk of copies."""
         from numba.core.errors import NumbaError
 
-        from ..uncompilable import essence
+        from ..rules.uncompilable import essence
 
         try:
             function = threads.body(self._kernels.chunk, "voidptr")

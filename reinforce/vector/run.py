@@ -7,7 +7,7 @@ import numpy as np
 from triskele.core.extend import device, kernel, threads
 
 from .. import random
-from .step_source import MARKS
+from .stepping import MARKS
 
 _parallel_for = threads.for_numba()
 

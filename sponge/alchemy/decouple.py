@@ -15,11 +15,11 @@ from ..engine.energy_split import solute_mask
 from ..engine.engine import Engine
 from ..engine.plausibility import check_energies
 from ..potential import Potential
-from ..potentials.compound import ExpressionCompound
-from ..potentials.drude import thole_screening
-from ..potentials.gromacs import lennard_jones_pair
+from ..potentials.bonded.gromacs import lennard_jones_pair
+from ..potentials.bonded.pair14 import pair14
+from ..potentials.expressions.compound import ExpressionCompound
 from ..potentials.nonbonded.nonbonded import Nonbonded
-from ..potentials.pair14 import pair14
+from ..potentials.polarizable.drude import thole_screening
 from ..system import System
 from ..topology import as_vectors
 from .finite_size import check_charges

@@ -13,12 +13,12 @@ from ..analysis.superposition import superpose
 from ..barostats.molecules import molecules
 from ..constraints.choose import Constraints
 from ..potential import Potential
-from ..potentials.cmap import CMAP
-from ..potentials.drude import thole_screening
-from ..potentials.expression import ExpressionExternal
+from ..potentials.bonded.cmap import CMAP
+from ..potentials.bonded.terms import TermPotential
+from ..potentials.expressions.expression import ExpressionExternal
 from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.polarizable.drude import thole_screening
 from ..potentials.restraints import PositionRestraint
-from ..potentials.terms import TermPotential
 from ..system import System
 from .decouple import set_lambdas
 from .finite_size import check_charges

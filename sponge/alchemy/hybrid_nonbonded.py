@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import box as boxes
 from ..potentials.at_values import Part, at_values
-from ..potentials.nonbonded.mixing import root
 from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.pairs.mixing import root
 from ..units import COULOMB
 from .kernels import DIRECT, EXCLUDED, IMAGES, PLAIN, QUADRATIC, SOFTENED, WITHIN
 from .nonbonded import AlchemicalNonbonded, pairs_around, switched

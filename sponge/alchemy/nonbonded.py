@@ -13,8 +13,8 @@ from ..engine.plan import Plan
 from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..potentials.at_values import Part, at_values
-from ..potentials.nonbonded.mixing import root, sigma_epsilon
 from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.pairs.mixing import root, sigma_epsilon
 from ..protocols import SystemLike
 from ..units import COULOMB
 from .kernels import DIRECT, EXCLUDED, IMAGES, KEPT, PLAIN, SCALED, SOFTENED, VACUUM, WITHIN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from triskele.core.extend import device, kernel, simd
 
 from ..engine.flags import ENERGY
-from ..potentials.term_kernels import add_virial, dot, image8, inverse_root, nothing8, open_box
+from ..potentials.bonded.term_kernels import add_virial, dot, image8, inverse_root, nothing8, open_box
 from .kernels import BEUTLER, CORE, CUTOFF2, GEOMETRIC, STATES, SWITCH, WIDTH
 from .soft_core import SCALE, SOFT
 

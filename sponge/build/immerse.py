@@ -13,8 +13,8 @@ from ..box import displacement
 from ..constraints.choose import Constraints
 from ..forcefield.create import create_system
 from ..load.structure import Structure
-from ..potentials.nonbonded.mixing import RULES
 from ..potentials.nonbonded.nonbonded import OPTIONS, Nonbonded
+from ..potentials.pairs.mixing import RULES
 from ..system import System
 from ..topology import Topology
 from .water_box import water_box

@@ -13,7 +13,7 @@ from .. import box as boxes
 from ..potential import complete
 from ..potentials.nonbonded import energy as nonbonded_energy
 from ..potentials.nonbonded.nonbonded import Nonbonded
-from ..potentials.pair_terms import PairPotential, _mixed
+from ..potentials.pairs.terms import PairPotential, _mixed
 
 if TYPE_CHECKING:
     from ..system import System

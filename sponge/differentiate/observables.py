@@ -17,10 +17,10 @@ from .. import box as boxes
 from .. import units
 from ..barostats.molecules import molecules
 from ..potential import complete
-from ..potentials.equilibration import ChargeEquilibration
-from ..potentials.induced_dipoles import InducedDipoles
 from ..potentials.nonbonded.energy import jump_at_cutoff
 from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.polarizable.equilibration import ChargeEquilibration
+from ..potentials.polarizable.induced_dipoles import InducedDipoles
 from .energy import explicit_energy
 
 if TYPE_CHECKING:

@@ -9,26 +9,26 @@ import numpy as np
 from triskele.core.extend import optional
 
 from ..integrators.center_of_mass import removes_com_motion
-from ..potentials.cmap import CMAP
-from ..potentials.drude import DrudeAnisotropy, drude_spring, thole_screening
-from ..potentials.expression import ExpressionExternal, ExpressionTerm
+from ..potentials.bonded.cmap import CMAP
+from ..potentials.bonded.harmonic_angle import harmonic_angle
+from ..potentials.bonded.harmonic_bond import harmonic_bond
+from ..potentials.bonded.harmonic_improper import harmonic_improper
+from ..potentials.bonded.pair14 import pair14
+from ..potentials.bonded.periodic_torsion import periodic_torsion
+from ..potentials.bonded.ryckaert_bellemans import ryckaert_bellemans
+from ..potentials.bonded.urey_bradley import urey_bradley
+from ..potentials.expressions.expression import ExpressionExternal, ExpressionTerm
 from ..potentials.gb.gb import GB, PROBE
 from ..potentials.gb.tables import NECK_CUTOFF, neck_tables
-from ..potentials.harmonic_angle import harmonic_angle
-from ..potentials.harmonic_bond import harmonic_bond
-from ..potentials.harmonic_improper import harmonic_improper
-from ..potentials.induced_dipoles import InducedDipoles
 from ..potentials.nonbonded.nonbonded import Nonbonded
-from ..potentials.pair14 import pair14
-from ..potentials.periodic_torsion import periodic_torsion
+from ..potentials.polarizable.drude import DrudeAnisotropy, drude_spring, thole_screening
+from ..potentials.polarizable.induced_dipoles import InducedDipoles
 from ..potentials.restraints import (
     PositionRestraint,
     angle_restraint,
     distance_restraint,
     torsion_restraint,
 )
-from ..potentials.ryckaert_bellemans import ryckaert_bellemans
-from ..potentials.urey_bradley import urey_bradley
 from ..system import System
 from ..units import COULOMB
 from ..virtual_sites import sites as virtual_sites

@@ -10,8 +10,8 @@ import numpy as np
 from triskele.core.extend import check
 
 from ..potential import complete, parameter
+from ..potentials.bonded.terms import TermPotential
 from ..potentials.nonbonded.nonbonded import Nonbonded
-from ..potentials.terms import TermPotential
 
 if TYPE_CHECKING:
     from ..system import System

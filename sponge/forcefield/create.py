@@ -309,12 +309,12 @@ def _template_constraints(assignment):
 
 
 def _add_bonded(system, topology, field, assignment, bonds, angles):
-    from ..potentials.cmap import CMAP
-    from ..potentials.harmonic_angle import harmonic_angle
-    from ..potentials.harmonic_bond import harmonic_bond
-    from ..potentials.harmonic_improper import harmonic_improper
-    from ..potentials.periodic_torsion import periodic_torsion
-    from ..potentials.ryckaert_bellemans import ryckaert_bellemans
+    from ..potentials.bonded.cmap import CMAP
+    from ..potentials.bonded.harmonic_angle import harmonic_angle
+    from ..potentials.bonded.harmonic_bond import harmonic_bond
+    from ..potentials.bonded.harmonic_improper import harmonic_improper
+    from ..potentials.bonded.periodic_torsion import periodic_torsion
+    from ..potentials.bonded.ryckaert_bellemans import ryckaert_bellemans
 
     if len(bonds[0]):
         system.add(harmonic_bond(bonds[0], k=bonds[1], r0=bonds[2]))

@@ -16,7 +16,7 @@ __all__ = ["add_custom", "add_urey_bradley"]
 def add_custom(system: Any, terms: CustomTerms, atoms: np.ndarray, candidates: np.ndarray, assignment: Assignment,
                topology: Topology) -> None:
     """Add the terms that the bonds, angles or torsions `atoms` [m, k] and the `candidates` for impropers have."""
-    from ..potentials.expression import ExpressionTerm
+    from ..potentials.expressions.expression import ExpressionTerm
 
     index = find_terms(terms.kind, atoms, terms.table, assignment, topology, needed=False)
     rows, values = [atoms[index >= 0]], [terms.table.values[k] for k in index[index >= 0]]
@@ -31,7 +31,7 @@ def add_custom(system: Any, terms: CustomTerms, atoms: np.ndarray, candidates: n
 def add_urey_bradley(system: Any, table: TermTable, angles: np.ndarray, assignment: Assignment,
                      topology: Topology) -> None:
     """Add springs between the outer atoms of angles; the file has half of the force constant."""
-    from ..potentials.urey_bradley import urey_bradley
+    from ..potentials.bonded.urey_bradley import urey_bradley
 
     index = find_terms("angle", angles, table, assignment, topology, needed=False)
     ends = angles[index >= 0][:, [0, 2]]

@@ -117,7 +117,7 @@ class Oscillators:
 
     def add_to(self, system: Any, excluded: np.ndarray) -> None:
         """Add the potentials; dipoles of the pairs `excluded` [m, 2] are screened."""
-        from ..potentials.drude import drude_oscillators
+        from ..potentials.polarizable.drude import drude_oscillators
 
         row = np.full(system.n, -1)
         row[self.particles[:, 0]] = np.arange(len(self.particles))

@@ -106,8 +106,8 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
     options
         Options of `Nonbonded`.
     """
+    from ..potentials.bonded.pair14 import pair14
     from ..potentials.nonbonded.nonbonded import Nonbonded
-    from ..potentials.pair14 import pair14
 
     q, sigma, epsilon = (atoms[name] for name in ("charge", "sigma", "epsilon"))
     sections = [s for s in (field.lennard_jones, field.nonbonded) if s is not None]
@@ -155,7 +155,7 @@ def _exceptions(field, assignment):
 
 def _table(special, assignment, sigma, epsilon):
     """Table of pairs of types with the exceptions from mixing."""
-    from ..potentials.nonbonded.mixing import LJTable
+    from ..potentials.pairs.mixing import LJTable
 
     _, first = np.unique(assignment.atom_type, return_index=True)  # types in use are numbered without gaps
     s = 0.5 * (sigma[first][:, None] + sigma[first])

@@ -17,10 +17,10 @@ from ..engine.plan import Plan
 from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..potentials.at_values import Part, at_values
+from ..potentials.bonded.pair14 import pair14
 from ..potentials.nonbonded.energy import terms
 from ..potentials.nonbonded.moving_charges import factors14
 from ..potentials.nonbonded.nonbonded import Nonbonded
-from ..potentials.pair14 import pair14
 from ..protocols import SystemLike
 from ..topology import Topology, as_vectors
 from ..units import COULOMB

@@ -18,7 +18,7 @@ from ..box import from_lengths_angles
 from ..constraints.choose import constrain, water_atoms
 from ..errors import FileFormatError
 from ..potentials.gb.gb import add_solvent, pair_options
-from ..potentials.nonbonded.mixing import LJTable, sigma_epsilon
+from ..potentials.pairs.mixing import LJTable, sigma_epsilon
 from ..system import System
 from ..topology import Topology
 from ..virtual_sites.sites import OutOfPlane, ThreeParticleAverage, VirtualSite
@@ -237,7 +237,7 @@ def _pair14(top: Prmtop, terms: Terms, quads: np.ndarray, types: np.ndarray) -> 
     terms.pairs(pairs, charges[pairs].prod(1) / scee, sigma, epsilon / scnb)
     alone = (a != 0) != (b != 0)  # no sigma and epsilon give the repulsion or the attraction alone
     if alone.any():
-        from ..potentials.gromacs import lennard_jones_pair
+        from ..potentials.bonded.gromacs import lennard_jones_pair
 
         c6, c12 = (b / scnb)[alone], (a / scnb)[alone]
         terms.potential(lambda: lennard_jones_pair(pairs[alone], c6=c6, c12=c12))

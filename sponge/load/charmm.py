@@ -21,7 +21,7 @@ from triskele.core.extend import gunzip, optional
 from .. import units
 from ..constraints.choose import constrain
 from ..errors import FileFormatError, MissingParameterError
-from ..potentials.nonbonded.mixing import LJTable
+from ..potentials.pairs.mixing import LJTable
 from ..system import System
 from ..topology import Topology, graph_distances
 from .amber_files import read_bytes

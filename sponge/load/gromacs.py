@@ -15,8 +15,8 @@ import numpy as np
 
 from ..constraints.choose import Constraints, constrain
 from ..errors import FileFormatError
-from ..potentials import gromacs as potentials
-from ..potentials.nonbonded.mixing import LJTable
+from ..potentials.bonded import gromacs as potentials
+from ..potentials.pairs.mixing import LJTable
 from ..system import System
 from ..topology import Topology
 from ..virtual_sites import sites as virtual_sites

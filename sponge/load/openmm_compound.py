@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from ..errors import FileFormatError
-from ..potentials.combined import ExpressionCombination, ExpressionVolume
-from ..potentials.compound import ExpressionCompound
+from ..potentials.expressions.combined import ExpressionCombination, ExpressionVolume
+from ..potentials.expressions.compound import ExpressionCompound
 from ..system import System
 from ..topology import check_indices
 from .openmm_custom import children, exclusions, flag, global_parameters, parameters, tables

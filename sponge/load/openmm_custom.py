@@ -16,12 +16,8 @@ from ..codegen.algebra import Algebra, Term
 from ..codegen.expressions import canonical, parse
 from ..codegen.tabulated import Tabulated
 from ..errors import FileFormatError
-from ..potentials.expression import (
-    ExpressionExternal,
-    ExpressionTerm,
-    Split,
-)
-from ..potentials.nonbonded.mixing import sigma_epsilon
+from ..potentials.expressions.expression import ExpressionExternal, ExpressionTerm, Split
+from ..potentials.pairs.mixing import sigma_epsilon
 from ..potentials.restraints import PositionRestraint
 from ..topology import check_indices
 from ..units import COULOMB

@@ -11,9 +11,9 @@ from ..codegen.algebra import Algebra, Term
 from ..codegen.expressions import canonical, parse
 from ..codegen.tabulated import Tabulated
 from ..errors import FileFormatError
+from ..potentials.expressions.particle_values import ExpressionGB
 from ..potentials.gb.gb import PROBE
 from ..potentials.gb.tables import MODELS, NECK_CUTOFF, Model, neck_tables
-from ..potentials.particle_values import ExpressionGB
 from ..units import COULOMB
 from .openmm_custom import children, parameters, tables
 from .openmm_terms import OpenMMTerms

@@ -10,10 +10,10 @@ import numpy as np
 from ..codegen.expressions import Expression, parse
 from ..codegen.tabulated import Tabulated
 from ..errors import FileFormatError
-from ..potentials.compound import ExpressionCompound
-from ..potentials.expression import MOST_TYPES, ExpressionPair, pair_values
-from ..potentials.nonbonded.mixing import LJTable
-from ..potentials.pair_tail import ExpressionTail
+from ..potentials.expressions.compound import ExpressionCompound
+from ..potentials.expressions.expression import MOST_TYPES, ExpressionPair, pair_values
+from ..potentials.expressions.tail import ExpressionTail
+from ..potentials.pairs.mixing import LJTable
 from ..topology import check_indices
 from .openmm_custom import Form, children, exclusions, flag, parameters, tables
 from .openmm_terms import OpenMMTerms

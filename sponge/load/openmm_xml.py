@@ -14,7 +14,7 @@ import numpy as np
 from ..box import largest_cutoff
 from ..constraints.choose import Constraints
 from ..errors import BoxError, FileFormatError
-from ..potentials.harmonic_bond import harmonic_bond
+from ..potentials.bonded.harmonic_bond import harmonic_bond
 from ..system import System
 from ..topology import Topology
 from ..virtual_sites import sites as virtual_sites

@@ -120,7 +120,7 @@ class Terms:
 
     def bonds(self, atoms: Any, k: Any, r0: Any) -> None:
         """Harmonic bonds [m, 2], k/2 (r - r0)^2."""
-        from ..potentials.harmonic_bond import harmonic_bond
+        from ..potentials.bonded.harmonic_bond import harmonic_bond
 
         self._pairs.append(np.asarray(atoms).astype(np.int64))
         self._term(harmonic_bond, atoms, k=k, r0=r0)
@@ -131,37 +131,37 @@ class Terms:
 
     def urey_bradley(self, atoms: Any, k: Any, r0: Any) -> None:
         """Springs between outer atoms of angles [m, 2], k/2 (r - r0)^2."""
-        from ..potentials.urey_bradley import urey_bradley
+        from ..potentials.bonded.urey_bradley import urey_bradley
 
         self._term(urey_bradley, atoms, k=k, r0=r0)
 
     def angles(self, atoms: Any, k: Any, theta0: Any) -> None:
         """Harmonic angles [m, 3], k/2 (theta - theta0)^2."""
-        from ..potentials.harmonic_angle import harmonic_angle
+        from ..potentials.bonded.harmonic_angle import harmonic_angle
 
         self._term(harmonic_angle, atoms, k=k, theta0=theta0)
 
     def torsions(self, atoms: Any, k: Any, periodicity: Any, phase: Any) -> None:
         """Periodic torsions [m, 4], k (1 + cos(n phi - phase))."""
-        from ..potentials.periodic_torsion import periodic_torsion
+        from ..potentials.bonded.periodic_torsion import periodic_torsion
 
         self._term(periodic_torsion, atoms, k=k, periodicity=periodicity, phase=phase)
 
     def impropers(self, atoms: Any, k: Any, phi0: Any) -> None:
         """Harmonic impropers [m, 4], k/2 (phi - phi0)^2."""
-        from ..potentials.harmonic_improper import harmonic_improper
+        from ..potentials.bonded.harmonic_improper import harmonic_improper
 
         self._term(harmonic_improper, atoms, k=k, phi0=phi0)
 
     def ryckaert_bellemans(self, atoms: Any, *c: np.ndarray) -> None:
         """Ryckaert-Bellemans torsions [m, 4] with six coefficients [m]."""
-        from ..potentials.ryckaert_bellemans import ryckaert_bellemans
+        from ..potentials.bonded.ryckaert_bellemans import ryckaert_bellemans
 
         self._term(ryckaert_bellemans, atoms, **{f"c{k}": values for k, values in enumerate(c)})
 
     def cmap(self, phi: np.ndarray, psi: np.ndarray, types: np.ndarray, maps: list[np.ndarray]) -> None:
         """Cross terms of torsions [m, 4] each; maps [n, n] in kJ/mol from 0 on, ``map[i, j]`` at phi i and psi j."""
-        from ..potentials.cmap import CMAP
+        from ..potentials.bonded.cmap import CMAP
 
         sizes = np.array([len(m) for m in maps])
         for size in np.unique(sizes[types]) if len(types) else ():
@@ -190,7 +190,7 @@ class Terms:
 
     def pairs(self, atoms: np.ndarray, charge_product: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray) -> None:
         """Pairs with parameters of their own [m, 2]."""
-        from ..potentials.pair14 import pair14
+        from ..potentials.bonded.pair14 import pair14
 
         self._term(pair14, atoms, charge_product=charge_product, sigma=sigma, epsilon=epsilon)
 
@@ -207,7 +207,7 @@ class Terms:
     def drude(self, where: str, particles: Any, charges: Any, polarizabilities: Any, anisotropies: Any, screened: Any,
               thole: Any) -> None:
         """Polarizable atoms; arguments of `drude_oscillators`, after the name of the section."""
-        from ..potentials.drude import drude_oscillators
+        from ..potentials.polarizable.drude import drude_oscillators
 
         rows = np.asarray(particles).astype(np.int64)
         if not len(rows):

@@ -15,7 +15,7 @@ from ..engine.flags import ENERGY
 from ..engine.plan import ROW, Plan
 from ..potential import Potential
 from ..topology import as_indices, check_indices
-from .terms import angle_potential, bond_potential, torsion_potential
+from .bonded.terms import angle_potential, bond_potential, torsion_potential
 
 __all__ = ["PositionRestraint", "angle_restraint", "distance_restraint", "torsion_restraint"]
 

@@ -10,10 +10,10 @@ from triskele.core.extend import check
 
 from ..engine.energy_split import check_oscillators, solute_mask
 from ..potential import Potential
-from ..potentials.cmap import CMAP
+from ..potentials.bonded.cmap import CMAP
 from ..potentials.gb.gb import GB
-from ..potentials.nonbonded.mixing import LJTable
 from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.pairs.mixing import LJTable
 from ..system import System
 
 __all__ = ["rest2"]

@@ -68,10 +68,10 @@ def test_info(capsys):
 
 
 def test_cache(capsys, tmp_path, monkeypatch):
-    from triskele.core.extend import store
+    from triskele.core.extend import disk_cache
 
     monkeypatch.setenv("TRISKELE_CACHE_DIR", str(tmp_path / "cache"))
-    store.put(store.make_key("a"), bytes(1_000_000))
+    disk_cache.put(disk_cache.make_key("a"), bytes(1_000_000))
     assert cache.size()[0] == 1
     for action, expected in [("path", f"{tmp_path / 'cache'}\n"), ("size", "1 files, 1.0 MB\n"),
                              ("clear", f"deleted 1 files, 1.0 MB, from {tmp_path / 'cache'}\n"),

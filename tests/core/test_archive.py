@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from triskele import core
-from triskele.core import archive
+from triskele.core.disk import archive
 
 
 class Refused(Exception):

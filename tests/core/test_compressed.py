@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from triskele.core.compressed import gunzip
+from triskele.core.disk.compressed import gunzip
 from triskele.core.errors import FileFormatError
 
 

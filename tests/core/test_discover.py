@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from triskele.core import discover
+from triskele.core.imports import discover
 
 
 @pytest.fixture

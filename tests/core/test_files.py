@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from triskele import core
-from triskele.core.files import PART, atomic
+from triskele.core.disk.files import PART, atomic
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="modes, links and signals are POSIX")
 
@@ -91,7 +91,7 @@ def test_a_link_at_the_path_is_replaced(tmp_path):
 
 def start_writer(path):
     """A process that stands in the middle of writing."""
-    program = ("import sys\nfrom triskele.core.files import atomic\nwith atomic(sys.argv[1]) as file:\n"
+    program = ("import sys\nfrom triskele.core.disk.files import atomic\nwith atomic(sys.argv[1]) as file:\n"
                " file.write(b'half' * 10000)\n file.flush()\n print('go', flush=True)\n sys.stdin.read()\n")
     writer = subprocess.Popen([sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from triskele.core import optional
+from triskele.core.imports import optional
 
 
 def test_need():

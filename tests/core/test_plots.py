@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from triskele import core
-from triskele.core import plots
+from triskele.core.show import plots
 
 matplotlib = pytest.importorskip("matplotlib")
 

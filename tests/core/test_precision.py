@@ -86,7 +86,7 @@ def test_sums_accumulate_in_float32(dtype):
                                    (37, 1, 65)])
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 def test_products_within_the_bound(dtype, shape):
-    """k roundings of a float32 sum (see `kernels.gemm_bfloat16`), and that of the result."""
+    """k roundings of a float32 sum (see `kernels.gemm.bfloat16`), and that of the result."""
     m, n, k = shape
     rng = np.random.default_rng(m)
     u = 2.0**-24

@@ -1,6 +1,6 @@
 """Progress bars say what they count, and nothing when they are switched off."""
 
-from triskele.core.progress import progress_bar
+from triskele.core.show.progress import progress_bar
 
 
 def test_a_bar_that_continues(capsys):

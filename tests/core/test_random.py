@@ -17,7 +17,7 @@ from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
 from triskele.core.kernels import philox
 from triskele.core.random import numba as draws
-from triskele.core.transforms.control import fori_loop, scan
+from triskele.core.transforms.control.operators import fori_loop, scan
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import grad
 from triskele.core.transforms.vmap import vmap

@@ -15,7 +15,8 @@ from tests.faults.fault import Fault
 from tests.reporting import stop_at
 from triskele import core, sponge
 from triskele import reinforce as rl
-from triskele.core import data, nn, optim, store, train
+from triskele.core import data, nn, optim, train
+from triskele.core.disk import cache as disk_cache
 
 __all__ = ["FAULTS"]
 
@@ -127,13 +128,13 @@ def cache_writer(rng, folder):
     program = (
         "import os\nfrom pathlib import Path\nos.environ['TRISKELE_CACHE_DIR'] = str(Path.cwd() / 'kernels')\n"
         "from triskele.core import store\nPath('go').touch()\n"
-        "while True:\n for i in range(20): store.put(store.make_key(str(i)), bytes([i]) * 300_000)\n"
+        "while True:\n for i in range(20): disk_cache.put(disk_cache.make_key(str(i)), bytes([i]) * 300_000)\n"
     )
     killed(program, folder, "go", rng.uniform(0, 0.05))
     before = os.environ.get("TRISKELE_CACHE_DIR")
     os.environ["TRISKELE_CACHE_DIR"] = str(folder / "kernels")
     try:
-        found = [store.get(store.make_key(str(i))) for i in range(20)]
+        found = [disk_cache.get(disk_cache.make_key(str(i))) for i in range(20)]
     finally:
         del os.environ["TRISKELE_CACHE_DIR"]
         if before is not None:

@@ -16,7 +16,8 @@ import numpy as np
 from tests.faults.killed import springs
 from triskele import core, quantum, sponge
 from triskele import reinforce as rl
-from triskele.core import nn, optim, random, store, train
+from triskele.core import nn, optim, random, train
+from triskele.core.disk import cache as disk_cache
 from triskele.core.errors import FileFormatError
 from triskele.quantum.errors import ChannelError, CircuitError, GateError, ParameterError, QASMError
 from triskele.reinforce.errors import CheckpointError, ReinforceError, SearchError
@@ -111,16 +112,16 @@ def cached(path):
     """An entry of the kernel cache: damaged ones count as missing, and are never taken."""
     from unittest import mock
 
-    key = store.make_key("fuzz")
-    with mock.patch.object(store, "_path", lambda *_: path):
-        found = store.get(key)
+    key = disk_cache.make_key("fuzz")
+    with mock.patch.object(disk_cache, "_path", lambda *_: path):
+        found = disk_cache.get(key)
     if found not in (None, b"machine code"):
         raise AssertionError(f"took {found[:50]!r}")
 
 
 def cache_entry():
-    data, key = b"machine code", store.make_key("fuzz")
-    return [store._MAGIC + store._checksum(key, data) + data]
+    data, key = b"machine code", disk_cache.make_key("fuzz")
+    return [disk_cache._MAGIC + disk_cache._checksum(key, data) + data]
 
 
 # -- sponge ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ import pytest
 from tests.grammar.works import WORKS
 from tests.reporting import stop_at
 from triskele import core
-from triskele.core import errors, progress, report
+from triskele.core import errors
+from triskele.core.show import progress, report
 
 ALL = pytest.mark.parametrize("work", WORKS, ids=lambda work: work.name)
 WITH_CHECKPOINT = pytest.mark.parametrize("work", [w for w in WORKS if w.checkpoint], ids=lambda work: work.name)

@@ -9,7 +9,7 @@ from numba.core.errors import NumbaError
 from triskele import reinforce as rl
 from triskele.core.kernels.njit import device, kernel
 from triskele.reinforce import random as draws
-from triskele.reinforce.uncompilable import essence
+from triskele.reinforce.rules.uncompilable import essence
 
 
 class Matches(rl.Game):

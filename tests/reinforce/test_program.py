@@ -5,7 +5,7 @@ import pytest
 
 from triskele import core
 from triskele import reinforce as rl
-from triskele.reinforce.program import Batch
+from triskele.reinforce.rules.program import Batch
 from triskele.reinforce.training.rollout import Rollout
 
 

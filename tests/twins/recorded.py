@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 import triskele.core.ops  # noqa: F401
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
-from triskele.core.transforms.autograph import convert
+from triskele.core.transforms.autograph.convert import convert
 
 
 def record(f, *args):

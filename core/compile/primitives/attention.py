@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...graph.graph import Const, Equation
-from ...kernels import attention, blas
+from ...kernels import blas
+from ...kernels.attention import forward
 from ..emit import NATIVE, Unit, as_array
 from .products import NAMES
 
@@ -31,9 +32,9 @@ class _Attention:
         self.function, self.fields, self.arguments, self.results = function, fields, arguments, results
 
     @staticmethod
-    def sizes(eqn: Equation) -> attention.Sizes:
+    def sizes(eqn: Equation) -> forward.Sizes:
         q, k, v = (a.spec.shape for a in eqn.inputs[:3])
-        return attention.Sizes(q[0], q[1], q[2], k[1], k[2], q[3], v[3])
+        return forward.Sizes(q[0], q[1], q[2], k[1], k[2], q[3], v[3])
 
     @staticmethod
     def name(eqn: Equation) -> str:
@@ -42,10 +43,10 @@ class _Attention:
     def accepts(self, eqn: Equation) -> bool:
         s, dtype = self.sizes(eqn), eqn.outputs[0].spec.dtype
         return (f"{dtype.kind}{dtype.itemsize}" in ("f4", "f8") and min(s) > 0
-                and attention.stack_bytes(s, dtype.itemsize) <= _STACK)
+                and forward.stack_bytes(s, dtype.itemsize) <= _STACK)
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
-        counts = attention.scratch_sizes(self.sizes(eqn), blas.convolution_tile(self.name(eqn))[1])
+        counts = forward.scratch_sizes(self.sizes(eqn), blas.convolution_tile(self.name(eqn))[1])
         itemsize = eqn.outputs[0].spec.dtype.itemsize
         buffers = [_Buffer(eqn, x, n * itemsize) for x, n in counts.items() if x in self.fields]
         unit.memo[eqn] = {b.name: b for b in buffers}
@@ -72,6 +73,6 @@ class _Attention:
         unit.module.flops += eqn.primitive.flops([a.spec for a in eqn.inputs], [])
 
 
-NATIVE["attention"] = _Attention("forward", attention.FORWARD, ("q", "k", "v", "mask"), ("out", "lse"))
-NATIVE["attention_grad"] = _Attention("backward", attention.BACKWARD,
+NATIVE["attention"] = _Attention("forward", forward.FORWARD, ("q", "k", "v", "mask"), ("out", "lse"))
+NATIVE["attention_grad"] = _Attention("backward", forward.BACKWARD,
                                       ("q", "k", "v", "out", "lse", "ct", "mask"), ("dq", "dk", "dv"))

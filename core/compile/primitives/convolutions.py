@@ -16,7 +16,7 @@ import numpy as np
 from ...graph.graph import Const, Equation
 from ...kernels import blas
 from ...kernels.conv import DEPTH, DEPTH_OF_PIXELS
-from ...kernels.gemm import Code
+from ...kernels.gemm.tiles import Code
 from ..emit import NATIVE, Unit, as_array
 
 __all__ = ["Forward"]

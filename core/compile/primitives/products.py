@@ -10,7 +10,8 @@ import numpy as np
 from ...dtypes import is_bfloat16
 from ...graph.graph import Equation, Spec
 from ...graph.primitive import Primitive
-from ...kernels import blas, gemm_bfloat16, native
+from ...kernels import blas, native
+from ...kernels.gemm import bfloat16
 from ..emit import NATIVE, Unit, as_array
 
 __all__ = ["Matrices", "NAMES", "has_product", "product", "product_add"]
@@ -78,7 +79,7 @@ class Product:
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         if not is_bfloat16(eqn.inputs[0].spec.dtype):
             return {}
-        return {(eqn, "panels"): gemm_bfloat16.scratch_bytes(*eqn.params["sizes"])}
+        return {(eqn, "panels"): bfloat16.scratch_bytes(*eqn.params["sizes"])}
 
     def emit(self, unit: Unit, eqn: Equation) -> None:
         l, r, *added = (as_array(a) for a in eqn.inputs)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import check
+from ...disk.files import locked
+from ...disk.save import save
 from ...errors import CheckpointError
-from ...files import locked
-from ...storage import save
 from .callback import Monitor
 from .state_file import StateFile
 

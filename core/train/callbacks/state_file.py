@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import tree
+from ...disk.save import load, save
 from ...errors import CheckpointError
-from ...storage import load, save
 from .callback import Callback
 
 if TYPE_CHECKING:

@@ -6,6 +6,6 @@ Weights have the shape of the targets or of their leading axes; boolean weights 
 not count: neither its label nor its prediction is looked at.
 """
 
-from ...lazy import attach
+from ...imports.lazy import attach
 
 __getattr__, __dir__, __all__ = attach(__name__)

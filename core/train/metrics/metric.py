@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import check, tree
-from ...discover import modules
+from ...imports.discover import modules
 
 __all__ = ["Metric", "get"]
 

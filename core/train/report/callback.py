@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...compile.profile import profile
+from ...disk.files import atomic, locked
 from ...errors import ReporterError
-from ...files import atomic, locked
 from ...optim.base import rate_of
 from ..callbacks.callback import Callback
 from .landscape import landscape

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import check, plots
+from ... import check
+from ...disk.files import atomic
 from ...errors import ReporterError
-from ...files import atomic
 from ...foreign import dataframe
-from ...notebook import html_table
+from ...show import plots
+from ...show.notebook import html_table
 from .log import Entry, log_path, number, read_log
 from .page import chart, document, section, table
 from .svg import line_chart, shown

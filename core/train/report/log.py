@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ...disk.files import atomic
 from ...errors import ReporterError
-from ...files import atomic
 
 __all__ = ["RunLog", "log_path", "read_log"]
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import GameError, SearchError
-from ...fingerprint import fingerprint
 from ...game import Game
-from ...uncompilable import essence
+from ...rules.fingerprint import fingerprint
+from ...rules.uncompilable import essence
+from ...rules.wiring import wire
 from ...vector.failures import Raised
-from ...wiring import wire
 from ..context import FIRST_FREE, context_of, run_chunks
 from ..loops import batched as loop
 from ..loops import functions

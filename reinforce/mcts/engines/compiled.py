@@ -9,11 +9,11 @@ import numpy as np
 from triskele.core.extend import threads
 
 from ...errors import SearchError
-from ...fingerprint import fingerprint
 from ...game import Game
+from ...rules.fingerprint import fingerprint
+from ...rules.uncompilable import essence
+from ...rules.wiring import wire
 from ...testing.first_use import check_evaluator_once
-from ...uncompilable import essence
-from ...wiring import wire
 from ..context import FIRST_FREE, context_of, run_chunks
 from ..evaluators import RandomRollout
 from ..loops import functions

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...fingerprint import fingerprint
-from ...program import Batch
-from ...rule_function import rule_function
-from ...wiring import wire
+from ...rules.fingerprint import fingerprint
+from ...rules.program import Batch
+from ...rules.rule_function import rule_function
+from ...rules.wiring import wire
 from ..context import context_of, run_chunks
 from ..loops import learned as loop
 from ..loops.learned import ADDRESSES, FAILED, PART, LearnedArrays

@@ -11,9 +11,9 @@ import numpy as np
 
 from ...adapters.python_game import PythonState
 from ...errors import EvaluatorError, GameError, ReinforceError, SearchError
-from ...fingerprint import fingerprint
 from ...game import CHANCE, Rules
-from ...wiring import wire
+from ...rules.fingerprint import fingerprint
+from ...rules.wiring import wire
 from ..context import context_of
 from ..evaluators import Compiled, RandomRollout
 from ..loops import functions

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from triskele.core.extend import device
 
-from ...rule_function import rule_function
+from ...rules.rule_function import rule_function
 from .simulation import draw_outcome, select_any
 from .solver import select_open
 

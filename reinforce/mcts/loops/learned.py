@@ -12,7 +12,7 @@ from numba import carray
 from triskele.core.extend import device, template
 
 from ... import random
-from ...program import run_all
+from ...rules.program import run_all
 from ..context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
 from ..tree import ERROR_NODE, FREE, RAN, STATUS, add_edge, add_node, reset, row
 from .gathered_edges import gather, lean, new_edges

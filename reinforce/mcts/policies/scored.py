@@ -11,8 +11,8 @@ import numpy as np
 from triskele.core.extend import device, template
 
 from ...errors import GameError, SearchError
-from ...fingerprint import fingerprint, plain, required
-from ...rule_function import rule_function
+from ...rules.fingerprint import fingerprint, plain, required
+from ...rules.rule_function import rule_function
 from ..tree import NAN_NODE
 from .children import INFINITY
 

@@ -13,7 +13,7 @@ from triskele.core.extend import kernel, simd, template
 
 from ...engine.flags import ENERGY
 from ...neighbors.rows import add_virial, eight
-from ..dense_kernels import CHARGE, one
+from ..pairs.dense import CHARGE, one
 from .kernels import (
     BORN,
     BORN_BY_INTEGRAL,

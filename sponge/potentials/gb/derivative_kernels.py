@@ -15,7 +15,7 @@ import numpy as np
 from triskele.core.extend import device, kernel, simd, template
 
 from ...neighbors.rows import eight
-from ..dense_kernels import CHARGE, X, Y, Z, one
+from ..pairs.dense import CHARGE, X, Y, Z, one
 from .kernels import (
     BORN,
     BY_INTEGRAL,

@@ -1,6 +1,6 @@
 """Kernels of `GB` without cut-off: double precision, eight partners at a time, every atom with every other.
 
-In stages: coordinates as rows (`dense_kernels`, which says how pairs are dealt out); Born radii, and what each atom
+In stages: coordinates as rows (`pairs.dense`, which says how pairs are dealt out); Born radii, and what each atom
 contributes alone (`born_radii`); energies of pairs, direct forces and derivatives by the radii (`pair_terms`);
 derivatives by the integrals (`chain_radii`); forces through the integrals (`descreening_forces`). Padding has no charge
 and no screening. The formulas of pairs and atoms are functions that `cut_kernels` uses too.
@@ -15,7 +15,7 @@ import numpy as np
 from triskele.core.extend import device, kernel, simd
 
 from ...engine.flags import ENERGY
-from ..dense_kernels import CHARGE, X, Y, Z, add_one, clear_sums, eight, one, subtract_eight
+from ..pairs.dense import CHARGE, X, Y, Z, add_one, clear_sums, eight, one, subtract_eight
 
 # Rows of the table of atoms [ATOM_ROWS, padded] after X, Y, Z, CHARGE: parameters, results
 RHO, SCREEN, RADIUS, ALPHA, BETA, GAMMA, INTEGRAL, BORN, BORN_BY_INTEGRAL, BY_BORN, BY_INTEGRAL = range(4, 15)

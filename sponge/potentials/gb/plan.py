@@ -12,7 +12,7 @@ from ... import units
 from ...engine.plan import ROW, Plan
 from ...engine.plan import add_forces as add_own_forces
 from ...neighbors.rows import shared_rows
-from ..dense_kernels import add_forces, pack_atoms
+from ..pairs.dense import add_forces, pack_atoms
 from . import cut_kernels, kernels
 from .tables import NECK_CUTOFF, Model
 

@@ -14,7 +14,7 @@ from ... import pme
 from ...neighbors.pairs import find_pairs
 from ...units import COULOMB
 from ..at_values import Part
-from .mixing import root
+from ..pairs.mixing import root
 
 __all__ = ["Form", "excluded", "jump_at_cutoff", "long_range_dispersion", "reciprocal", "terms"]
 

@@ -26,8 +26,8 @@ from ...engine.flags import N_FLAGS
 from ...engine.program import Phase, Program
 from ...neighbors import shared_list
 from ...units import COULOMB
-from ..pair_source import function_source, module_source
-from .kernels import PairPlan
+from ..pairs.loops import PairPlan
+from ..pairs.source import function_source, module_source
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -220,7 +220,7 @@ class PairForm:
         if "potential" in given:
             kernels.append(("pair_slopes", "slope_loop", "potential"))
         return module_source(
-            "from triskele.sponge.potentials.nonbonded.kernels import (energy_loop, force_energy_loop, force_loop,\n"
+            "from triskele.sponge.potentials.pairs.loops import (energy_loop, force_energy_loop, force_loop,\n"
             "                                                          gradient_loop, slope_loop,\n"
             f"                                                          {inverse} as two_over_r)",
             count, 16, f"def load(params, cluster, lanes):\n    return ({loads},)",

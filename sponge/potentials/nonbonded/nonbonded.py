@@ -19,8 +19,8 @@ from ...protocols import SystemLike
 from ...quantities import number_in
 from ...units import COULOMB
 from ..at_values import at_values
+from ..pairs.mixing import RULES, LJTable
 from . import energy as nonbonded_energy
-from .mixing import RULES, LJTable
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine

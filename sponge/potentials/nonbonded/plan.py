@@ -19,7 +19,7 @@ from ...neighbors.state import BUILDS
 from ...pme.ewald import Ewald
 from ...pme.mesh import PME
 from ...pme.split import SplitPME
-from .. import dense_kernels as dense
+from ..pairs import dense as dense
 from .energy import jump_at_cutoff, long_range_dispersion
 from .exclusion_kernels import by_first_atom, excluded_pairs, polynomials
 from .forms import PairForm, plan_pairs

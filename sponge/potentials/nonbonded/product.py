@@ -20,9 +20,9 @@ from ...neighbors.pairs import find_pairs
 from ...pme import energy as mesh_energy
 from ...pme.product import reciprocal_product
 from ...units import COULOMB
+from ..pairs.mixing import root
 from . import energy as nonbonded_energy
 from . import product_kernels as kernels
-from .mixing import root
 
 if TYPE_CHECKING:
     from .nonbonded import Nonbonded

@@ -22,7 +22,7 @@ def measure(way: str, steps: int, compiled: bool) -> tuple[float, float]:
     import numpy as np
 
     from triskele.core.compile.jit import jit
-    from triskele.core.transforms.control import scan, while_loop
+    from triskele.core.transforms.control.operators import scan, while_loop
     from triskele.core.transforms.grad import grad
 
     def step(x, r):

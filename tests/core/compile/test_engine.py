@@ -10,9 +10,9 @@ import traceback
 import numpy as np
 import pytest
 
-from triskele.core import store
 from triskele.core.compile import engine
 from triskele.core.compile.engine import ArraySpec, compile_module
+from triskele.core.disk import cache as disk_cache
 
 F8 = np.dtype(np.float64)
 CALLBACK = """
@@ -69,7 +69,7 @@ def test_whatever_decides_the_code_decides_the_key(change, monkeypatch):
     if change == "processor":
         monkeypatch.setenv("TRISKELE_CPU", "x86-64-v3" if os.uname().machine == "x86_64" else "generic")
     if change == "sources":
-        monkeypatch.setattr(store, "source_stamp", lambda: "other sources")
+        monkeypatch.setattr(disk_cache, "source_stamp", lambda: "other sources")
     text = SINE + "\n; another line" if change == "text" else SINE
     after = compile_module(text, opt=1 if change == "level" else 3)
     assert not after.cached and after.key != before.key
@@ -78,7 +78,7 @@ def test_whatever_decides_the_code_decides_the_key(change, monkeypatch):
 
 def test_damaged_object_is_compiled_again(folder):
     module = compile_module(SINE)
-    path = store._path(module.key)
+    path = disk_cache._path(module.key)
     path.write_bytes(path.read_bytes()[:-10] + b"0123456789")
     again = compile_module(SINE)
     assert not again.cached

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from triskele.core import get_threads, jit, set_threads, value_and_grad
-from triskele.core.transforms.control import scan
+from triskele.core.transforms.control.operators import scan
 
 
 def loss(w, h, xs):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from triskele import core
-from triskele.core import store
 from triskele.core.compile.program import Program
 from triskele.core.compile.program_cache import key_of
+from triskele.core.disk import cache as disk_cache
 from triskele.core.errors import IndexOutOfBoundsError
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import PRIMITIVES, Primitive
@@ -110,7 +110,7 @@ def test_primitives_with_rules_from_elsewhere_are_not_stored():
 def test_a_lost_object_is_made_again(rng):
     f, x = lambda x: [np.sinh(x)], rng.normal(size=3)
     first = Program(graph(f))
-    os.unlink(store._path(first.module.key))
+    os.unlink(disk_cache._path(first.module.key))
     np.testing.assert_allclose(Program(graph(f)).caller(x), np.sinh(x), rtol=1e-14)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import triskele.core.kernels.njit as njit
-from triskele.core import store
+from triskele.core.disk import cache as disk_cache
 from triskele.core.kernels import native
 
 SOURCES = Path(njit.__file__).resolve()
@@ -26,7 +26,7 @@ def suite(tmp_path):
         (folder / "__init__.py").write_text("")
     for name in ("ahead.py", "njit.py", "linked.py", "native.py", "notice.py", "resolution.py"):
         shutil.copy(SOURCES.parent / name, package / "kernels" / name)
-    for name in ("files.py", "progress.py", "store.py"):
+    for name in ("files.py", "progress.py", "disk_cache.py"):
         shutil.copy(SOURCES.parents[1] / name, package / name)
     (package / "callee.py").write_text(
         "from triskele.core.kernels.njit import device\n@device\ndef scale(x):\n    return 2.0 * x\n"
@@ -136,7 +136,7 @@ def test_edits_are_seen_in_a_package_of_the_users(suite):
 
 def test_kernels_behind_the_door_of_the_core_are_followed():
     """A kernel's stamp covers what it imports from `core.extend`, under whatever name, and nothing else of core."""
-    found, waiting = set(), {SOURCES.parents[2] / "sponge/potentials/term_kernels.py"}
+    found, waiting = set(), {SOURCES.parents[2] / "sponge/potentials/bonded/term_kernels.py"}
     while waiting:
         found |= waiting
         waiting = set().union(*(njit._source(p)[1] for p in waiting)) - found
@@ -202,12 +202,12 @@ def test_code_that_others_can_have_planted_is_not_unpickled(suite):
     run(suite)
     (entry,) = (suite / "cache").rglob("*.bin")
     code, key = b"cos\nsystem\n(S'touch pwned'\ntR.", entry.parent.name + entry.stem
-    entry.write_bytes(store._MAGIC + store._checksum(key, code) + code)
+    entry.write_bytes(disk_cache._MAGIC + disk_cache._checksum(key, code) + code)
     move = f"import logging, os; logging.disable(); os.chdir({str(suite)!r})"
     run(suite, move)
     assert (suite / "pwned").exists()
     (suite / "pwned").unlink()
-    entry.write_bytes(store._MAGIC + store._checksum(key, code) + code)
+    entry.write_bytes(disk_cache._MAGIC + disk_cache._checksum(key, code) + code)
     entry.chmod(0o777)
     assert run(suite, move)[0] == 12.0
     assert not (suite / "pwned").exists()

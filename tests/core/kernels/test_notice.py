@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from triskele.core import progress
 from triskele.core.kernels import notice
+from triskele.core.show import progress
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from triskele.core import store
+from triskele.core.disk import cache as disk_cache
 
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 processors")
 
@@ -71,7 +71,7 @@ def check_for(cpu, tests, minutes, printed=""):
         and LEVELS[cpu] == "x86-64-v3"
     ):
         pytest.skip(f"this processor does not run code for {cpu}")
-    folder = store.folder() / "processors" / cpu
+    folder = disk_cache.folder() / "processors" / cpu
     environment = {**os.environ, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "TRISKELE_CPU": LEVELS[cpu],
                    "TRISKELE_CACHE_DIR": str(folder)}
     arguments = ["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "--deselect",

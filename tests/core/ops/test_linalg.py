@@ -8,7 +8,7 @@ from tests.twins.derivatives import check_batched, check_derivatives
 from triskele.core.compile.jit import jit
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
-from triskele.core.ops.linalg_positive import positive_inverse
+from triskele.core.ops.linalg.positive import positive_inverse
 from triskele.core.transforms.grad import grad, vjp
 from triskele.core.transforms.vmap import vmap
 
@@ -293,7 +293,7 @@ def test_tensor_forms_rank_trace_and_cross(rng):
 def scipy_cases():
     import scipy.linalg as sl
 
-    from triskele.core.ops import linalg_functions as lf
+    from triskele.core.ops.linalg import functions as lf
 
     return {
         "expm": (lf.expm, sl.expm, lambda r, d: (general(r, 3, 3, dtype=d),)),
@@ -365,21 +365,21 @@ def test_scipy_functions(rng, name, dtype):
 
 
 def test_expm_of_stacks_and_its_batches(rng):
-    from triskele.core.ops.linalg_functions import expm
+    from triskele.core.ops.linalg.functions import expm
 
     check_derivatives(expm, rng.normal(size=(2, 2, 2)))
     check_batched(expm, rng.normal(size=(2, 2)))
 
 
 def test_a_real_matrix_without_real_root_is_refused():
-    from triskele.core.ops.linalg_functions import sqrtm
+    from triskele.core.ops.linalg.functions import sqrtm
 
     with pytest.raises(np.linalg.LinAlgError, match="no real sqrtm"):
         sqrtm(np.diag([-1.0, 1.0]))
 
 
 def test_singular_triangles_are_refused():
-    from triskele.core.ops.linalg_functions import solve_triangular
+    from triskele.core.ops.linalg.functions import solve_triangular
 
     with pytest.raises(np.linalg.LinAlgError, match="diagonal 1"):
         solve_triangular(np.diag([1.0, 0.0]), np.ones(2))
@@ -387,7 +387,7 @@ def test_singular_triangles_are_refused():
 
 @pytest.mark.parametrize("n", [3, 50, 101])
 def test_stacks_of_triangular_systems(rng, n):
-    from triskele.core.ops.linalg_functions import solve_triangular
+    from triskele.core.ops.linalg.functions import solve_triangular
 
     a, b = general(rng, 4, n, n) / n + np.eye(n), rng.normal(size=(4, n, 2))
     for lower in (False, True):

@@ -11,10 +11,11 @@ from triskele.core.errors import MissingRuleError
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.primitive import PRIMITIVES
 from triskele.core.graph.trace import evaluate, make_graph
-from triskele.core.ops import special_gamma, special_sums
-from triskele.core.ops.special_define import scipy_special
-from triskele.core.ops.special_gamma import lambertw, multigammaln, polygamma, zeta
-from triskele.core.ops.special_sums import log_softmax, logsumexp, softmax
+from triskele.core.ops.special import gamma as special_gamma
+from triskele.core.ops.special import sums as special_sums
+from triskele.core.ops.special.define import scipy_special
+from triskele.core.ops.special.gamma import lambertw, multigammaln, polygamma, zeta
+from triskele.core.ops.special.sums import log_softmax, logsumexp, softmax
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import grad, vjp
 

@@ -12,8 +12,8 @@ from tests.twins.recorded import check, record
 from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
-from triskele.core.transforms.autograph import convert
-from triskele.core.transforms.control import scan, while_loop
+from triskele.core.transforms.autograph.convert import convert
+from triskele.core.transforms.control.operators import scan, while_loop
 from triskele.core.transforms.grad import grad
 from triskele.core.transforms.jacobian import hessian
 from triskele.core.transforms.vmap import vmap

@@ -9,7 +9,7 @@ from triskele import core
 from triskele.core.compile.jit import jit
 from triskele.core.errors import TracerError
 from triskele.core.graph.trace import evaluate
-from triskele.core.transforms.autograph import convert
+from triskele.core.transforms.autograph.convert import convert
 from triskele.core.transforms.grad import grad
 from triskele.core.transforms.vmap import vmap
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.twins.recorded import record
-from triskele.core.transforms.autograph import convert
+from triskele.core.transforms.autograph.convert import convert
 
 
 def message(f, *args, error=TypeError):

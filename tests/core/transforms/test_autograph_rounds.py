@@ -6,7 +6,7 @@ import pytest
 from triskele.core import grad, jit, tree
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import make_graph, traceable
-from triskele.core.transforms.autograph_long import copies
+from triskele.core.transforms.autograph.long import copies
 
 X = np.linspace(0.1, 0.7, 5)
 

@@ -11,7 +11,7 @@ from triskele.core import tree
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
 from triskele.core.transforms.checkpoint import checkpoint, stop_gradient
-from triskele.core.transforms.control import scan, while_loop
+from triskele.core.transforms.control.operators import scan, while_loop
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import grad
 from triskele.core.transforms.jacobian import hessian

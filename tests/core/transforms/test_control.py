@@ -11,8 +11,8 @@ import triskele.core.ops  # noqa: F401
 from triskele.core.errors import TreeError
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
-from triskele.core.transforms.control import cond, fori_loop, scan, switch, while_loop
-from triskele.core.transforms.control_reverse import advance, reversible_steps
+from triskele.core.transforms.control.operators import cond, fori_loop, scan, switch, while_loop
+from triskele.core.transforms.control.reverse import advance, reversible_steps
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import grad, value_and_grad, vjp
 from triskele.core.transforms.jacobian import hessian, jacfwd, jacrev

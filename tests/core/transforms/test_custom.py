@@ -7,7 +7,7 @@ from triskele.core.compile.jit import jit
 from triskele.core.errors import MissingRuleError
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
-from triskele.core.transforms.control import cond, scan
+from triskele.core.transforms.control.operators import cond, scan
 from triskele.core.transforms.custom import custom_jvp, custom_vjp
 from triskele.core.transforms.forward import jvp, linearize
 from triskele.core.transforms.grad import grad, value_and_grad, vjp

@@ -16,7 +16,7 @@ from triskele.core.errors import MissingRuleError
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.primitive import PRIMITIVES
 from triskele.core.graph.trace import evaluate, make_graph
-from triskele.core.transforms.control import cond, fori_loop
+from triskele.core.transforms.control.operators import cond, fori_loop
 from triskele.core.transforms.custom_op import custom_op, spec
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import grad, vjp

@@ -7,7 +7,7 @@ import scipy.sparse.linalg
 
 from triskele.core.compile.jit import jit
 from triskele.core.errors import MissingRuleError, TreeError
-from triskele.core.transforms.control import while_loop
+from triskele.core.transforms.control.operators import while_loop
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import grad
 from triskele.core.transforms.implicit import custom_linear_solve, root

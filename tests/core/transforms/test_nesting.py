@@ -11,7 +11,7 @@ from tests.twins.derivatives import check_derivatives
 from triskele.core.compile.jit import jit
 from triskele.core.errors import TracerError
 from triskele.core.transforms.checkpoint import checkpoint
-from triskele.core.transforms.control import cond, fori_loop, scan, while_loop
+from triskele.core.transforms.control.operators import cond, fori_loop, scan, while_loop
 from triskele.core.transforms.forward import jvp, linearize
 from triskele.core.transforms.grad import grad, vjp
 from triskele.core.transforms.jacobian import hessian, hvp, jacfwd, jacrev

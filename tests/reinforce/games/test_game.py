@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from triskele import reinforce as rl
-from triskele.reinforce.fingerprint import fingerprint
+from triskele.reinforce.rules.fingerprint import fingerprint
 
 
 def test_a_game_is_played():

@@ -15,7 +15,7 @@ from tests.reporting import stop_at
 from triskele import core
 from triskele import reinforce as rl
 from triskele.core import nn
-from triskele.core.report import Report
+from triskele.core.show.report import Report
 from triskele.reinforce import storage
 from triskele.reinforce.policy import Categorical, Flat, Gaussian, Greedy, Policy, SquashedGaussian
 from triskele.reinforce.training.agent import Agent

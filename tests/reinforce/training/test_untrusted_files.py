@@ -12,7 +12,8 @@ import pytest
 
 from triskele import core
 from triskele import reinforce as rl
-from triskele.core import archive, nn, random
+from triskele.core import nn, random
+from triskele.core.disk import archive
 from triskele.reinforce import storage
 from triskele.reinforce.errors import CheckpointError
 from triskele.reinforce.policy import Categorical, Policy
@@ -51,7 +52,7 @@ NAMES = [
     "numpy:tanh.__call__", "scipy.special:seterr", "math:tanh", "triskele.core.nn.functional:np.load",
     "triskele.core.nn.functional:special.expit", "triskele.core.nn.functional:relu.__globals__",
     "triskele.core.nn.functional:__builtins__", "triskele.core.nn.functional:np", "triskele.core.nn.layers:Conv1d",
-    "triskele.core:load", "triskele.core.storage:load", "triskele.reinforce.storage:read",
+    "triskele.core:load", "triskele.core.disk.save:load", "triskele.reinforce.storage:read",
     "triskele.reinforce.storage:importlib.import_module", "triskele.reinforce:load_policy",
     "triskele.reinforce.vector.env:make", "triskele.reinforce.vector.env:_copied", "antigravity:geohash", "this:s",
     "relu", ":relu", "triskele.core.nn.functional:", "", "numpy:", "numpy", "..:x",

@@ -12,8 +12,8 @@ from tests.data.sponge.alchemy import systems
 from triskele import core, sponge
 from triskele.sponge import alchemy
 from triskele.sponge.errors import BoxError, BrokenSimulationError
-from triskele.sponge.potentials.compound import ExpressionCompound
-from triskele.sponge.potentials.gromacs import lennard_jones_pair
+from triskele.sponge.potentials.bonded.gromacs import lennard_jones_pair
+from triskele.sponge.potentials.expressions.compound import ExpressionCompound
 from triskele.sponge.testing import check_potential, example_system, examples
 from triskele.sponge.virtual_sites.sites import TwoParticleAverage
 

@@ -7,7 +7,7 @@ from tests.data.sponge.alchemy import systems
 from tests.sponge.alchemy.test_alchemy import with_table
 from triskele import core, sponge
 from triskele.sponge import alchemy
-from triskele.sponge.potentials.expression import ExpressionTerm
+from triskele.sponge.potentials.expressions.expression import ExpressionTerm
 from triskele.sponge.testing import check_potential
 from triskele.sponge.virtual_sites.sites import OutOfPlane
 

@@ -17,7 +17,7 @@ from triskele.sponge.constraints.solver import solver_of
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.engine.flags import ENERGY
 from triskele.sponge.errors import BoxError
-from triskele.sponge.potentials.combined import ExpressionVolume
+from triskele.sponge.potentials.expressions.combined import ExpressionVolume
 from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
 from triskele.sponge.virtual_sites import OutOfPlane, ThreeParticleAverage

@@ -242,7 +242,7 @@ def test_without_a_writable_folder(tmp_path, monkeypatch):
 
 _SCRIPT = textwrap.dedent("""
     import numpy as np
-    from triskele.sponge.potentials.terms import bond_potential
+    from triskele.sponge.potentials.bonded.terms import bond_potential
     from triskele.sponge.testing import example_system
 
     @bond_potential

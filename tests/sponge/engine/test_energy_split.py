@@ -13,7 +13,7 @@ from triskele.sponge.engine.energy_split import EnergySplit, enhanced_terms, sol
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.load.openmm_xml import load_openmm
 from triskele.sponge.neighbors.pairs import find_pairs
-from triskele.sponge.potentials import eam, stillinger_weber
+from triskele.sponge.potentials.crystals import eam, stillinger_weber
 from triskele.sponge.potentials.nonbonded.energy import excluded, pair_energies, reciprocal
 from triskele.sponge.run.sampling_method import Sampling
 from triskele.sponge.testing import example_system

@@ -7,8 +7,8 @@ from tests.sponge.reference import DATA, load_reference, pure_energies
 from triskele import sponge
 from triskele.sponge import units
 from triskele.sponge.load.openmm_xml import load_openmm
-from triskele.sponge.potentials.nonbonded.mixing import LJTable
 from triskele.sponge.potentials.nonbonded.nonbonded import Nonbonded
+from triskele.sponge.potentials.pairs.mixing import LJTable
 
 
 def reference_system(name):

@@ -6,7 +6,7 @@ import pytest
 from triskele import sponge
 from triskele.sponge import cv
 from triskele.sponge.integrators.temperature import degrees_of_freedom
-from triskele.sponge.potentials.expression import ExpressionExternal
+from triskele.sponge.potentials.expressions.expression import ExpressionExternal
 
 
 def held_atoms(**options):

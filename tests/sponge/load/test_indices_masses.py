@@ -7,7 +7,7 @@ from triskele import sponge
 from triskele.sponge import cv
 from triskele.sponge.constraints.choose import water_atoms
 from triskele.sponge.load.terms import guess_elements
-from triskele.sponge.potentials.nonbonded.mixing import LJTable
+from triskele.sponge.potentials.pairs.mixing import LJTable
 from triskele.sponge.topology import as_indices
 from triskele.sponge.virtual_sites import TwoParticleAverage
 

@@ -8,8 +8,8 @@ from triskele import core, sponge
 from triskele.sponge import alchemy, learn
 from triskele.sponge.errors import BoxError
 from triskele.sponge.neighbors.state import BUILDS
-from triskele.sponge.potentials import equilibration, induced_dipoles
-from triskele.sponge.potentials import equilibration_solver as solver
+from triskele.sponge.potentials.polarizable import equilibration, induced_dipoles
+from triskele.sponge.potentials.polarizable import equilibration_solver as solver
 from triskele.sponge.testing import example_system
 from triskele.sponge.units import COULOMB
 

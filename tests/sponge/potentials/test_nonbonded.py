@@ -17,8 +17,8 @@ from triskele.sponge.neighbors.pairs import find_pairs
 from triskele.sponge.pme.parameters import grid_size, splitting
 from triskele.sponge.potentials.nonbonded import energy as nonbonded_energy
 from triskele.sponge.potentials.nonbonded import exclusion_kernels
-from triskele.sponge.potentials.nonbonded.mixing import LJTable
 from triskele.sponge.potentials.nonbonded.nonbonded import Nonbonded
+from triskele.sponge.potentials.pairs.mixing import LJTable
 from triskele.sponge.units import COULOMB
 
 MADELUNG = 1.747564594633182  # of rock salt, with respect to the nearest neighbor

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from triskele import core, sponge
 from triskele.sponge.codegen.expressions import parse
 from triskele.sponge.errors import FileFormatError
-from triskele.sponge.potentials.pair_terms import _mixed
+from triskele.sponge.potentials.pairs.terms import _mixed
 from triskele.sponge.testing import check_potential, example_system
 
 MIXED = "4*eps*((s/r)^12-(s/r)^6); s=0.5*(sigma1+sigma2); eps=sqrt(epsilon1*epsilon2)"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triskele import sponge
-from triskele.core import progress
+from triskele.core.show import progress
 from triskele.sponge.box import from_lengths_angles
 from triskele.sponge.errors import ReporterError
 from triskele.sponge.report import bar

@@ -1,0 +1,1 @@
+"""Machine code of functions of one element, by name."""

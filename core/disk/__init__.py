@@ -1,0 +1,1 @@
+"""Files: what is saved, the cache of compiled code, and how they are written."""

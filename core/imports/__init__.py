@@ -1,0 +1,1 @@
+"""How packages find their modules: lazy faces, discovery by folder, and optional packages."""

@@ -1,0 +1,1 @@
+"""Special functions: the operations of `scipy.special`."""

@@ -1,0 +1,1 @@
+"""What people see: pictures, progress, reports and short texts."""

@@ -1,0 +1,1 @@
+"""Python control flow on traced values: functions are rewritten, and run with these operators."""

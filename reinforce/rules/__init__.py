@@ -1,0 +1,1 @@
+"""Rules of games and environments: compiled, checked and told apart."""

@@ -1,0 +1,1 @@
+"""Potentials of bonds, angles, torsions and other terms of a few atoms."""

@@ -1,0 +1,1 @@
+"""Potentials of metals and covalent crystals."""

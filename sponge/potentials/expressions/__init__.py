@@ -1,0 +1,1 @@
+"""Potentials written as expressions."""

@@ -1,0 +1,1 @@
+"""Sums over pairs of atoms: loops, kernels and mixing rules."""

@@ -1,0 +1,44 @@
+"""Source of modules with kernels of pairs, made of the templates in `loops` and `kernels`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["CLUSTER_ARGUMENTS", "function_source", "module_source"]
+
+CLUSTER_ARGUMENTS = ("chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, "
+                     "numbers, sums, blocks, rows, flags")
+
+
+def function_source(name: str, lines: list[str], numbers: int, table: bool) -> str:
+    """Source of a function of r2, i, j and the constants c; with a `table`, it follows the numbers in their array."""
+    lines = [f"table = c[{numbers}]", *lines] if table else lines
+    body = "\n".join(f"    {line}" for line in lines).replace("N_NUMBERS", str(numbers))
+    return f"\n\n@template\ndef {name}(r2, i, j, c):\n{body}\n"
+
+
+def module_source(imports: str, numbers: int, width: int, load: str, functions: str,
+                  kernels: Iterable[tuple[str, str, str]], arguments: str = CLUSTER_ARGUMENTS) -> str:
+    """Source of a module.
+
+    Parameters
+    ----------
+    imports : str
+        Line that imports the loops.
+    numbers : int
+        Constants, vectors of `width` lanes.
+    width : int
+    load : str
+        Source of the function that loads the parameters of atoms.
+    functions : str
+        Sources of the functions that are given to the loops.
+    kernels : iterable of (str, str, str)
+        Name, loop, and the functions that it takes.
+    arguments : str
+        Arguments of all kernels.
+    """
+    constants = ", ".join([*(f"simd.load_splat(numbers, {k}, {width})" for k in range(numbers)), "numbers"])
+    return ("import numpy as np\n\nfrom triskele.core.extend import kernel, simd, template\n" + imports
+            + f"\n\n\n@template\ndef constants(numbers):\n    return ({constants},)\n\n\n@template\n{load}\n{functions}"
+            + "".join(f"\n\n@kernel(nogil=True)\ndef {name}({arguments}):\n"
+                      f"    {loop}({arguments}, constants, load, {given})\n" for name, loop, given in kernels))

@@ -1,0 +1,1 @@
+"""Potentials of polarizable molecules: Drude particles, induced dipoles and moving charges."""

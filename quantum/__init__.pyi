@@ -24,8 +24,8 @@ from .algorithms.vqd import VQD as VQD
 from .algorithms.vqe import VQE as VQE
 from .ansatz.excitations import hartree_fock as hartree_fock
 from .ansatz.hardware_efficient import hardware_efficient as hardware_efficient
-from .ansatz.uccsd import fermionic_pool as fermionic_pool
-from .ansatz.uccsd import qubit_pool as qubit_pool
+from .ansatz.pools import fermionic_pool as fermionic_pool
+from .ansatz.pools import qubit_pool as qubit_pool
 from .ansatz.uccsd import uccsd as uccsd
 from .chemistry import Molecule as Molecule
 from .chemistry import molecules as molecules

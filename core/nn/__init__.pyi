@@ -7,6 +7,7 @@ from .convolution import Conv2d as Conv2d
 from .convolution import Conv3d as Conv3d
 from .convolution import ConvTranspose as ConvTranspose
 from .convolution import conv_transpose as conv_transpose
+from .dropout import Dropout as Dropout
 from .functional import binary_cross_entropy as binary_cross_entropy
 from .functional import cross_entropy as cross_entropy
 from .functional import gelu as gelu
@@ -35,7 +36,6 @@ from .pooling import max_pool as max_pool
 from .pooling import mean_pool as mean_pool
 from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM
-from .train_mode import Dropout as Dropout
 from .train_mode import apply_training as apply_training
 from .train_mode import merge as merge
 from .train_mode import split as split

@@ -5,9 +5,9 @@ from ..precision import StaticScale as StaticScale
 from . import metrics as metrics
 from .callbacks.callback import Callback as Callback
 from .callbacks.callback import Lambda as Lambda
-from .callbacks.callback import Monitor as Monitor
 from .callbacks.checkpoint import Checkpoint as Checkpoint
 from .callbacks.early_stopping import EarlyStopping as EarlyStopping
+from .callbacks.monitor import Monitor as Monitor
 from .callbacks.rates import ReduceLROnPlateau as ReduceLROnPlateau
 from .callbacks.rates import Schedule as Schedule
 from .callbacks.state_file import StateFile as StateFile

@@ -11,8 +11,9 @@ import numpy as np
 from .. import tree
 from ..interrupt import interruption, patient_interrupts
 from ..show.report import Work
-from .callbacks.callback import Callback, monitored_names
+from .callbacks.callback import Callback
 from .callbacks.checkpoint import Checkpoint
+from .callbacks.monitor import monitored_names
 from .callbacks.state_file import StateFile
 from .history import History
 

@@ -15,7 +15,8 @@ from ..operators.mapping import encode, encoding, occupations
 from ..operators.trotter import append_exponentials
 from ..parameters import angle
 
-__all__ = ["Excitation", "append_excitation", "doubles", "electrons", "hartree_fock", "singles"]
+__all__ = ["Excitation", "append_excitation", "doubles", "electrons", "excitation_name", "excitations_of",
+           "hartree_fock", "singles"]
 
 Excitation = tuple[tuple[int, ...], tuple[int, ...]]  # modes emptied, modes filled
 
@@ -106,3 +107,16 @@ def append_excitation(circuit: Circuit, t: Any, excitation: Excitation, mapping:
     # i times a Hermitian sum
     generator = encode((product - product.adjoint()).ladders(), encoding(mapping, circuit.num_qubits))
     append_exponentials(circuit, [(string, -c.imag) for string, c in generator], angle(t, "excitation"))
+
+
+def excitations_of(num_electrons: int | Sequence[int], num_qubits: int, generalized: bool,
+                   where: str) -> list[Excitation]:
+    """Single and double excitations, in this order."""
+    alpha, beta = electrons(num_electrons, num_qubits, where)
+    return [*singles(alpha, beta, num_qubits, generalized), *doubles(alpha, beta, num_qubits, generalized)]
+
+
+def excitation_name(excitation: Excitation) -> str:
+    """The name of its parameter."""
+    source, target = excitation
+    return "_".join(["s" if len(source) == 1 else "d", *map(str, source), *map(str, target)])

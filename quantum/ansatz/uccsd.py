@@ -1,4 +1,4 @@
-"""Unitary coupled cluster with singles and doubles, and pools of its excitations."""
+"""Unitary coupled cluster with singles and doubles."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 from ..circuit import Circuit
 from ..errors import CircuitError
-from ..operators.mapping import encode, encoding
-from ..operators.trotter import append_exponentials
 from ..parameters import Linear, Parameter
-from .excitations import Excitation, append_excitation, doubles, electrons, hartree_fock, singles
+from .excitations import Excitation, append_excitation, doubles, electrons, excitation_name, hartree_fock, singles
 
-__all__ = ["fermionic_pool", "qubit_pool", "uccsd"]
+__all__ = ["uccsd"]
 
 
 def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False, singlet: bool = False,
@@ -68,94 +66,9 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
     circuit = hartree_fock((alpha, beta), num_qubits, mapping) if reference else Circuit(num_qubits)
     for excitations in (singles, doubles):
         for excitation in excitations(alpha, beta, num_qubits, generalized):
-            t = _singlet_parameter(excitation) if singlet else Parameter(_name(excitation))
+            t = _singlet_parameter(excitation) if singlet else Parameter(excitation_name(excitation))
             append_excitation(circuit, t, excitation, mapping)
     return circuit
-
-
-def fermionic_pool(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False,
-                   mapping: str = "jordan_wigner") -> list[Circuit]:
-    """The excitations of `uccsd`, singles first, each a circuit with one parameter: a pool for ADAPT-VQE [1]_.
-
-    Arguments are those of `uccsd`.
-
-    Parameters
-    ----------
-    num_electrons : int or (int, int)
-        Number of electrons, or of those with spin up and with spin down.
-    num_qubits : int
-        Number of spin orbitals.
-    generalized : bool, default False
-        True to excite from any orbital to any other one.
-    mapping : str, default "jordan_wigner"
-        Encoding of fermions in qubits; see `uccsd`.
-
-    References
-    ----------
-    .. [1] H. R. Grimsley, S. E. Economou, E. Barnes, N. J. Mayhall, An adaptive variational algorithm for exact
-       molecular simulations on a quantum computer, Nat. Commun. 10, 3007 (2019). doi:10.1038/s41467-019-10988-2
-
-    Examples
-    --------
-    >>> from triskele.quantum import fermionic_pool
-    >>> [c.parameters for c in fermionic_pool(2, 4)]
-    [('s_0_2',), ('s_1_3',), ('d_0_1_2_3',)]
-    """
-    pool = []
-    for excitation in _all(num_electrons, num_qubits, generalized, "fermionic_pool"):
-        circuit = Circuit(num_qubits)
-        append_excitation(circuit, _name(excitation), excitation, mapping)
-        pool.append(circuit)
-    return pool
-
-
-def qubit_pool(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False) -> list[Circuit]:
-    """The different Pauli strings of the pool's excitations after Jordan-Wigner without their Zs, as rotations: a pool
-    for qubit-ADAPT [1]_.
-
-    Parameters
-    ----------
-    num_electrons : int or (int, int)
-        Number of electrons, or of those with spin up and with spin down.
-    num_qubits : int
-        Number of spin orbitals.
-    generalized : bool, default False
-        True to excite from any orbital to any other one.
-
-    References
-    ----------
-    .. [1] H. L. Tang et al., Qubit-ADAPT-VQE: an adaptive algorithm for constructing hardware-efficient ansaetze on a
-       quantum processor, PRX Quantum 2, 020310 (2021). doi:10.1103/PRXQuantum.2.020310
-
-    Examples
-    --------
-    >>> from triskele.quantum import qubit_pool
-    >>> len(qubit_pool(2, 4))
-    12
-    """
-    from ..operators.fermion import FermionOperator
-
-    strings: dict[str, None] = {}
-    for source, target in _all(num_electrons, num_qubits, generalized, "qubit_pool"):
-        product = FermionOperator(" ".join([*(f"{a}^" for a in target), *(str(i) for i in reversed(source))]))
-        for string, _ in encode((product - product.adjoint()).ladders(), encoding("jordan_wigner", num_qubits)):
-            strings[" ".join(f for f in string.split() if f[0] != "Z")] = None
-    pool = []
-    for k, string in enumerate(strings):
-        circuit = Circuit(num_qubits)
-        append_exponentials(circuit, [(string, 0.5)], Parameter(f"p_{k}"))
-        pool.append(circuit)
-    return pool
-
-
-def _all(num_electrons: int | Sequence[int], num_qubits: int, generalized: bool, where: str) -> list[Excitation]:
-    alpha, beta = electrons(num_electrons, num_qubits, where)
-    return [*singles(alpha, beta, num_qubits, generalized), *doubles(alpha, beta, num_qubits, generalized)]
-
-
-def _name(excitation: Excitation) -> str:
-    source, target = excitation
-    return "_".join(["s" if len(source) == 1 else "d", *map(str, source), *map(str, target)])
 
 
 def _singlet_parameter(excitation: Excitation) -> Linear:
@@ -166,11 +79,11 @@ def _singlet_parameter(excitation: Excitation) -> Linear:
     """
     source, target = (tuple(p // 2 for p in modes) for modes in excitation)
     if len(source) == 1:
-        return Parameter(_name((source, target)))
+        return Parameter(excitation_name((source, target)))
     direct = _double(source, target)
     return direct if excitation[0][0] % 2 != excitation[0][1] % 2 else direct - _double(source, target[::-1])
 
 
 def _double(source: tuple[int, ...], target: tuple[int, ...]) -> Linear:
     (i, a), (j, b) = sorted(zip(source, target, strict=True))
-    return Parameter(_name(((i, j), (a, b))))
+    return Parameter(excitation_name(((i, j), (a, b))))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SimulatorError
-from ..gates.base import Gate, Pair, Phase, Rotation
+from ..gates.base import Gate
 from ..gates.instruction import BARRIER, Instruction
+from ..gates.primitives import Pair, Phase, Rotation
 from ..parameters import Linear
 from .fuse import fuse as fused
 from .ops import MAX_DENSE, Builder, Form, Kind, Recipe

@@ -12,7 +12,8 @@ import numpy as np
 from triskele.core.random import fold_in, key
 
 from ..errors import ParameterError, SimulatorError
-from ..gates.base import Gate, Pair, Phase, Rotation
+from ..gates.base import Gate
+from ..gates.primitives import Pair, Phase, Rotation
 from ..parameters import Linear
 from ..shots.sampling import check_seed
 from .engine import Engine

@@ -2,7 +2,8 @@
 
 from triskele.core.extend import discover as _discover
 
-from .base import Factor, Gate, Pair, Phase, Rotation, find, names, register
+from .base import Gate, find, names, register
+from .primitives import Factor, Pair, Phase, Rotation
 
 __all__ = ["Factor", "Gate", "Pair", "Phase", "Rotation", "find", "names", "register"]
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..errors import GateError
 from ..parameters import angle as exact
-from .base import _REGISTRY, Factor, Gate, Phase, Rotation, family, find
+from .base import _REGISTRY, Gate, family, find
+from .primitives import Factor, Phase, Rotation
 
 __all__ = ["diagonal", "pauli_rotation", "rotation_on", "unitarity", "unitary"]
 

@@ -19,7 +19,8 @@ import numpy as np
 from ..errors import GateError
 from ..parameters import Linear
 from ..parameters import angle as exact
-from .base import Factor, Gate, Pair, family, register
+from .base import Gate, family, register
+from .primitives import Factor, Pair
 
 __all__ = ["excitation_gate", "excitation_on"]
 

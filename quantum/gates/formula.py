@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Gate, Pair, Phase, Rotation
+from .base import Gate
+from .primitives import Pair, Phase, Rotation
 
 __all__ = ["angles", "formula"]
 

@@ -7,9 +7,10 @@ import functools
 import numpy as np
 
 from ..errors import CircuitError
-from .base import Factor, Gate, embed, find
+from .base import Gate, find
 from .function import Adjoint
 from .instruction import BARRIER, Instruction
+from .primitives import Factor, embed
 
 __all__ = ["inverse"]
 

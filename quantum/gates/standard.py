@@ -9,7 +9,8 @@ import re
 import numpy as np
 
 from ..errors import GateError
-from .base import Factor, Gate, Pair, Phase, Rotation, find, register
+from .base import Gate, find, register
+from .primitives import Factor, Pair, Phase, Rotation
 
 __all__ = ["CONTROLLED", "resolve"]
 

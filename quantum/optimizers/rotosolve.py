@@ -10,7 +10,7 @@ import numpy as np
 
 from ..circuit import Circuit
 from ..errors import OptimizerError
-from ..gates.base import Phase, Rotation
+from ..gates.primitives import Phase, Rotation
 from ..parameters import Linear
 from .objective import Objective
 

@@ -7,10 +7,11 @@ import scipy.linalg
 
 from ..circuit import Circuit
 from ..errors import GateError
-from ..gates.base import Gate, embed
+from ..gates.base import Gate
 from ..gates.families import unitarity
 from ..gates.instruction import Instruction
 from ..gates.inverse import inverse
+from ..gates.primitives import embed
 
 __all__ = ["check_gate"]
 

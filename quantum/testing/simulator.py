@@ -9,7 +9,7 @@ import numpy as np
 from .. import gates
 from ..circuit import Circuit
 from ..errors import ParameterError, SimulatorError
-from ..gates.base import embed
+from ..gates.primitives import embed
 from ..operators.pauli import PauliSum
 from ..shots.sampling import Estimate
 from ..simulators.run import run

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from triskele import quantum
 from triskele.quantum import gates
-from triskele.quantum.gates.base import Factor, Gate, Pair
+from triskele.quantum.gates.base import Gate
 from triskele.quantum.gates.families import pauli_rotation, unitary
+from triskele.quantum.gates.primitives import Factor, Pair
 
 
 def random_unitary(k, seed):

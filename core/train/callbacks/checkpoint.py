@@ -12,7 +12,7 @@ from ... import check
 from ...disk.files import locked
 from ...disk.save import save
 from ...errors import CheckpointError
-from .callback import Monitor
+from .monitor import Monitor
 from .state_file import StateFile
 
 if TYPE_CHECKING:

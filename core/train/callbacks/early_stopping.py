@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ... import tree
-from .callback import Monitor
+from .monitor import Monitor
 
 if TYPE_CHECKING:
     from ..loop import Run

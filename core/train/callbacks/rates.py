@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ... import check
-from .callback import Callback, Monitor
+from .callback import Callback
+from .monitor import Monitor
 
 if TYPE_CHECKING:
     from ..loop import Run

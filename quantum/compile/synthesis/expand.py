@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 
 from ...circuit import Circuit
 from ...errors import CircuitError
-from ...gates.base import Factor, Gate, Pair, Phase, Rotation
+from ...gates.base import Gate
 from ...gates.instruction import Instruction
+from ...gates.primitives import Factor, Pair, Phase, Rotation
 from ...parameters import Linear
 from . import controlled
 from .euler import angles_of

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...circuit import Circuit
-from ...gates.base import embed, find
+from ...gates.base import find
 from ...gates.families import unitary
+from ...gates.primitives import embed
 
 __all__ = ["Canonical", "canonical", "matrix_of", "two_qubit"]
 

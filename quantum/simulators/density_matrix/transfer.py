@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import ParameterError, SimulatorError
-from ...gates.base import Factor, Gate, exponential
+from ...gates.base import Gate
 from ...gates.instruction import BARRIER, MEASURE, RESET, Instruction
+from ...gates.primitives import Factor, exponential
 from ...noise.channel import Channel, transfer_matrix
 from ...parameters import LARGEST, Linear
 

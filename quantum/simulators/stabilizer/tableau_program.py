@@ -9,8 +9,9 @@ import numpy as np
 
 from ...circuit import Circuit
 from ...errors import SimulatorError
-from ...gates.base import Gate, Rotation, find
+from ...gates.base import Gate, find
 from ...gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ...gates.primitives import Rotation
 from ...noise.readout import ReadoutError
 from ...parameters import Linear
 from . import tableau_kernels as kernels

@@ -20,6 +20,7 @@ from ...pme.ewald import Ewald
 from ...pme.mesh import PME
 from ...pme.split import SplitPME
 from ..pairs import dense as dense
+from ..pairs.dense import masks
 from .energy import jump_at_cutoff, long_range_dispersion
 from .exclusion_kernels import by_first_atom, excluded_pairs, polynomials
 from .forms import PairForm, plan_pairs
@@ -209,7 +210,7 @@ def _all_pairs(potential, engine):
         mixing = dense.ARITHMETIC if arithmetic else dense.GEOMETRIC
         atoms[dense.SIZE, :n] = 0.5 * params["sigmas"] if arithmetic else np.sqrt(params["sigmas"])
         atoms[dense.DEPTH, :n] = 2 * np.sqrt(params["epsilons"])
-    masked, blocks, bits = _masks(potential.exclusions, n)
+    masked, blocks, bits = masks(potential.exclusions, n)
     sums = np.zeros((chunks, 3, padded))
     rows = np.zeros((chunks + engine.atom_chunks, ROW))
     return Plan(
@@ -224,12 +225,3 @@ def _all_pairs(potential, engine):
         rows=rows,
     )
 
-
-def _masks(exclusions, n):
-    """Excluded partners j > i of each atom as bits of groups of 8: starts [n + 1], first atom of the group, bits."""
-    i, j = np.sort(exclusions, axis=1).astype(np.int64).reshape(-1, 2).T
-    groups, at = np.unique(i * n + (j & -8), return_inverse=True)
-    bits = np.zeros(len(groups), np.int64)
-    np.bitwise_or.at(bits, at, 1 << (j & 7))
-    starts = np.searchsorted(groups, np.arange(n + 1) * n).astype(np.int64)
-    return starts, groups % n, bits.astype(np.uint64)

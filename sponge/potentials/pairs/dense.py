@@ -130,3 +130,13 @@ def all_pairs(chunk, chunks, n, atoms, mixing, kinds, a, b, masked, blocks, bits
         add_one(sums, chunk, i, fx, fy, fz)
     if flags[ENERGY] != 0:
         rows[chunk, 0] = simd.sum(energy)
+
+
+def masks(exclusions, n):
+    """Excluded partners j > i of each atom as bits of groups of 8: starts [n + 1], first atom of the group, bits."""
+    i, j = np.sort(exclusions, axis=1).astype(np.int64).reshape(-1, 2).T
+    groups, at = np.unique(i * n + (j & -8), return_inverse=True)
+    bits = np.zeros(len(groups), np.int64)
+    np.bitwise_or.at(bits, at, 1 << (j & 7))
+    starts = np.searchsorted(groups, np.arange(n + 1) * n).astype(np.int64)
+    return starts, groups % n, bits.astype(np.uint64)

@@ -241,7 +241,7 @@ def all_pairs_loop(chunk, chunks, n, atoms, numbers, masked, blocks, bits, sums,
 
 
 def _all_pairs(potential: PairPotential, engine: Engine) -> Plan:
-    from ..nonbonded.plan import _masks as masks
+    from .dense import masks
 
     n = engine.n
     code = _Code(potential, "float64", 8, [])

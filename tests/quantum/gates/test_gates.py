@@ -14,9 +14,10 @@ from tests.twins import statevector as twin
 from triskele import core, quantum
 from triskele.quantum import gates
 from triskele.quantum.errors import CircuitError, GateError
-from triskele.quantum.gates.base import Factor, Gate, Pair, Rotation
+from triskele.quantum.gates.base import Gate
 from triskele.quantum.gates.families import diagonal, pauli_rotation, unitary
 from triskele.quantum.gates.function import gate as function_gate
+from triskele.quantum.gates.primitives import Factor, Pair, Rotation
 from triskele.quantum.gates.standard import CONTROLLED, resolve
 from triskele.quantum.testing.gate import check_gate
 

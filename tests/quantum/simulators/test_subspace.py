@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from triskele import core, quantum
 from triskele.quantum.errors import OperatorError, ParameterError, SimulatorError
-from triskele.quantum.gates.base import Factor, Gate, Pair
+from triskele.quantum.gates.base import Gate
 from triskele.quantum.gates.families import unitary
+from triskele.quantum.gates.primitives import Factor, Pair
 
 PAIRS = ["givens", "fsim", "xx_plus_yy", "swapalpha", "swap", "iswap", "iswapdg", "cz", "cp", "rzz", "crz",
          "single_excitation"]

@@ -15,7 +15,7 @@ from .compile.jit import jit as jit
 from .compile.profile import Operation as Operation
 from .compile.profile import OperationTimes as OperationTimes
 from .compile.profile import profile as profile
-from .disk.cache import clear_cache as clear_cache
+from .disk.disk_cache import clear_cache as clear_cache
 from .disk.save import load as load
 from .disk.save import save as save
 from .graph.graph import Spec as Spec

@@ -6,6 +6,7 @@ from .compile.graph_function import as_argument as as_argument
 from .compile.jit import Jitted as Jitted
 from .compile.source_modules import load_module as load_module
 from .disk import archive as archive
+from .disk import disk_cache as disk_cache
 from .disk.compressed import gunzip as gunzip
 from .disk.files import atomic as atomic
 from .errors import CheckpointError as CheckpointError

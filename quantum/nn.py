@@ -48,6 +48,11 @@ class Layer:
     theta: Any
     energy: Expectation = static()
 
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the elements of `theta`, which `core.load` compares."""
+        return tuple(self.energy.circuit.parameters)
+
     @classmethod
     def init(cls, key: Any, circuit: Circuit, hamiltonians: Sequence[PauliSum] | PauliSum, *,
              scale: float = np.pi) -> Layer:

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..disk import cache as disk_cache
+from ..disk import disk_cache
 from ..kernels import blas, native, threads
 
 __all__ = ["ArraySpec", "NativeModule", "compile_module", "load_module"]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..disk import cache as disk_cache
+from ..disk import disk_cache
 from ..dtypes import kind_of, spelled
 from ..graph.graph import Const, Graph, Source, Spec, Var
 from ..graph.primitive import PRIMITIVES, Primitive

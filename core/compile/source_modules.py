@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..disk.cache import folder, is_trusted, make_key
+from ..disk.disk_cache import folder, is_trusted, make_key
 from ..disk.files import atomic
 
 __all__ = ["load_module"]

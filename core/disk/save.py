@@ -79,7 +79,9 @@ def _walk(value, path, arrays):
     if kind is dict and not all(isinstance(k, str) for k in keys):
         raise TypeError(f"save: dictionary keys must be strings, got {list(keys)} at {path or 'root'}")
     described = [_walk(c, f"{path}.{k}" if path else str(k), arrays) for k, c in zip(keys, children, strict=True)]
-    return {"kind": kind.__name__, "keys": [str(k) for k in keys], "children": described}
+    found = {"kind": kind.__name__, "keys": [str(k) for k in keys], "children": described}
+    names = getattr(value, "parameter_names", None)  # of a layer whose angles mean nothing in another circuit
+    return found if names is None else found | {"names": list(names)}
 
 
 @overload
@@ -140,11 +142,27 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
     leaves, structure = tree.flatten(like)
     if len(values) != len(leaves):
         raise TreeError(f"{where} has {len(values)} leaves, `like` has {len(leaves)}: {structure}")
+    if _TREE in metadata:
+        _compare(json.loads(metadata[_TREE]), like, "", where)
     for v, x in zip(values, leaves, strict=True):
         if np.shape(v) != np.shape(x) or np.result_type(v) != np.result_type(x):
             raise TreeError(f"{where}: a leaf of the file has shape {np.shape(v)} {np.result_type(v)}, `like` has "
                             f"{np.shape(x)} {np.result_type(x)}")
     return tree.unflatten(structure, values)
+
+
+def _compare(d, like, path, where):
+    """Raise TreeError if a node of description `d` has other children than that of `like`, or other parameters."""
+    here = tree.inner(like)
+    for what, theirs, ours in (("keys", d and d.get("keys"), here and [str(k) for k in here[1]]),
+                               ("parameters", d and d.get("names"), getattr(like, "parameter_names", None))):
+        if theirs is not None and ours is not None and list(theirs) != list(ours):
+            raise TreeError(f"{where}: {path or 'the root'} has the {what} {theirs!s:.200}, that of `like` "
+                            f"{list(ours)!s:.200}")
+    if (d is None or "kind" not in d) != (here is None):
+        raise TreeError(f"{where}: {path or 'the root'} is a leaf either in the file or in `like`, and not in both")
+    for key, child, x in zip(d["keys"], d["children"], here[2], strict=True) if here else ():
+        _compare(child, x, f"{path}.{key}" if path else key, where)
 
 
 def _read(d, arrays, leaves):

@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.cache import has_shipped
+from ..disk.disk_cache import has_shipped
 
 __all__ = ["Job", "compiled_ahead", "jobs_of", "serve", "text_of"]
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
-from ..disk import cache as disk_cache
+from ..disk import disk_cache
 from .notice import compiling
 
 __all__ = [

@@ -43,7 +43,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..disk import cache as disk_cache
+from ..disk import disk_cache
 from . import native
 from .ahead import compiled_ahead
 from .linked import linked_compiler

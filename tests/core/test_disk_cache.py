@@ -10,7 +10,7 @@ import time
 import pytest
 
 from triskele.core.compile import source_modules as generated
-from triskele.core.disk import cache as disk_cache
+from triskele.core.disk import disk_cache
 
 
 @pytest.fixture(autouse=True)

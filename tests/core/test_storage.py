@@ -52,6 +52,14 @@ def test_a_tree_of_another_shape_is_refused(tmp_path):
         core.load(path, like={"a": np.zeros(3)})
 
 
+def test_names_of_what_is_loaded_are_compared(tmp_path):
+    core.save(tmp_path / "t", {"net": {"a": np.zeros(2)}})
+    with pytest.raises(TreeError, match=r"net has the keys \['a'\], that of `like` \['b'\]"):
+        core.load(tmp_path / "t", like={"net": {"b": np.zeros(2)}})
+    with pytest.raises(TreeError, match="net is a leaf either in the file or in `like`"):
+        core.load(tmp_path / "t", like={"net": np.zeros(2)})
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path):
     path = tmp_path / "t.safetensors"
     core.save(path, {"a": np.zeros(2)})

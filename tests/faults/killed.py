@@ -16,7 +16,7 @@ from tests.reporting import stop_at
 from triskele import core, sponge
 from triskele import reinforce as rl
 from triskele.core import data, nn, optim, train
-from triskele.core.disk import cache as disk_cache
+from triskele.core.disk import disk_cache
 
 __all__ = ["FAULTS"]
 

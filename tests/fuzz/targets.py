@@ -17,7 +17,7 @@ from tests.faults.killed import springs
 from triskele import core, quantum, sponge
 from triskele import reinforce as rl
 from triskele.core import nn, optim, random, train
-from triskele.core.disk import cache as disk_cache
+from triskele.core.disk import disk_cache
 from triskele.core.errors import FileFormatError
 from triskele.quantum.errors import ChannelError, CircuitError, GateError, ParameterError, QASMError
 from triskele.reinforce.errors import CheckpointError, ReinforceError, SearchError

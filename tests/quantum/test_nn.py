@@ -81,3 +81,13 @@ def test_errors():
     layer = quantum.nn.Layer.init(random.key(0), circuit(2), quantum.PauliSum("Z0"))
     with pytest.raises(ParameterError, match=r"shape \(..., 2\)"):
         layer(np.zeros((5, 3)))
+
+
+def test_angles_of_another_circuit_are_not_loaded(tmp_path):
+    encoder = quantum.Circuit(2).ry("x", 0).as_encoder()
+    circuits = [encoder + quantum.Circuit(2).ry(a, 0).rx(b, 1) for a, b in ("ab", "ab", "ba")]
+    layers = [quantum.nn.Layer.init(core.random.key(0), circuit, quantum.PauliSum("Z0")) for circuit in circuits]
+    core.save(tmp_path / "layer", layers[0])
+    np.testing.assert_array_equal(core.load(tmp_path / "layer", like=layers[1]).theta, layers[0].theta)
+    with pytest.raises(core.errors.TreeError, match=r"parameters \['a', 'b'\], that of `like` \['b', 'a'\]"):
+        core.load(tmp_path / "layer", like=layers[2])

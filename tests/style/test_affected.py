@@ -13,7 +13,7 @@ def used(code):
 @pytest.mark.parametrize("code, file", [
     ("from triskele import sponge\nsponge.NoseHoover(300)", "sponge/integrators/nose_hoover.py"),
     ("from triskele import core as c\nc.nn.MLP.init(0)", "core/nn/layers.py"),
-    ("from triskele.core.extend import disk_cache", "core/disk/cache.py"),
+    ("from triskele.core.extend import disk_cache", "core/disk/disk_cache.py"),
     ("from triskele import reinforce as rl\nrl.SAC(\"Pendulum-v1\")", "reinforce/agents/sac.py"),
     ("import tests.twins.mcts", "tests/twins/mcts.py"),
 ])

@@ -12,7 +12,7 @@ import pytest
 
 from triskele.core.compile import engine
 from triskele.core.compile.engine import ArraySpec, compile_module
-from triskele.core.disk import cache as disk_cache
+from triskele.core.disk import disk_cache
 
 F8 = np.dtype(np.float64)
 CALLBACK = """

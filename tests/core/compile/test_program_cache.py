@@ -11,7 +11,7 @@ import pytest
 from triskele import core
 from triskele.core.compile.program import Program
 from triskele.core.compile.program_cache import key_of
-from triskele.core.disk import cache as disk_cache
+from triskele.core.disk import disk_cache
 from triskele.core.errors import IndexOutOfBoundsError
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import PRIMITIVES, Primitive

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import triskele.core.kernels.njit as njit
-from triskele.core.disk import cache as disk_cache
+from triskele.core.disk import disk_cache
 from triskele.core.kernels import native
 
 SOURCES = Path(njit.__file__).resolve()
@@ -21,12 +21,12 @@ SOURCES = Path(njit.__file__).resolve()
 def suite(tmp_path):
     """A copy of the suite small enough to edit: njit.py, a callee and a kernel in two files."""
     package = tmp_path / "triskele" / "core"
-    (package / "kernels").mkdir(parents=True)
-    for folder in (package.parent, package, package / "kernels"):
+    for folder in (package.parent, package, *(package / name for name in ("disk", "kernels", "show"))):
+        folder.mkdir(exist_ok=True)
         (folder / "__init__.py").write_text("")
     for name in ("ahead.py", "njit.py", "linked.py", "native.py", "notice.py", "resolution.py"):
         shutil.copy(SOURCES.parent / name, package / "kernels" / name)
-    for name in ("files.py", "progress.py", "disk_cache.py"):
+    for name in ("disk/files.py", "disk/disk_cache.py", "show/progress.py"):
         shutil.copy(SOURCES.parents[1] / name, package / name)
     (package / "callee.py").write_text(
         "from triskele.core.kernels.njit import device\n@device\ndef scale(x):\n    return 2.0 * x\n"

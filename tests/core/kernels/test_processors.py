@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from triskele.core.disk import cache as disk_cache
+from triskele.core.disk import disk_cache
 
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 processors")
 

@@ -131,7 +131,9 @@ class Run:
             self.peak = max(self.peak, peak)
             if not good:
                 self.failures.append((name, text))
-                print("\n".join(line for line in text.splitlines() if line.startswith(("FAILED ", "ERROR "))))
+                lines = text.splitlines()
+                found = [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
+                print("\n".join(found or lines[-20:]))  # the end is what a process says that dies
             facts = ", ".join(f"{number} {what}" for what, number in sorted(counts.items()))
             passed = time.perf_counter() - self.began
             print(f"{passed:6.0f} s  {'ok' if good else 'FAILED':7}{name}  {facts}", flush=True)

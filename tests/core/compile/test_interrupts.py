@@ -82,7 +82,7 @@ def test_handlers_run_beside_a_busy_thread(f, alarm):
     compiled = core.jit(f)
     compiled.lower(np.ones(4))
     done = threading.Event()
-    busy = threading.Thread(target=lambda: [None for _ in iter(done.is_set, True)])
+    busy = threading.Thread(target=lambda: any(False for _ in iter(done.is_set, True)))
     busy.start()
     try:
         for _ in range(5):

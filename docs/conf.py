@@ -15,6 +15,7 @@ from jinja2 import FileSystemLoader
 from jinja2.sandbox import SandboxedEnvironment
 from numpydoc import docscrape_sphinx
 from sphinx.ext import autosummary
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
@@ -36,7 +37,7 @@ default_role = "py:obj"
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 maximum_signature_line_length = 88
-autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.", "fig.", "sec.")  # which end no sentence
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.", "fig.", "sec.", " .")  # which end no sentence
 autosummary_generate = False  # `reference.py` writes these pages
 autodoc_typehints = "none"  # docstrings give types
 autodoc_preserve_defaults = True
@@ -87,6 +88,20 @@ def resolve(app, env, node, contnode):
     return nodes.literal(text=contnode.astext())
 
 
+class Names(SphinxPostTransform):
+    """Link public names in the text of pages, such as `core.grad`, to the reference."""
+
+    default_priority = 900
+
+    def run(self):
+        for node in list(self.document.findall(nodes.literal)):
+            name = "triskele." + re.sub(r"^rl\b", "reinforce", node.astext().partition("(")[0])
+            found = self.env.domains["py"].objects.get(name)
+            if found and isinstance(node.parent, nodes.paragraph):
+                node.replace_self(make_refnode(self.app.builder, self.env.docname, found.docname, found.node_id,
+                                               node.deepcopy(), name))
+
+
 def skip(app, kind, name, member, skipped, options):
     """Leave out members that a class inherits from outside of Triskele."""
     function = getattr(member, "fget", None) or getattr(member, "__func__", member)
@@ -112,9 +127,16 @@ def plain(parse):
     return parse_or_copy
 
 
+def summary(lines, settings, extract=autosummary.extract_summary):
+    """Leave citations out of tables of one-liners."""
+    return re.sub(r",? *\[[\w-]+\]_", "", extract(lines, settings))
+
+
 def setup(app):
+    autosummary.extract_summary = summary
     docscrape_sphinx.SandboxedEnvironment = lambda loader: TEMPLATES
     Inliner.dispatch |= {"|": plain(None), "*": plain(Inliner.emphasis)}
+    app.add_post_transform(Names)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
     app.connect("missing-reference", resolve)
     app.connect("autodoc-skip-member", skip)

@@ -1,11 +1,7 @@
-"""The tutorials as Jupyter notebooks, made from their pages, so that nothing is written twice.
-
-The site offers each for download. `python docs/notebooks.py FOLDER` writes all of them into a folder.
-"""
+"""The tutorials as Jupyter notebooks, made from their pages, so that nothing is written twice."""
 
 import json
 import re
-import sys
 from pathlib import Path
 
 TUTORIALS = Path(__file__).with_name("pages") / "tutorials"
@@ -47,11 +43,3 @@ def all_notebooks():
     for page in sorted(TUTORIALS.glob("*.md")):
         if page.stem != "index":
             yield page, json.dumps(notebook(page.read_text()), indent=1)
-
-
-if __name__ == "__main__":
-    folder = Path(*sys.argv[1:])
-    folder.mkdir(parents=True, exist_ok=True)
-    for page, text in all_notebooks():
-        print(folder / f"{page.stem}.ipynb")
-        (folder / f"{page.stem}.ipynb").write_text(text)

@@ -120,7 +120,7 @@ def module_page(module, names, kinds, children, seen):
         for name in kinds[kind]:
             lines += block(f"auto{kind}", f"{module}.{name}")
     for name in kinds["class"]:
-        found[docname(module).replace("index", name)] = class_page(module, name, seen)
+        found[docname(module).removesuffix("index") + name] = class_page(module, name, seen)
     entries = [f"{n} <{n}>" for n in kinds["class"]] + ["gates-of-circuits"] * (short == "quantum")
     lines += toctree(entries + [entry(child) for child in children])
     return found | {docname(module): lines}

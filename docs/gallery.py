@@ -51,7 +51,7 @@ def drawn(example):
 
 def pages(folder):
     """Return the pages of the gallery by their paths below a folder."""
-    found, index = {}, ["Gallery", "=======", "", "Complete scripts, each with its result."]
+    found, index = {}, ["Gallery", "=======", "", "Complete scripts with their descriptions and results."]
     for package, paths in examples().items():
         index += ["", package, "-" * len(package), ""]
         index += [".. grid:: 1 2 3 3", "   :gutter: 3", "   :class-container: gallery", ""]

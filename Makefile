@@ -50,20 +50,18 @@ wheel:
 		--platform-tag $$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_platform().replace("linux", "manylinux_2_28").replace("-", "_"))') dist/*.whl
 	rm -rf core/shipped
 
-# The documentation, with warnings as errors: site/index.html. `make gallery` draws the pictures of the examples first.
+# The documentation, with warnings as errors: site/index.html.
 docs:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[docs]"
-	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true .venv/bin/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
+	mkdir -p .cache/site
+	.venv/bin/sphinx-build -q -W --keep-going -j auto -c docs -d .cache/doctrees .cache/site site
 
-# Pictures of the gallery, in docs/pictures: all examples at full length, about an hour.
+# Pictures of the gallery, in docs/pages/images/gallery: all examples at full length, several hours.
 gallery:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[plot,quantum,chem,rl,md]"
-	mkdir -p docs/pictures
-	for example in $$(ls -d $(CURDIR)/examples/*/*.py); do \
-		picture=$(CURDIR)/docs/pictures/$$(basename $$example .py).png; \
-		(cd $$(mktemp -d) && $(CURDIR)/.venv/bin/python $$example --output $$picture) || exit 1; done
+	.venv/bin/python docs/gallery.py
 
 bench:
 	$(PYTHON) -m venv .venv
@@ -79,7 +77,7 @@ lint:
 	.venv/bin/mypy
 
 clean:
-	rm -rf .venv build dist site docs/pictures core/shipped .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
+	rm -rf .venv build dist site core/shipped .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find core sponge quantum reinforce tests -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: demo test quick affected night checked wheel docs gallery bench lint clean

@@ -1,11 +1,7 @@
-"""The tutorials as Jupyter notebooks, made from their pages, so that nothing is written twice.
-
-The site offers each for download. `python docs/notebooks.py FOLDER` writes all of them into a folder.
-"""
+"""The tutorials as Jupyter notebooks, made from their pages, so that nothing is written twice."""
 
 import json
 import re
-import sys
 from pathlib import Path
 
 TUTORIALS = Path(__file__).with_name("pages") / "tutorials"
@@ -42,24 +38,8 @@ def _code(code, output, sampled):
             "outputs": outputs}
 
 
-def write(open_file):
-    """Write every tutorial's notebook into ``open_file(name)``; yields their pages."""
+def all_notebooks():
+    """Yield the page and the text of the notebook of every tutorial."""
     for page in sorted(TUTORIALS.glob("*.md")):
-        with open_file(f"{page.stem}.ipynb") as file:
-            json.dump(notebook(page.read_text()), file, indent=1)
-        yield page
-
-
-if __name__ == "<run_path>":  # by mkdocs-gen-files
-    import mkdocs_gen_files
-
-    for page in write(lambda name: mkdocs_gen_files.open(f"tutorials/{name}", "w")):
-        title, _, rest = page.read_text().partition("\n")
-        with mkdocs_gen_files.open(f"tutorials/{page.name}", "w") as file:
-            file.write(f"{title}\n\n[Download this page as a notebook]({page.stem}.ipynb)\n{rest}")
-
-if __name__ == "__main__":
-    folder = Path(*sys.argv[1:])
-    folder.mkdir(parents=True, exist_ok=True)
-    for page in write(lambda name: (folder / name).open("w")):
-        print(folder / f"{page.stem}.ipynb")
+        if page.stem != "index":
+            yield page, json.dumps(notebook(page.read_text()), indent=1)

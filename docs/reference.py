@@ -1,11 +1,14 @@
-"""Write a page of the reference for each public module: what its face lists is what the page shows."""
+"""The reference: a page for each public module, with what its face lists, and one for each class."""
 
 import importlib
 import inspect
-import textwrap
+import itertools
 import types
 
 ROOTS = ("core", "core.extend", "sponge", "quantum", "reinforce")
+# Contracts of parts of sponge with its engine: users do not call these methods
+INTERNAL = {"Barostat", "EnvironmentPotential", "FileReporter", "Integrator", "PairPotential", "Sampling",
+            "TermPotential"}
 MIRRORS = ("triskele.core.numpy", "triskele.core.scipy")  # names of NumPy and SciPy, which document them
 
 
@@ -40,51 +43,111 @@ def public_modules():
     return found
 
 
-def source(module, name):
-    """The path by which the static reader of sources finds a public name."""
-    value = getattr(importlib.import_module(module), name)
-    if isinstance(value, types.ModuleType):
-        return f"{value.__name__}.{name}"
-    found_in_folder = not hasattr(importlib.import_module(module), "__all__") and inspect.isclass(value)
-    return f"{value.__module__}.{value.__qualname__}" if found_in_folder else f"{module}.{name}"
+def docname(module):
+    """The page of a module below reference/."""
+    return f"{module.removeprefix('triskele.').replace('.', '/')}/index"
 
 
-def page(name, names):
-    """The Markdown of one module."""
-    lines = [f"# {name}", "", f"::: {name}", "    options: {members: false, show_root_heading: false}", ""]
-    if name.startswith(MIRRORS):
-        lines += ["The following functions are those of the same name in NumPy and SciPy, for traced values too.", ""]
-        return [*lines, ", ".join(f"`{n}`" for n in names)]
-    for n in names:
-        lines += [f"::: {source(name, n)}", f"    options: {{heading: {n}}}", ""]
+def heading(title):
+    return [title, "=" * len(title), ""]
+
+
+def block(directive, argument="", content=(), **options):
+    options = [f"   :{name.replace('_', '-')}: {value}" for name, value in options.items()]
+    return [f".. {directive}:: {argument}", *options, "", *(f"   {line}" for line in content), ""]
+
+
+def table(names):
+    return block("autosummary", content=names, nosignatures="") if names else []
+
+
+def toctree(entries):
+    return block("toctree", content=entries, hidden="") if entries else []
+
+
+def sort_names(module, names, seen):
+    """Divide the names of a module into classes, errors, functions and constants that it is the first to list, and all
+    that its table shows; `seen` has the full name of each thing by its identity.
+    """
+    kinds = {"class": [], "exception": [], "function": [], "constant": [], "table": []}
+    for name in names:
+        value = getattr(importlib.import_module(module), name)
+        if not callable(value) or isinstance(value, types.GenericAlias):
+            kinds["constant"].append(name)
+            continue
+        first = seen.setdefault(id(value), f"{module}.{name}")
+        kinds["table"].append(f"~{first}".replace(f"~{module}.", ""))
+        if first == f"{module}.{name}":
+            error = inspect.isclass(value) and issubclass(value, BaseException)
+            kinds["exception" if error else "class" if inspect.isclass(value) else "function"].append(name)
+    return kinds
+
+
+def inherited(cls, seen):
+    """Public members that bases define first: those of public classes by the name of the class, internal ones by ""."""
+    found = {}
+    for name in (n for n in dir(cls) if not n.startswith("_")):
+        first = [base for base in cls.__mro__ if name in vars(base) and base.__module__.startswith("triskele")][-1:]
+        if first and first[0] is not cls and (first[0].__name__ in INTERNAL or id(first[0]) in seen):
+            found.setdefault(seen.get(id(first[0]), ""), []).append(name)
+    return found
+
+
+def class_page(module, name, seen):
+    cls = getattr(importlib.import_module(module), name)
+    bases = inherited(cls, seen)
+    hidden = [*itertools.chain(*bases.values()), *(gate_names() if name == "Circuit" else [])]
+    lines = [*heading(f"{module.removeprefix('triskele.')}.{name}"), *block("currentmodule", module),
+             *block("autoclass", f"{module}.{name}", members="", inherited_members="",
+                    exclude_members=", ".join(hidden))]
+    for base, names in bases.items():
+        if methods := [n for n in names if base and callable(getattr(cls, n)) and getattr(cls, n).__doc__]:
+            lines += [f"Methods of `~{base}`: " + ", ".join(f"`~{base}.{n}`" for n in methods), ""]
     return lines
 
 
-def gates_page():
-    """The Markdown of the gates that circuits have as methods, with their matrices."""
-    from triskele.quantum import Circuit, gates
+def module_page(module, names, kinds, children, seen):
+    """The page of a module, and those of its classes, by path."""
+    short, found = module.removeprefix("triskele."), {}
+    lines = [*heading(f"{short} reference"), *block("automodule", module), *block("currentmodule", module)]
+    if module.startswith(MIRRORS) and names:
+        lines += ["The following functions are those of the same name in NumPy and SciPy, for traced values too.", "",
+                  ", ".join(f"``{n}``" for n in names), ""]
+    lines += table(kinds["table"])
+    if kinds["constant"]:
+        lines += ["Constants and types: " + ", ".join(f"``{n}``" for n in kinds["constant"]), ""]
+    for kind in ("function", "exception"):
+        for name in kinds[kind]:
+            lines += block(f"auto{kind}", f"{module}.{name}")
+    for name in kinds["class"]:
+        found[docname(module).removesuffix("index") + name] = class_page(module, name, seen)
+    entries = [f"{n} <{n}>" for n in kinds["class"]] + ["gates-of-circuits"] * (short == "quantum")
+    lines += toctree(entries + [entry(child) for child in children])
+    return found | {docname(module): lines}
+
+
+def entry(module):
+    return f"{module.removeprefix('triskele.')} </reference/{docname(module)}>"
+
+
+def gate_names():
+    from triskele.quantum import gates
     from triskele.quantum.gates.standard import CONTROLLED
 
-    lines = ["# Gates of circuits", "",
-             "Methods of [Circuit](index.md#triskele.quantum.Circuit). `c`, `cc`, `c3`, ... or `mc` in front of the "
-             "name of a gate adds controls.", ""]
-    for name in [*gates.names(), *CONTROLLED, "mcx", "mcp", "mcrx"]:
-        method = getattr(Circuit, name)
-        text = inspect.getdoc(method)
-        matrix = textwrap.dedent(text.partition("::\n\n")[2].partition("\n\n")[0])
-        signature = str(inspect.signature(method)).replace("(self, ", "(").replace(", /)", ")").replace("self, ", "")
-        lines += [f"## {name}", "", f"`Circuit.{name}{signature}`", "", text.partition("\n")[0], ""]
-        lines += ["```text", matrix, "```", ""] if matrix else []
-    return lines
+    return [*gates.names(), *CONTROLLED, "mcx", "mcp", "mcrx"]
 
 
-if __name__ == "<run_path>":  # by mkdocs-gen-files
-    import mkdocs_gen_files
-
-    for name, names in public_modules().items():
-        package, _, rest = name.removeprefix("triskele.").partition(".")
-        if names:
-            with mkdocs_gen_files.open(f"reference/{package}/{rest.replace('.', '-') or 'index'}.md", "w") as file:
-                file.write("\n".join(page(name, names)))
-    with mkdocs_gen_files.open("reference/quantum/gates-of-circuits.md", "w") as file:
-        file.write("\n".join(gates_page()))
+def pages():
+    """The text of each page of the reference, by its path."""
+    modules, seen, found = public_modules(), {}, {}
+    modules = {m: names for m, names in modules.items() if names or any(other.startswith(f"{m}.") for other in modules)}
+    parents = {m: max((o for o in modules if m.startswith(f"{o}.")), key=len, default=None) for m in modules}
+    kinds = {m: sort_names(m, [] if m.startswith(MIRRORS) else names, seen) for m, names in modules.items()}
+    for module, names in modules.items():
+        found |= module_page(module, names, kinds[module], [m for m in modules if parents[m] == module], seen)
+    found["quantum/gates-of-circuits"] = [
+        *heading("Gates of circuits"),
+        "Methods of `triskele.quantum.Circuit`. ``c``, ``cc``, ``c3``, ... or ``mc`` before the name adds controls.",
+        "", *(line for name in gate_names() for line in block("automethod", f"triskele.quantum.Circuit.{name}"))]
+    found["index"] = [*heading("Reference"), *table(modules), *toctree(entry(m) for m in modules if parents[m] is None)]
+    return {f"reference/{name}.rst": "\n".join(lines) + "\n" for name, lines in found.items()}

@@ -60,7 +60,7 @@ class Estimator:
         Labels in sorted order; only of classifiers.
     n_features_in_ : int
         Number of columns of the data.
-    feature_names_in_ : (n_features_in_,) array of str
+    feature_names_in_ : (features,) array of str
         Names of the columns, if `fit` was given a table with names, such as a pandas DataFrame. Tables that are given
         later must have the same columns in the same order.
 

@@ -430,7 +430,7 @@ def custom_op(function: Any = None, *, out: Callable[..., Any] | None = None, mo
         inputs.
     mode : {"numba", "python", "cfunc"}
     batch : {None, "sequential", "broadcast"}
-        What `vmap` does without a rule given by `.batch`: an error, a loop over the examples, or one call in which
+        What `vmap` does without a rule given by ``batch``: an error, a loop over the examples, or one call in which
         every argument has the batch axis in front.
     name : str, optional
         Defaults to the function's. An operator defined again under its name replaces the older one.
@@ -446,7 +446,7 @@ def custom_op(function: Any = None, *, out: Callable[..., Any] | None = None, mo
     Returns
     -------
     CustomOp
-        Give it derivatives with `.vjp` or `.jvp` and a batching rule with `.batch`. Positional arguments are arrays,
+        Give it derivatives with ``vjp`` or ``jvp`` and a batching rule with ``batch``. Positional arguments are arrays,
         keywords are fixed options passed to the function, to `out` and to the rules.
 
     Raises

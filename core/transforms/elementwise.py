@@ -295,8 +295,8 @@ def elementwise(function: Callable) -> Elementwise:
     Returns
     -------
     Elementwise
-        Broadcasts its arguments; keeps name, documentation, keywords and defaults. `.derivative` overrides a partial
-        derivative, `.partial` returns one, `.graph` is the function as a graph, `.numba` its form for compiled code.
+        Broadcasts its arguments; keeps name, documentation, keywords and defaults. ``derivative`` overrides a partial
+        derivative, ``partial`` returns one, ``graph`` is the function as a graph, ``numba`` its form for compiled code.
 
     Raises
     ------

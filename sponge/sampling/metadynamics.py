@@ -363,10 +363,10 @@ class Metadynamics(VariableBias):
         return weights / weights.sum()
 
     def log_weights(self, steps: Any = None) -> np.ndarray:
-        """Logarithms of weights that take recorded states to the unbiased ensemble, (V(s, t) - c(t)) / RT [3]_.
+        """Logarithms of weights that take recorded states to the unbiased ensemble, (V(s, t) - c(t)) / RT.
 
-        The constant c(t) makes weights of different times, and of walkers that share a bias, comparable: those of
-        several walkers are put together first, and then brought to a sum of 1.
+        The constant c(t) of Tiwary and Parrinello makes weights of different times, and of walkers that share a bias,
+        comparable: those of several walkers are put together first, and then brought to a sum of 1.
 
         Parameters
         ----------

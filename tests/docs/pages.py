@@ -46,7 +46,7 @@ class Page:
         while i < len(lines):
             fence = FENCE.match(lines[i])
             if not fence:
-                if lines[i].strip() and not lines[i].lstrip().startswith("==="):
+                if lines[i].strip() and not lines[i].lstrip().startswith(":::"):
                     open_blocks = {}
                 i += 1
                 continue

@@ -11,8 +11,8 @@ from nbclient import NotebookClient
 from tests.docs.pages import assert_output
 
 ROOT = Path(__file__).parents[2]
-TUTORIALS = sorted((ROOT / "docs" / "pages" / "tutorials").glob("*.md"))
 NOTEBOOKS = runpy.run_path(str(ROOT / "docs" / "notebooks.py"), run_name="notebooks")
+TUTORIALS = [page for page, _ in NOTEBOOKS["all_notebooks"]()]
 
 
 @pytest.fixture(autouse=True)

@@ -19,17 +19,19 @@ print("x is", x)
 x is 2.0
 ```
 
-=== "Triskele"
+::::{tab-set}
+:::{tab-item} Triskele
+```python
+print(f"{x / 3:.4f}")
+```
+:::
 
-    ```python
-    print(f"{x / 3:.4f}")
-    ```
-
-=== "JAX"
-
-    ```python peer=jax
-    print(1)
-    ```
+:::{tab-item} JAX
+```python peer=jax
+print(1)
+```
+:::
+::::
 
 ```python notest
 raise SystemExit
@@ -75,7 +77,7 @@ def test_blocks_share_names_and_keep_their_lines(page, tmp_path):
     script = tmp_path / "page.py"
     script.write_text(page.script("triskele"))
     printed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
-    assert split_output(printed) == {4: "x is 2.0\n", 15: "0.6667\n", 33: "drawn: 3\n"}
+    assert split_output(printed) == {4: "x is 2.0\n", 15: "0.6667\n", 35: "drawn: 3\n"}
     assert script.read_text().splitlines()[14] == 'print(f"{x / 3:.4f}")'
 
 

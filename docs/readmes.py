@@ -17,8 +17,11 @@ def page(readme, target, links):
         file.write(text)
 
 
-page(ROOT / "README.md", "index.md", [("docs/pages/(.*?)", r"\1"), (r"(\w+)/README\.md", r"packages/\1.md"),
-                                      (r"tests/(.*?)\.md", r"how-we-know.md")])
+top = [("docs/pages/(.*?)", r"\1"), (r"(\w+)/README\.md(#.*?)?", r"packages/\1.md\2"), ("CHANGELOG.md", "changes.md"),
+       ("CONTRIBUTING.md", "contributing.md")]
+page(ROOT / "README.md", "index.md", top)
+page(ROOT / "CHANGELOG.md", "changes.md", top)
+page(ROOT / "CONTRIBUTING.md", "contributing.md", top)
 for package in ("core", "sponge", "quantum", "reinforce"):
     page(ROOT / package / "README.md", f"packages/{package}.md", [(r"\.\./(\w+)/README\.md", r"\1.md")])
 

@@ -99,7 +99,7 @@ def main(output):
     axes[0, 1].set_aspect("auto")
     figure.subplots_adjust(left=0.08, right=0.91, bottom=0.08, top=0.95, wspace=0.28, hspace=0.32)
     figure.align_ylabels(axes)
-    figure.savefig(output, dpi=110)
+    figure.savefig(output, dpi=110, bbox_inches="tight")
     print(f"picture: {output}")
 
 

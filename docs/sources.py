@@ -1,5 +1,6 @@
 """Collect the sources of the site in one folder: pages, READMEs, notebooks, the gallery and the reference."""
 
+import itertools
 import re
 import shutil
 from pathlib import Path
@@ -36,12 +37,14 @@ def pages():
         found |= decisions
         found["developers/index.md"] = found["developers/index.md"].replace("\n*\n", "\n*\ndecisions/*\n")
     found["developers/contributing.md"] = (ROOT / "CONTRIBUTING.md").read_text()
-    found["changes.md"] = (ROOT / "CHANGELOG.md").read_text()
-
-    readme = (ROOT / "README.md").read_text().replace("# Triskele\n", "# Overview\n", 1)
-    for pattern, target in [("docs/pages", "index.md"), (r"docs/pages/(.*?)", r"\1"),
-                            (r"(\w+)/README\.md", r"packages/\1.md"), (r"tests/(.*?)\.md", "how-we-know.md")]:
-        readme = re.sub(rf"\]\({pattern}\)", f"]({target})", readme)
+    top = {name: (ROOT / name).read_text() for name in ("README.md", "CHANGELOG.md")}
+    links = [("docs/pages", "index.md"), (r"docs/pages/(.*?)", r"\1"), (r"(\w+)/README\.md(#.*?)?", r"packages/\1.md\2"),
+             (r"tests/(.*?)\.md", "how-we-know.md"), ("CHANGELOG.md", "changes.md"),
+             ("CONTRIBUTING.md", "developers/contributing.md")]
+    for name, (pattern, target) in itertools.product(top, links):
+        top[name] = re.sub(rf"\]\({pattern}\)", f"]({target})", top[name])
+    readme = top["README.md"].replace("# Triskele\n", "# Overview\n", 1)
+    found["changes.md"] = top["CHANGELOG.md"] + "\n```{toctree}\n:hidden:\n\nchanges-old\n```\n"
     start = ["packages/*", "how-we-know", "benchmarks", "figures"]
     found["overview.md"] = "\n".join([readme, "```{toctree}", ":hidden:", ":glob:", "", *start, "```", ""])
     found["benchmarks.md"] = "# Benchmarks\n\n`make bench` installs the peers and prints all tables.\n"

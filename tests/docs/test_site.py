@@ -30,7 +30,7 @@ def test_site_builds_without_warnings(tmp_path):
 
 
 def test_evidence_exists():
-    """Tests that the page "How we know that it is right" names are there."""
+    """Tests that the page "How correctness is checked" names are there."""
     page = (ROOT / "docs" / "pages" / "how-we-know.md").read_text()
     named = set(re.findall(r"`(tests/[\w/.]+)`", page))
     assert len(named) > 40

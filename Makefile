@@ -76,8 +76,12 @@ lint:
 	.venv/bin/lint-imports
 	.venv/bin/mypy
 
+# Statements, refusals and docstrings by folder, and the growth since a commit (`make size BASE=main`).
+size:
+	.venv/bin/python -m tests.size $(BASE)
+
 clean:
 	rm -rf .venv build dist site core/shipped .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find core sponge quantum reinforce tests -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: demo test quick affected night checked wheel docs gallery bench lint clean
+.PHONY: demo test quick affected night checked wheel docs gallery bench lint size clean

@@ -8,6 +8,7 @@ from pathlib import Path
 import gallery
 import notebooks
 import reference
+import rules
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("core", "sponge", "quantum", "reinforce")
@@ -29,13 +30,7 @@ def pages():
     """Return the text of each page by its path in the site."""
     found = {str(path.relative_to(ROOT / "docs" / "pages")): path.read_text()
              for path in (ROOT / "docs" / "pages").rglob("*.md")}
-    decisions = {f"developers/decisions/{path.name}": path.read_text().replace("](../pages/", "](../../")
-                 for path in (ROOT / "docs" / "decisions").glob("*.md")}
-    for name in [name for name in found if name.startswith("developers/")]:
-        found[name] = found[name].replace("](../../decisions/", "](decisions/")
-    if decisions:
-        found |= decisions
-        found["developers/index.md"] = found["developers/index.md"].replace("\n*\n", "\n*\ndecisions/*\n")
+    found["developers/rules.md"] = rules.page()
     found["developers/contributing.md"] = (ROOT / "CONTRIBUTING.md").read_text()
     top = {name: (ROOT / name).read_text() for name in ("README.md", "CHANGELOG.md")}
     links = [("docs/pages", "index.md"), (r"docs/pages/(.*?)", r"\1"), (r"(\w+)/README\.md(#.*?)?", r"packages/\1.md\2"),

@@ -284,7 +284,7 @@ def test_walkers_that_cannot_share_are_refused():
 
 
 def record(name, mode):
-    """Run three kinds of replicas, and save their numbers; a checkpoint is written, or resumed.""" 
+    """Run three kinds of replicas, and save their numbers; a checkpoint is written, or resumed."""
     if mode == "break":
         sponge.Replicas(lambda k: springs(k, 1e9 if k == 3 else 1000.0), 4, every=50).run(200)
     rex = sponge.ReplicaExchange(springs().system, LANGEVIN, sponge.units.ladder(300, 360, 4), every=10, seed=5)

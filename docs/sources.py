@@ -33,9 +33,9 @@ def pages():
     found["developers/rules.md"] = rules.page()
     found["developers/contributing.md"] = (ROOT / "CONTRIBUTING.md").read_text()
     top = {name: (ROOT / name).read_text() for name in ("README.md", "CHANGELOG.md")}
-    links = [("docs/pages", "index.md"), (r"docs/pages/(.*?)", r"\1"), (r"(\w+)/README\.md(#.*?)?", r"packages/\1.md\2"),
-             (r"tests/(.*?)\.md", "how-we-know.md"), ("CHANGELOG.md", "changes.md"),
-             ("CONTRIBUTING.md", "developers/contributing.md")]
+    links = [("docs/pages", "index.md"), (r"docs/pages/(.*?)", r"\1"),
+             (r"(\w+)/README\.md(#.*?)?", r"packages/\1.md\2"), (r"tests/(.*?)\.md", "how-we-know.md"),
+             ("CHANGELOG.md", "changes.md"), ("CONTRIBUTING.md", "developers/contributing.md")]
     for name, (pattern, target) in itertools.product(top, links):
         top[name] = re.sub(rf"\]\({pattern}\)", f"]({target})", top[name])
     readme = top["README.md"].replace("# Triskele\n", "# Overview\n", 1)

@@ -17,7 +17,7 @@ def copied(x):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    monkeypatch.setattr(waiting, "PATIENCE", 0.02)
+    monkeypatch.setattr(waiting, "PATIENCE", 0.0)
     monkeypatch.delenv("TRISKELE_QUIET", raising=False)
 
 

@@ -40,7 +40,7 @@ def test_names_can_be_read_without_optional_packages():
             star = {}
             exec(f"from {name} import *", star)
             assert set(getattr(module, "__all__", ())) <= star.keys()
-            assert reference["page"](name, names)
+        assert len(reference["pages"]()) > len(modules)
         from triskele import core, quantum, reinforce, sponge
         for package in (core, quantum, reinforce, sponge, quantum.io):
             assert package.__name__ in pydoc.render_doc(package)

@@ -127,7 +127,7 @@ def network_training(rng, folder):
 def cache_writer(rng, folder):
     program = (
         "import os\nfrom pathlib import Path\nos.environ['TRISKELE_CACHE_DIR'] = str(Path.cwd() / 'kernels')\n"
-        "from triskele.core import store\nPath('go').touch()\n"
+        "from triskele.core.extend import disk_cache\nPath('go').touch()\n"
         "while True:\n for i in range(20): disk_cache.put(disk_cache.make_key(str(i)), bytes([i]) * 300_000)\n"
     )
     killed(program, folder, "go", rng.uniform(0, 0.05))

@@ -80,7 +80,7 @@ def test_mappings_that_keep_rings_and_centers_are_accepted():
 
 def test_the_search_names_the_extra_that_it_needs(monkeypatch):
     real = builtins.__import__
-    monkeypatch.setattr("triskele.core.optional.import_module",
+    monkeypatch.setattr("triskele.core.imports.optional.import_module",
                         lambda name: real("no_such_package") if name.startswith("rdkit") else real(name))
     with pytest.raises(ImportError, match=r"mapping: needs rdkit \(pip install \"triskele\[ligand\]\""):
         alchemy.mapping(chain(4), chain(4))

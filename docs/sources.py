@@ -31,7 +31,8 @@ def pages():
     found = {str(path.relative_to(ROOT / "docs" / "pages")): path.read_text()
              for path in (ROOT / "docs" / "pages").rglob("*.md")}
     found["developers/rules.md"] = rules.page()
-    found["developers/contributing.md"] = (ROOT / "CONTRIBUTING.md").read_text()
+    contributing = (ROOT / "CONTRIBUTING.md").read_text()
+    found["developers/contributing.md"] = contributing.replace("](docs/pages/developers/", "](")
     top = {name: (ROOT / name).read_text() for name in ("README.md", "CHANGELOG.md")}
     links = [("docs/pages", "index.md"), (r"docs/pages/(.*?)", r"\1"),
              (r"(\w+)/README\.md(#.*?)?", r"packages/\1.md\2"), (r"tests/(.*?)\.md", "how-we-know.md"),

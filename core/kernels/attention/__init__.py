@@ -1,1 +1,3 @@
 """Kernels of attention."""
+
+__all__: list[str] = []

@@ -1,1 +1,3 @@
 """Kernels of matrix products."""
+
+__all__: list[str] = []

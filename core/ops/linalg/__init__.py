@@ -1,1 +1,3 @@
 """Linear algebra: the operations of `numpy.linalg`."""
+
+__all__: list[str] = []

@@ -1,1 +1,3 @@
 """Special functions: the operations of `scipy.special`."""
+
+__all__: list[str] = []

@@ -85,7 +85,8 @@ class Run:
                 continue
             if worker is None:
                 worker = self.start(log)
-            log.truncate(0)
+            log.seek(0)  # for the worker, too: tests limit the size of files, and this is one
+            log.truncate()
             answer = self.ask(worker, [*self.arguments, *names])
             if "not imported" in answer["counts"]:  # what an earlier file left may be the reason: in a new process
                 worker.communicate()

@@ -58,7 +58,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"], "article_header_start": [],
     "icon_links": [{"name": name, "url": url, "icon": "fa-solid fa-code-branch"} for name, url in links.items()],
 }
-# else numpydoc compiles its template anew for each docstring
+# numpydoc would compile its template again for each docstring
 TEMPLATES = SandboxedEnvironment(loader=FileSystemLoader(Path(docscrape_sphinx.__file__).with_name("templates")))
 copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
 copybutton_prompt_is_regexp = True

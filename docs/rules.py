@@ -61,7 +61,7 @@ def cells(name, one_each, whole, long):
 def page():
     """Return the page as Markdown."""
     rows, long = [], {}
-    for name, p in sorted(PRIMITIVES.items()):  # those of a user's own functions are no part of the suite
+    for name, p in sorted(PRIMITIVES.items()):  # without those that users have defined
         if p.spec.__module__.startswith("triskele.core.ops"):
             reverse = cells(name, p.vjps, p.vjp_all or p.taped, long)
             forward = cells(name, p.jvps, p.jvp_all, long)

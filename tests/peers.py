@@ -4,6 +4,5 @@ PEERS = ("MDAnalysis", "cirq", "openfermion", "pennylane", "pettingzoo", "pyscf"
 
 
 def missing(error):
-    """The program whose absence a ModuleNotFoundError reports, if it is one of them, or None."""
-    return next((name for name in PEERS if isinstance(error, ModuleNotFoundError) and error.name
-                 and error.name.partition(".")[0] == name), None)
+    """Return True if an exception reports that one of them is not installed."""
+    return isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in PEERS

@@ -153,15 +153,16 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
 
 def _compare(d, like, path, where):
     """Raise TreeError if a node of description `d` has other children than that of `like`, or other parameters."""
-    here = tree.inner(like)
-    for what, theirs, ours in (("keys", d and d.get("keys"), here and [str(k) for k in here[1]]),
-                               ("parameters", d and d.get("names"), getattr(like, "parameter_names", None))):
-        if theirs is not None and ours is not None and list(theirs) != list(ours):
+    here, told = tree.inner(like), d or {}
+    keys, names = here and [str(k) for k in here[1]], getattr(like, "parameter_names", None)
+    found = {"keys": (told.get("keys"), keys)}
+    if names is not None and "names" in told:
+        found["parameters"] = told["names"], list(names)
+    for what, (theirs, ours) in found.items():
+        if theirs != ours:
             raise TreeError(f"{where}: {path or 'the root'} has the {what} {theirs!s:.200}, that of `like` "
-                            f"{list(ours)!s:.200}")
-    if (d is None or "kind" not in d) != (here is None):
-        raise TreeError(f"{where}: {path or 'the root'} is a leaf either in the file or in `like`, and not in both")
-    for key, child, x in zip(d["keys"], d["children"], here[2], strict=True) if here else ():
+                            f"{ours!s:.200}")
+    for key, child, x in zip(keys, d["children"], here[2], strict=False) if here else ():
         _compare(child, x, f"{path}.{key}" if path else key, where)
 
 

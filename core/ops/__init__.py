@@ -1,4 +1,4 @@
-"""The operations: one file for a family, found by itself."""
+"""The operations: one file for each family, imported by discovery."""
 
 from ..imports.discover import modules as _modules
 

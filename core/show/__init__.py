@@ -1,3 +1,3 @@
-"""What people see: pictures, progress, reports and short texts."""
+"""Output for people: plots, progress bars, reports and short representations."""
 
 __all__: list[str] = []

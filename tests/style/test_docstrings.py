@@ -86,7 +86,7 @@ class Runner(doctest.DocTestRunner):
 
     def report_unexpected_exception(self, out, test, example, exc_info):
         """Note programs that are missing; the examples after them count no more."""
-        self.left_out = self.left_out or bool(missing(exc_info[1]))
+        self.left_out = self.left_out or missing(exc_info[1])
         if not self.left_out:
             super().report_unexpected_exception(out, test, example, exc_info)
 

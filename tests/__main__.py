@@ -5,6 +5,7 @@ holds much memory, since Numba never frees what it has compiled. `durations.txt`
 """
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -89,22 +90,30 @@ class Run:
             log.truncate()
             answer = self.ask(worker, [*self.arguments, *names])
             if "not imported" in answer["counts"]:  # what an earlier file left may be the reason: in a new process
-                worker.communicate()
+                self.end(worker)
                 worker = self.start(log)
                 answer = self.ask(worker, [*self.arguments, *names])
             log.seek(0)
             self.note(f"{names[0]} and {len(names) - 1} more" if names[1:] else names[0], text=log.read(), **answer)
             if not answer["held"] or answer["held"] > FULL:
-                worker.communicate()
+                self.end(worker)
                 worker = None
         if worker is not None:
-            worker.communicate()
+            self.end(worker)
 
     @staticmethod
     def start(log):
         """Start a worker process."""
         return subprocess.Popen([sys.executable, "-m", "tests.worker"], cwd=ROOT, text=True, stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=log)
+
+    @staticmethod
+    def end(worker):
+        """End a worker process, whose children may hold its standard output for longer."""
+        with contextlib.suppress(BrokenPipeError):
+            worker.stdin.close()
+        worker.wait()
+        worker.stdout.close()
 
     def ask(self, worker, arguments):
         """Send a request and wait for the answer; a process that dies has failed."""
@@ -169,8 +178,10 @@ def main():
     if not options.paths and not size()[0]:
         print("compiling the kernels of usual runs", flush=True)
         warmup()
+    markers = "" if options.affected else options.markers
+    limit = [] if markers else ["-o", "faulthandler_timeout=7200"]
     run = Run([*([] if options.paths else [[name] for name in LINTERS]), *groups(names)],
-              ["-q", "-m", "" if options.affected else options.markers, "-p", "no:cacheprovider"])
+              ["-q", "-m", markers, *limit, "-p", "no:cacheprovider"])
     threads = [threading.Thread(target=run.serve) for _ in range(options.jobs)]
     for thread in threads:
         thread.start()

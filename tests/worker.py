@@ -4,6 +4,7 @@ A request is a line of JSON on standard input: a list of arguments for pytest. T
 output: the outcomes, the seconds of each test, and the memory that this process holds and has held.
 """
 
+import faulthandler
 import gc
 import json
 import os
@@ -70,6 +71,7 @@ def main():
                   answers)
         answers.write("\n")
         answers.flush()
+    faulthandler.dump_traceback_later(60, exit=True)  # a thread or a child that a test left may never let go
 
 
 if __name__ == "__main__":

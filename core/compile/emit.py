@@ -36,26 +36,17 @@ They are objects with ``accepts(eqn)``, ``scratch(unit, eqn)`` (further buffers 
 
 
 class Module:
-    """State shared by all functions of a program.
-
-    Attributes
-    ----------
-    calls : list of Equation, Again or tuple of Equation
-        Host calls by operation index: an equation or a loop nest to run, or the equations whose index may have been out
-        of bounds.
-    constants : list of Const
-        Arrays that the program reads through a table.
-    stopwatch : Stopwatch or None
-        Times the steps.
-    """
+    """State shared by all functions of a program."""
 
     def __init__(self, stopwatch: Stopwatch | None = None):
         self.stopwatch = stopwatch
         self.functions: list[str] = []
         self.declares: set[str] = set()
         self.symbols: set[str] = set()
+        # Host calls by operation index: an Equation or a loop nest (Again) to run, or a tuple of the Equations whose
+        # index may have been out of bounds.
         self.calls: list[Any] = []
-        self.constants: list[Const] = []
+        self.constants: list[Const] = []  # arrays that the program reads through a table
         self._constant_ids: dict[int, int] = {}
         self._bodies: dict[tuple[str, ...], str] = {}
         self.parallel = self.polls = False
@@ -254,7 +245,7 @@ class Unit:
             elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
                 emitter.emit(self, step.eqn)
             else:
-                self._call_host(step.eqn)
+                self.call_host(step.eqn)
             if watch is not None:
                 watch.read(self, step)
         for k, o in self.plan.copies:
@@ -408,7 +399,7 @@ class Unit:
         self.module.calls.append(call)
         return len(self.module.calls) - 1
 
-    def _call_host(self, eqn: Equation):
+    def call_host(self, eqn: Equation):
         k = self._operation(eqn)
         pointers = [self.pointer(a) for a in eqn.inputs if isinstance(a, Var)] + [self.pointer(o) for o in eqn.outputs]
         if not has_entry(eqn):

@@ -278,4 +278,25 @@ class _While(_Bodies):
             unit.copy(unit.pointer(o), now[k], o.spec.nbytes)
 
 
+class _Ensure:
+    """Python is called to raise the error where there is one."""
+
+    def accepts(self, eqn):
+        return all(kind_of(a.spec.dtype) in "biufc" for a in eqn.inputs)
+
+    def scratch(self, unit, eqn):
+        return {}
+
+    def emit(self, unit, eqn):
+        failed, *xs = [unit.pointer(as_array(a)) for a in eqn.inputs]
+        bad, go = unit.label("bad"), unit.label("go")
+        condition = unit.ins(f"icmp ne i32 {unit.ins(f'load i32, ptr {failed}')}, 0")
+        unit.lines += [f"  br i1 {condition}, label %{bad}, label %{go}", f"{bad}:"]
+        unit.call_host(eqn)
+        unit.lines += [f"  br label %{go}", f"{go}:"]
+        for x, out in zip(xs, eqn.outputs, strict=True):
+            unit.copy(unit.pointer(out), x, out.spec.nbytes)
+
+
+NATIVE["ensure"] = _Ensure()
 NATIVE["cond"], NATIVE["scan"], NATIVE["while"], NATIVE["checkpoint"] = _Cond(), _Scan(), _While(), _Call()

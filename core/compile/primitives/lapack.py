@@ -23,7 +23,7 @@ def host_where(unit: Unit, eqn: Equation, failed: str) -> None:
     bad, go = unit.label("bad"), unit.label("go")
     condition = unit.ins(f"icmp ne i64 {failed}, 0")
     unit.lines += [f"  br i1 {condition}, label %{bad}, label %{go}", f"{bad}:"]
-    unit._call_host(eqn)
+    unit.call_host(eqn)
     unit.lines += [f"  br label %{go}", f"{go}:"]
 
 

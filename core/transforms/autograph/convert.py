@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...graph import trace
-from . import assign, loops, run
+from . import assign, failures, loops, run
 from .builtins import BUILTINS
 from .library import library_function
 from .pure import check_call, is_pure
@@ -125,7 +125,7 @@ def call(f: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-_RUNTIME = types.SimpleNamespace(**{k: v for module in (run, loops, assign) for k,
+_RUNTIME = types.SimpleNamespace(**{k: v for module in (run, loops, assign, failures) for k,
                                     v in vars(module).items()
                                     if isinstance(v, types.FunctionType) and v.__module__ == module.__name__},
                                  read=read, converted=converted, call=call, slice=slice)

@@ -128,15 +128,10 @@ def _traced(x):
 
 def record(numbers: range, loop: Callable, body: Callable, get: Callable, put: Callable, names: Sequence[str],
            fresh: Sequence[str]) -> None:
-    """``for i in numbers: body(i)`` as a loop of the graph; `fresh` are the variables that the body assigns before it
-    reads them.
+    """Record ``for i in numbers: body(i)`` as a loop of the graph, with ``loop(body, get, put, names, length)``.
 
-    ``loop(body, get, put, names, length)`` records a loop of `length` rounds.
-
-    Raises
-    ------
-    Exception
-        If that is not possible, or may mean something else than copies of the body.
+    `fresh` are the variables that the body assigns before it reads them. Raise an exception if the loop cannot be
+    recorded, or may mean something else than copies of the body.
     """
     kept = [n not in fresh for n in names]
     values = []

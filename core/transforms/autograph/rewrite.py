@@ -1,8 +1,9 @@
 """Rewriting a function's syntax tree: Python's control flow becomes calls of the operators in `run`.
 
-Two passes. `Jumps` turns return, break and continue inside branches and loops into flags and nested branches. `Control`
-then turns each branch and loop into local functions over the enclosing variables, which the operators call: directly
-when everything is concrete, under tracing otherwise. All new nodes carry the line numbers of what they replace.
+Three passes. `Failures` makes what the function returns depend on its assert and raise statements. `Jumps` turns return,
+break and continue inside branches and loops into flags and nested branches. `Control` then turns each branch and loop
+into local functions over the enclosing variables, which the operators call: directly when everything is concrete, under
+tracing otherwise. All new nodes carry the line numbers of what they replace.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
+from .failures import Failures
 from .jumps import Jumps, has_jump
 from .syntax import (
     LOOPS,
@@ -20,6 +22,7 @@ from .syntax import (
     count_loads,
     if_stmt,
     inner_variables,
+    later,
     modified,
     name,
     walk,
@@ -68,7 +71,8 @@ class Control(ast.NodeTransformer):
         beyond = {n for s in nodes if isinstance(s, ast.Nonlocal) for n in s.names}
         arguments = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
         jumps = any(isinstance(n, (ast.If, *LOOPS)) for n in nodes)
-        body = Jumps().function(node.body) if jumps else node.body
+        body = Failures().function(node.body)
+        body = Jumps().function(body) if jumps else body
         self.variables = (assigned(body) | arguments | beyond) - outside
         self.loads = count_loads(n for s in body for n in ast.walk(s)) + Counter(beyond) if jumps else Counter()
         body = self.block(body)
@@ -122,12 +126,6 @@ class Control(ast.NodeTransformer):
     def call(self, text, args, at):
         return ast.copy_location(ast.Call(self.operator(text, at), args, []), at)
 
-    def later(self, expr, at):
-        """``lambda: expr``."""
-        none = ast.arguments(posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None,
-                             defaults=[])
-        return ast.copy_location(ast.Lambda(none, expr), at)
-
     def local(self, text, body, symbols, at, args=()):
         """A local function that shares the variables of the enclosing one."""
         names = [s for s in symbols if "." not in s]
@@ -145,7 +143,7 @@ class Control(ast.NodeTransformer):
         self.state.update(s for s in changed if "." not in s)
         symbols = [s for s in changed if s not in inner]
         k = self.count
-        read = ast.Tuple([self.call("read", [self.later(self.path(s, at), at)], at) for s in symbols], ast.Load())
+        read = ast.Tuple([self.call("read", [later(self.path(s, at), at)], at) for s in symbols], ast.Load())
         get = self.local(f"ag__get_{k}", [ast.copy_location(ast.Return(ast.copy_location(read, at)), at)], [], at)
         targets = ast.copy_location(ast.List([self.path(s, at, True) for s in symbols], ast.Store()), at)
         put = self.local(f"ag__set_{k}", [ast.copy_location(ast.Assign([targets], name("ag__values", at)), at)],
@@ -225,7 +223,7 @@ class Control(ast.NodeTransformer):
                           ["ag__item"])
         more = constant(None, node)
         if node.stop:
-            more = self.later(self.call("not_", [name(node.stop, node)], node), node)
+            more = later(self.call("not_", [name(node.stop, node)], node), node)
         over = self.visit(node.iter)
         if collects:
             over = self.call("rows", [over], node)  # a loop of the graph cannot fill a list
@@ -265,7 +263,7 @@ class Control(ast.NodeTransformer):
             return ast.copy_location(ast.Expr(self.call("put", [value, self.visit(target.value), index], target)),
                                      target)
         x = target.value.id
-        return assign(x, self.call("assign", [value, self.later(name(x, target), target), index], target), target)
+        return assign(x, self.call("assign", [value, later(name(x, target), target), index], target), target)
 
     def index(self, node):
         """Return the content of the brackets as an expression."""
@@ -282,16 +280,16 @@ class Control(ast.NodeTransformer):
         if any(isinstance(n, ast.NamedExpr) for n in ast.walk(value)) or isinstance(at, ast.Attribute):
             node.target, node.value = self.visit(at), value
             return node
-        kind, value = constant(type(node.op).__name__, node), self.later(value, value)
+        kind, value = constant(type(node.op).__name__, node), later(value, value)
         if self.owned(at):
-            return assign(at.id, self.call("update", [kind, self.later(name(at.id, node), node), value], node), node)
+            return assign(at.id, self.call("update", [kind, later(name(at.id, node), node), value], node), node)
         if isinstance(at, ast.Name):
             node.value = value.body
             return node
         index = self.index(at.slice)
         if self.owned(at.value):
             x = at.value.id
-            return assign(x, self.call("update_at", [kind, self.later(name(x, node), node), index, value], node), node)
+            return assign(x, self.call("update_at", [kind, later(name(x, node), node), index, value], node), node)
         return ast.copy_location(ast.Expr(self.call("put_update", [kind, self.visit(at.value), index, value], node)),
                                  node)
 
@@ -301,15 +299,9 @@ class Control(ast.NodeTransformer):
             return node
         return ast.copy_location(ast.Assign([node.target], node.value), node)  # shared variables cannot be annotated
 
-    def visit_Assert(self, node):
-        test, message = self.visit(node.test), self.visit(node.msg) if node.msg else constant(None, node)
-        return ast.copy_location(
-            ast.Expr(self.call("assert_", [test, self.later(message, node), constant(node.lineno, node)], node)), node
-        )
-
     def visit_Raise(self, node):
         self.generic_visit(node)
-        return [ast.copy_location(ast.Expr(self.call("raise_", [constant(node.lineno, node)], node)), node), node]
+        return if_stmt(self.call("reached", [], node), [node], [], node)
 
     # -- expressions ---------------------------------------------------------------------------------------------------
 
@@ -319,7 +311,7 @@ class Control(ast.NodeTransformer):
         if any(isinstance(n, ast.NamedExpr) for v in rest for n in ast.walk(v)):
             node.values = [first, *rest]
             return node
-        return self.call(text, [first, *[self.later(v, v) for v in rest]], node)
+        return self.call(text, [first, *[later(v, v) for v in rest]], node)
 
     def visit_UnaryOp(self, node):
         node.operand = self.visit(node.operand)
@@ -329,14 +321,14 @@ class Control(ast.NodeTransformer):
         test, body, orelse = self.visit(node.test), self.visit(node.body), self.visit(node.orelse)
         if any(isinstance(n, ast.NamedExpr) for v in (body, orelse) for n in ast.walk(v)):
             return ast.copy_location(ast.IfExp(test, body, orelse), node)
-        return self.call("if_expression", [test, self.later(body, body), self.later(orelse, orelse)], node)
+        return self.call("if_expression", [test, later(body, body), later(orelse, orelse)], node)
 
     def visit_Compare(self, node):
         self.generic_visit(node)
         if len(node.ops) == 1:
             return node
         ops = ast.copy_location(ast.Tuple([constant(type(o).__name__, node) for o in node.ops], ast.Load()), node)
-        return self.call("chain", [ops, node.left, *[self.later(c, c) for c in node.comparators]], node)
+        return self.call("chain", [ops, node.left, *[later(c, c) for c in node.comparators]], node)
 
     def visit_Subscript(self, node):
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

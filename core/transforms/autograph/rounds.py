@@ -32,12 +32,9 @@ SAVED = 2  # copies that a scan must save
 
 
 def roll(once: Callable[[], bool], functions: Sequence[Callable], get: Callable, put: Callable, place: str) -> None:
-    """``while once(): pass``, with rounds alike as loops of the graph; `functions` are what it runs.
+    """Run ``while once(): pass`` with rounds alike as loops of the graph; `functions` are what it runs.
 
-    Raises
-    ------
-    Exception
-        If the loop may mean something else than copies of its body. Variables and objects are what they were before.
+    Raise an exception, and restore variables and objects, if the loop may mean something else than copies of its body.
     """
     given = get()
     trace = GraphTrace()

@@ -5,8 +5,6 @@ when not.
 from __future__ import annotations
 
 import operator
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from ...tensor import Tensor
 from ..control.body import common_inputs, promote, trace_body, with_outputs
 from ..control.cond import cond_p
 from .assign import AssignedInto
+from .failures import undecided
 from .syntax import VALUE
 from .variables import Undefined, Variables, known, place_of, same, truth, user_line, zero_of
 
@@ -35,33 +34,6 @@ def plain_test(x: Any, what: str, line: int) -> bool:
             "(move it out of that block)"
         )
     return value
-
-
-def assert_(test: Any, message: Callable[[], Any], line: int) -> None:
-    decided, value = known(test)
-    if not decided:
-        raise TracerError(f"assert: the condition has no value yet when a function is compiled, at {place_of(line)} "
-                          f"(check arguments outside jit, or use jit(debug=True) to find NaN)")
-    if not value:
-        text = message()
-        raise AssertionError(*([] if text is None else [text]))
-
-
-class _Undecided(threading.local):
-    branches = 0  # of traced conditions that are being traced
-
-
-_undecided = _Undecided()
-
-
-def raise_(line: int) -> None:
-    """Refuse a ``raise`` statement that only a traced condition can reach."""
-    if _undecided.branches:
-        raise TracerError(
-            f"raise: whether it is reached depends on a traced condition, which has no value when a function is "
-            f"compiled, at {place_of(line)} "
-            "(check arguments outside jit, or return np.where(bad, np.nan, result) and check the result)"
-        )
 
 
 # -- if ----------------------------------------------------------------------------------------------------------------
@@ -104,11 +76,13 @@ def _branches(test, then, other, get, put, names, line, what, returns=False):
     def run(branch):
         def traced(*tensors):
             put(before.rebuild(tensors))
-            _undecided.branches += 1
+            undecided.branches += 1
+            undecided.returns += returns
             try:
                 value = into.run(branch, get)
             finally:
-                _undecided.branches -= 1
+                undecided.branches -= 1
+                undecided.returns -= returns
             after = Variables(["the value returned"] if returns else names, [value] if returns else get())
             ends.append(after)
             return after.arrays

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 __all__ = ["LOOPS", "RETURNED", "RUN", "SCOPES", "VALUE", "assign", "assigned", "constant", "if_stmt", "modified",
-           "count_loads", "inner_variables", "name", "walk", "written_first"]
+           "count_loads", "inner_variables", "later", "name", "walk", "written_first"]
 
 RUN, RETURNED, VALUE = "ag__", "ag__returned", "ag__value"
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -144,6 +144,12 @@ def constant(value: object, at: ast.AST) -> ast.Constant:
 def assign(target: str, value: ast.expr, at: ast.AST) -> ast.stmt:
     """Return the syntax of an assignment at the position of `at`."""
     return ast.copy_location(ast.Assign([name(target, at, True)], value), at)
+
+
+def later(expr: ast.expr, at: ast.AST) -> ast.Lambda:
+    """Return the syntax of ``lambda: expr`` at the position of `at`."""
+    none = ast.arguments(posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[])
+    return ast.copy_location(ast.Lambda(none, expr), at)
 
 
 def if_stmt(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], at: ast.AST) -> ast.If:

@@ -116,11 +116,3 @@ def test_what_cannot_be_converted():
 
     assert "inside with, try or match" in message(inside_with, 1.0)
     assert convert(inside_with)(2.0) == 2.0
-
-    def asserted(x):
-        assert x > 0, "positive"
-        return x
-
-    assert "assert: the condition has no value yet" in message(asserted, 1.0)
-    with pytest.raises(AssertionError, match="positive"):
-        convert(asserted)(-1)

@@ -110,28 +110,15 @@ class ArraySpec(NamedTuple):
 
 
 class NativeModule:
-    """A compiled program: addresses of its functions, its Python callbacks, and what compiling it took.
-
-    Attributes
-    ----------
-    key : str
-        Its key in the disk cache.
-    cached : bool
-        True if the object came from the disk cache.
-    seconds : dict of str to float
-        ``parse``, ``optimize``, ``emit`` (absent when cached) and ``load``.
-    object_size : int, bytes
-    names : native.Symbols
-        Symbols that the module defines and needs.
-    """
+    """A compiled program: addresses of its functions, its Python callbacks, and what compiling it took."""
 
     def __init__(
         self,
-        key: str,
+        key: str,  # in the disk cache
         code: bytes,
-        names: native.Symbols,
+        names: native.Symbols,  # that the module defines and needs
         imports: Mapping[str, int],
-        seconds: dict[str, float],
+        seconds: dict[str, float],  # to parse, optimize and emit; empty if the object came from the disk cache
     ):
         self.key, self.cached, self.seconds, self.object_size = key, not seconds, seconds, len(code)
         self.names = names
@@ -157,17 +144,10 @@ class NativeModule:
         *,
         in_place: bool = False,
     ) -> None:
-        """Let operation `op_index` of the program run `function`.
+        """Let operation `op_index` call `function` with ndarray views of its inputs, valid during the call only.
 
-        Parameters
-        ----------
-        op_index : int
-        function : callable
-            Called with an ndarray view of each input, it returns one array, or a tuple with one per output. With
-            `in_place` it is called with views of the inputs and of the outputs, and fills the latter itself.
-            The views are valid during the call only.
-        inputs, outputs : sequence of ArraySpec
-        in_place : bool
+        `function` returns one array, or a tuple with one per output. With `in_place` it also fills views of the
+        outputs.
         """
         if not self._context:
             self._context = next(_context_numbers)
@@ -176,23 +156,17 @@ class NativeModule:
         self._operations[op_index] = _operation(function, tuple(inputs), tuple(outputs), in_place)
 
     def raise_pending(self) -> None:
-        """Raise the exception of the callback or signal handler that made `main` return nonzero, with its own
-        traceback.
-
-        Raises
-        ------
-        RuntimeError
-            If `main` failed without a callback's exception.
-        """
+        """Raise the exception, with its traceback, of the callback or signal handler that made `main` fail."""
         mine = threading.get_ident()
         with _lock:
-            index = next((i for i, (thread, _) in enumerate(self._errors) if thread == mine), 0)
-            error = self._errors.pop(index)[1] if self._errors else None
+            own = next((i for i, (thread, _) in enumerate(self._errors) if thread == mine), None)
+            error = None if own is None else self._errors.pop(own)[1]
         error = error or self._interrupt()
+        with _lock:  # of a callback that another thread has made for this one
+            error = error or (self._errors.pop(0)[1] if self._errors else None)
         if error is None:
             raise RuntimeError("compiled program: must return 0, got a failure that no callback reported")
         raise error
-
 
     def _interrupt(self) -> BaseException | None:
         """Return the exception that a signal handler raised while a loop of the program ran."""
@@ -215,29 +189,11 @@ _lock = threading.Lock()
 
 
 def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, opt: int = 3) -> NativeModule:
-    """Compile (or take from the disk cache) and load a module.
+    """Compile a module of LLVM assembly, or take it from the disk cache, and load it.
 
-    Parameters
-    ----------
-    ir_text : str
-        LLVM assembly (see the module's docstring).
-    symbols : mapping of str to int
-        Addresses of external functions by name, beyond those of libm, Python's C API, `tsk_callback`, `tsk_poll`,
-        `tsk_parallel_for`, and the names of `kernels.blas`.
-    opt : int, 0 to 3
-        LLVM's optimization level.
+    `symbols` are the addresses of external functions beyond those of libm, Python's C API, `tsk_callback`, `tsk_poll`,
+    `tsk_parallel_for` and the names of `kernels.blas`.
 
-    Returns
-    -------
-    NativeModule
-
-    Raises
-    ------
-    RuntimeError
-        If the text is not valid LLVM assembly.
-
-    Examples
-    --------
     >>> module = compile_module("define i64 @next(i64 %x) { %y = add i64 %x, 1 ret i64 %y }")
     >>> ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(module.address("next"))(41)
     42

@@ -20,49 +20,24 @@ __all__ = ["PARTS", "Part", "Result", "arguments", "run", "run_part"]
 
 
 class Part(NamedTuple):
-    """One example of the demo.
-
-    Attributes
-    ----------
-    package : str
-    script : str
-        Name of the example.
-    title : str
-    text : str
-        What it does.
-    seconds, compiling : int
-        How long it takes on two cores of a desktop, and how much longer where nothing is compiled yet.
-    options : tuple of str
-        Options of the script.
-    numbers : tuple of (str, str)
-        Labels, and patterns of the output whose groups are the numbers.
-    """
+    """One example of the demo."""
 
     package: str
-    script: str
+    script: str  # name of the example
     title: str
-    text: str
-    seconds: int
-    compiling: int
-    options: tuple[str, ...] = ()
-    numbers: tuple[tuple[str, str], ...] = ()
+    text: str  # what it does
+    seconds: int  # on two cores of a desktop
+    compiling: int  # seconds more where nothing is compiled yet
+    options: tuple[str, ...] = ()  # of the script
+    numbers: tuple[tuple[str, str], ...] = ()  # labels, and patterns of the output whose groups are the numbers
 
 
 class Result(NamedTuple):
-    """How a part ended.
-
-    Attributes
-    ----------
-    part : Part
-    seconds : float
-    output : str
-        What the script printed.
-    picture : Path
-    """
+    """How a part ended."""
 
     part: Part
     seconds: float
-    output: str
+    output: str  # what the script printed
     picture: Path
 
     @property
@@ -131,23 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def run_part(part: Part, folder: Path) -> Result:
-    """Run one part in a process of its own, and pass on what it prints.
-
-    Parameters
-    ----------
-    part : Part
-    folder : Path
-        Folder for its results.
-
-    Returns
-    -------
-    Result
-
-    Raises
-    ------
-    RuntimeError
-        If the script fails.
-    """
+    """Run one part in a process of its own, pass on what it prints, and put its picture into `folder`."""
     picture = folder / f"{part.script}.png"
     command = [sys.executable, str(examples.find(part.script)), "--output", str(picture), *part.options]
     began, lines = time.perf_counter(), []

@@ -53,26 +53,13 @@ def run(options: argparse.Namespace) -> int | None:
 
 
 def scripts() -> dict[str, Path]:
-    """Return the example scripts by name, in the order of their packages; what combines packages comes last.
-
-    Examples
-    --------
-    >>> from triskele.command.examples import scripts
-    >>> scripts()["vqe_lih"].name
-    'vqe_lih.py'
-    """
+    """Return the example scripts by name, in the order of their packages; what combines packages comes last."""
     folders = sorted({path.parent.name for path in FOLDER.glob("*/*.py")} - {*PACKAGES})
     return {path.stem: path for folder in (*PACKAGES, *folders) for path in sorted((FOLDER / folder).glob("*.py"))}
 
 
 def find(name: str) -> Path:
-    """Return the script of that name.
-
-    Raises
-    ------
-    ValueError
-        If there is none; the message has the nearest name.
-    """
+    """Return the script of that name; raise ValueError, with the nearest name, if there is none."""
     known = scripts()
     if (stem := name.removesuffix(".py").replace("-", "_")) not in known:
         from triskele.core.extend import check

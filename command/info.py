@@ -38,9 +38,6 @@ def run(options: argparse.Namespace) -> None:
 def facts() -> dict[str, str]:
     """Return what is worth knowing about this installation and this machine, by name.
 
-    Examples
-    --------
-    >>> from triskele.command.info import facts
     >>> facts()["threads"].isdigit()
     True
     """
@@ -83,9 +80,6 @@ def _processor() -> str:
 def optional_packages() -> dict[str, dict[str, str | None]]:
     """Return the packages of each extra with their versions, None for those that are not installed.
 
-    Examples
-    --------
-    >>> from triskele.command.info import optional_packages
     >>> list(optional_packages()["plot"])
     ['matplotlib']
     """

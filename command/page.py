@@ -51,18 +51,7 @@ th { width: 9rem; font-weight: 400; }
 
 
 def write_page(path: str | os.PathLike, results: Sequence[Result]) -> Path:
-    """Write the page of a demo.
-
-    Parameters
-    ----------
-    path : str or path
-    results : sequence of Result
-
-    Returns
-    -------
-    Path
-        Where it is.
-    """
+    """Write the page of a demo and return its path."""
     known = facts()
     seconds = sum(result.seconds for result in results)
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>\n" for name, value in known.items())

@@ -59,13 +59,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def game_of(name: str) -> Game:
-    """Return the game of that name, in any spelling: ``connect-four``, ``ConnectFour``.
-
-    Raises
-    ------
-    ValueError
-        If there is none; the message lists all.
-    """
+    """Return the game of that name in any spelling (``connect-four``, ``ConnectFour``); ValueError lists all names."""
     from triskele.core.extend import check, discover
 
     games = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known).lower(): cls

@@ -48,26 +48,8 @@ def run(options: argparse.Namespace) -> None:
 def warmup(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None, environment: Mapping[str, str] = {}) -> None:
     """Compile the kernels of whole packages, unless they are compiled already.
 
-    Parameters
-    ----------
-    packages : iterable of str
-        Names from "core", "sponge", "quantum" and "reinforce".
-    jobs : int, optional
-        Number of processes that compile at the same time. The default is the number of cores.
-    environment : mapping of str to str
-        Variables that are set for these processes.
-
-    Raises
-    ------
-    ValueError
-        If a package has another name.
-    RuntimeError
-        If a run fails; the message ends with what it printed.
-
-    Examples
-    --------
-    >>> from triskele.command.warmup import warmup
-    >>> warmup([])
+    `jobs` processes, by default one for each core, run at the same time, with the variables of `environment`. Raise
+    RuntimeError, with what it printed, if one fails.
     """
     from triskele.core.extend import check, progress_bar
 
@@ -99,13 +81,7 @@ def _run(package: str, function: str, environment: Mapping[str, str]) -> None:
 
 
 def ship(packages: Iterable[str] = PACKAGES, *, jobs: int | None = None) -> None:
-    """Compile the kernels of whole packages for the usual levels of processors into the package, for a wheel of it.
-
-    Parameters
-    ----------
-    packages, jobs
-        As for `warmup`.
-    """
+    """Compile the kernels of whole packages for the usual levels of processors into the package, for a wheel of it."""
     from triskele.core.extend import disk_cache, native
 
     shutil.rmtree(disk_cache.SHIPPED, ignore_errors=True)

@@ -20,31 +20,11 @@ __all__ = ["finite", "integer", "near", "number", "positive", "renamed"]
 
 def integer(value: Any, where: str, low: int | None = None, high: int | None = None, *,
             error: type[Exception] = ValueError, hint: str = "") -> int:
-    """Return `value` as an int if it is an integer from `low` to `high`, which a bool is not.
+    """Return `value` as an int if it is an integer from `low` to `high` (a bool is not), else raise `error`.
 
-    Parameters
-    ----------
-    value : object
-    where : str
-        Beginning of the message.
-    low, high : int, optional
-        Smallest and largest allowed value.
-    error : type of exception, default ValueError
-    hint : str, optional
-        End of the message, in parentheses.
-
-    Raises
-    ------
-    error
-        If the value is of another type or out of range.
-
-    Examples
-    --------
-    >>> integer(3, "run: steps", 0)
-    3
-    >>> integer(0.5, "run: steps", 0)
+    >>> integer(0.5, "run: steps", 0, hint="not picoseconds")
     Traceback (most recent call last):
-    ValueError: run: steps must be an integer >= 0, got 0.5
+    ValueError: run: steps must be an integer >= 0, got 0.5 (not picoseconds)
     """
     try:
         found = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
@@ -59,29 +39,11 @@ def integer(value: Any, where: str, low: int | None = None, high: int | None = N
 
 def number(value: Any, where: str, low: float = -math.inf, high: float = math.inf, *,
            unit: str = "", error: type[Exception] = ValueError) -> float:
-    """Return `value` as a float if it is a finite number from `low` to `high`, which a bool is not.
+    """Return `value` as a float if it is a finite number from `low` to `high` (a bool is not), else raise `error`.
 
-    Parameters
-    ----------
-    value : object
-    where : str
-        Beginning of the message.
-    low, high : float, optional
-        Smallest and largest allowed value.
-    unit : str, optional
-        Unit of the number, which the message names.
-    error : type of exception, default ValueError
-
-    Raises
-    ------
-    error
-        If the value is of another type, not finite or out of range.
-
-    Examples
-    --------
-    >>> number(1.5, "DQN: discount", 0, 1)
+    >>> number(-1, "NVT: temperature", 0, unit="K")
     Traceback (most recent call last):
-    ValueError: DQN: discount must be a number from 0 to 1, got 1.5
+    ValueError: NVT: temperature must be a number >= 0 (K), got -1
     """
     found = _real(value)
     if not (low <= found <= high and abs(found) < math.inf):
@@ -91,24 +53,8 @@ def number(value: Any, where: str, low: float = -math.inf, high: float = math.in
 
 
 def positive(value: Any, where: str, unit: str = "", *, error: type[Exception] = ValueError) -> float:
-    """Return `value` as a float if it is a positive, finite number, which a bool is not.
+    """Return `value` as a float if it is a positive, finite number (a bool is not), else raise `error`.
 
-    Parameters
-    ----------
-    value : object
-    where : str
-        Beginning of the message.
-    unit : str, optional
-        Unit of the number, which the message names.
-    error : type of exception, default ValueError
-
-    Raises
-    ------
-    error
-        If the value is anything else.
-
-    Examples
-    --------
     >>> positive(-0.9, "nonbonded: cutoff", "nm")
     Traceback (most recent call last):
     ValueError: nonbonded: cutoff must be a positive number (nm), got -0.9
@@ -120,22 +66,8 @@ def positive(value: Any, where: str, unit: str = "", *, error: type[Exception] =
 
 
 def finite(values: Any, where: str, *, error: type[Exception] = ValueError) -> np.ndarray:
-    """Return `values` as an array if all of them are finite.
+    """Return `values` as an array if all of them are finite, else raise `error` at the first that is not.
 
-    Parameters
-    ----------
-    values : array of numbers
-    where : str
-        Beginning of the message.
-    error : type of exception, default ValueError
-
-    Raises
-    ------
-    error
-        If a value is NaN or infinite; the message names the first such value and its place.
-
-    Examples
-    --------
     >>> finite([1.0, float("nan")], "target: values")
     Traceback (most recent call last):
     ValueError: target: values must be finite, got nan at 1
@@ -150,26 +82,10 @@ def finite(values: Any, where: str, *, error: type[Exception] = ValueError) -> n
 
 
 def near(name: object, known: Iterable[str], *, listing: bool = False) -> str:
-    """Return a hint at the known names that resemble an unknown one, for the end of a message.
+    """Return a hint at known names that resemble the unknown `name`, to end a message; with `listing`, list all names.
 
-    Parameters
-    ----------
-    name : object
-        The unknown name.
-    known : iterable of str
-        The names that exist.
-    listing : bool, default False
-        List all known names too.
-
-    Returns
-    -------
-    str
-        Text in parentheses with a space in front; empty if there is nothing to say.
-
-    Examples
-    --------
-    >>> near("Steps", ["step", "time"])
-    " (did you mean 'step'?)"
+    >>> near("Steps", ["step", "time"]), near("Steps", ["time"])
+    (" (did you mean 'step'?)", '')
     >>> near("seed", ["step", "time"], listing=True)
     ' (known: step, time)'
     """
@@ -185,10 +101,8 @@ def near(name: object, known: Iterable[str], *, listing: bool = False) -> str:
 
 
 def renamed(given: Iterable[str], where: str, **names: str) -> None:
-    """Raise TypeError for an argument that has another name here: `names` by those of other libraries.
+    """Raise TypeError if `given` holds a name from another library; `names` maps those to the names here.
 
-    Examples
-    --------
     >>> renamed({"lr": 0.1}, "Adam", lr="learning_rate")
     Traceback (most recent call last):
     TypeError: Adam: unknown argument lr (use learning_rate)

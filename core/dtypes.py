@@ -18,11 +18,8 @@ def is_bfloat16(dtype: np.dtype) -> bool:
 
 @cache
 def kind_of(dtype: np.dtype) -> str:
-    """NumPy's letter for the kind of a dtype, and "f" for bfloat16, whose own letter is "V".
+    """Return NumPy's letter for the kind of a dtype, and "f" for bfloat16, whose own letter is "V".
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> kind_of(np.dtype(np.int8)), kind_of(np.dtype(np.float16))
     ('i', 'f')
     """
@@ -33,9 +30,6 @@ def kind_of(dtype: np.dtype) -> str:
 def is_narrow(dtype: np.dtype) -> bool:
     """Return True for float16 and bfloat16, which are stored in 16 bits and computed in float32.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> is_narrow(np.dtype(np.float16)), is_narrow(np.dtype(np.float32))
     (True, False)
     """
@@ -43,11 +37,8 @@ def is_narrow(dtype: np.dtype) -> bool:
 
 
 def widened(dtype: np.dtype) -> np.dtype:
-    """The dtype of arithmetic on elements of `dtype`: float32 for float16 and bfloat16.
+    """Return the dtype of arithmetic on elements of `dtype`: float32 for float16 and bfloat16.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> widened(np.dtype(np.float16)), widened(np.dtype(np.int16))
     (dtype('float32'), dtype('int16'))
     """
@@ -55,11 +46,8 @@ def widened(dtype: np.dtype) -> np.dtype:
 
 
 def spelled(dtype: np.dtype) -> str:
-    """A name that tells dtypes apart: ``dtype.str``, and "bfloat16" for bfloat16, which has no letters of its own.
+    """Return a name that tells dtypes apart: ``dtype.str``, or "bfloat16", which has no letters of its own.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> spelled(np.dtype(np.float32))
     '<f4'
     """

@@ -17,27 +17,10 @@ _HOST = (1, 3, 11)  # DLPack's device types in the processor's memory: CPU, pinn
 
 
 def as_plain(x: Any, where: str) -> Any:
-    """Return `x` as an ndarray if it is an array of another library; anything else is returned as it is.
+    """Return an array of another library (it has ``__array__``) as an ndarray, and anything else as it is.
 
-    Parameters
-    ----------
-    x : object
-        Arrays of other libraries are recognized by ``__array__``; where they have ``__dlpack_device__``, it must name
-        the processor's memory.
-    where : str
-        Beginning of the message.
-
-    Raises
-    ------
-    TypeError
-        If the array lies on another device, carries a gradient or a trace of its library, or has a dtype unknown to
-        NumPy.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> as_plain(pandas.Series([1.0, 2.0]), "f")
-    array([1., 2.])
+    Raise TypeError if the array lies on another device, carries a gradient or a trace of its library, or has a dtype
+    unknown to NumPy; `where` begins the message.
     """
     if isinstance(x, VALUES) or not hasattr(x, "__array__") or isinstance(x, type):
         return x
@@ -68,10 +51,8 @@ def as_plain(x: Any, where: str) -> Any:
 
 
 def flatten(values: Any, where: str) -> tuple[list[Any], tree.Structure]:
-    """Return the leaves of a tree, arrays of other libraries as ndarrays, and its structure.
+    """Return the leaves of a tree, with arrays of other libraries as ndarrays, and its structure.
 
-    Examples
-    --------
     >>> flatten({"x": 1.0}, "f")
     ([1.0], {'x': *})
     """

@@ -16,19 +16,10 @@ _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def world(who: str) -> Any:
-    """Return ``COMM_WORLD``, or None if there is only one process.
+    """Return ``COMM_WORLD``, or None if there is only one process; `who`, the caller, begins messages.
 
-    Parameters
-    ----------
-    who : str
-        Name of the caller, for error messages.
-
-    Raises
-    ------
-    ImportError
-        If mpiexec started several processes but mpi4py is missing (each process would do all the work).
-    RuntimeError
-        If mpiexec belongs to another MPI than mpi4py.
+    Raise ImportError if mpiexec started several processes but mpi4py is missing (each process would do all the work),
+    and RuntimeError if mpiexec belongs to another MPI than mpi4py.
     """
     started = max(int(os.environ.get(name) or 1) for name in _SIZES)
     if started <= 1 and "mpi4py.MPI" not in sys.modules:

@@ -25,17 +25,8 @@ _NAMES = ("float64", "float32", "bfloat16", "float16")
 
 
 def float_dtype(name: Any, where: str) -> np.dtype:
-    """Return a floating-point dtype by name. bfloat16 needs the package ml_dtypes.
+    """Return a floating-point dtype by name: float64, float32, float16, or bfloat16, which needs the package ml_dtypes.
 
-    Raises
-    ------
-    ImportError
-        If ml_dtypes is not installed.
-    ValueError
-        If the dtype is none of float64, float32, bfloat16 and float16.
-
-    Examples
-    --------
     >>> float_dtype("float16", "example")
     dtype('float16')
     """
@@ -53,9 +44,6 @@ def float_dtype(name: Any, where: str) -> np.dtype:
 def at_least_float32(x: Any) -> Any:
     """Convert float16 and bfloat16 to float32; return anything else as it is.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> at_least_float32(np.ones(2, np.float16)).dtype
     dtype('float32')
     """
@@ -63,13 +51,8 @@ def at_least_float32(x: Any) -> Any:
 
 
 def in_dtype_of(x: Any, other: Any) -> Any:
-    """Convert a floating-point `x` to the dtype of `other` if that is float16 or bfloat16.
+    """Convert a floating-point `x` to the dtype of `other`, such as a layer's weights, if that is float16 or bfloat16.
 
-    Layers compute in the dtype of their parameters by this rule.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> in_dtype_of(np.ones(2, np.float32), np.ones(3, np.float16)).dtype
     dtype('float16')
     """
@@ -247,8 +230,6 @@ def policy_of(precision: Any, where: str) -> Policy | None:
 
     float16 by name comes with a `DynamicScale`.
 
-    Examples
-    --------
     >>> policy_of("float16", "example").scale
     DynamicScale(initial=32768.0, growth=2.0, interval=2000)
     """

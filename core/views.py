@@ -25,35 +25,19 @@ __all__ = ["check_writeable", "connect", "fetch", "hide", "in_c_order", "is_scal
 
 
 class Link:
-    """The memory that a Tensor shares with others: nothing but `family` at the top of a chain of views.
-
-    Attributes
-    ----------
-    parent : Tensor or None
-    primitive, params
-        The operation that made this Tensor from its parent; None for a read-only view that cannot be made again.
-    gapless : bool
-        The result is a view only if the parent is C-contiguous (``ravel``).
-    source : tuple or None
-        (x, index) where the Tensor is ``x[index]``.
-    family : Family
-        All Tensors of the chain's top.
-    stale : bool
-        The content is to be fetched from the parent.
-    torn : str
-        Why the Tensor can no longer be read: a write elsewhere may have changed it.
-    """
+    """The memory that a Tensor shares with others: nothing but `family` at the top of a chain of views."""
 
     __slots__ = ("parent", "primitive", "params", "family", "__dict__")
+    # gapless: the result is a view only if the parent is C-contiguous (ravel); stale: fetch the content from the parent
     gapless = stale = False  # rarely changed: every view pays for what is set
-    torn = ""
-    source: Any = None
+    torn = ""  # why the Tensor can no longer be read: a write elsewhere may have changed it
+    source: Any = None  # (x, index) where the Tensor is ``x[index]``
 
     def __init__(self, parent, primitive, params, family):
         self.parent = parent
-        self.primitive = primitive
+        self.primitive = primitive  # that made it from `parent`; None for a read-only view that cannot be made again
         self.params = params
-        self.family = family
+        self.family = family  # all Tensors of the chain's top
 
 
 class Family:

@@ -22,10 +22,8 @@ LARGEST = 1e100
 @final
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A linear expression `constant + sum(coefficient * name)`; sums, and products with numbers, give another.
+    """A linear expression `constant + sum(coefficient * name)`; so are sums, and products with numbers.
 
-    Examples
-    --------
     >>> a, b = Parameter("a"), Parameter("b")
     >>> 2 * a - b / 4 + 1.0
     Linear('2*a - 0.25*b + 1')
@@ -116,19 +114,10 @@ def Parameter(name: str) -> Linear:
 
 
 def angle(value: Any, where: str = "angle") -> float | Linear:
-    """Convert an angle given by the user to a float or a `Linear`.
+    """Return a user's angle as a float or a `Linear`; errors begin with `where`.
 
-    Parameters
-    ----------
-    value : float, str, dict of str to float, or Linear
-        A number; a name, or a linear expression such as `"2*a - (b + pi)/4"`; coefficients by name; an expression.
-    where : str
-        Beginning of the error message.
-
-    Raises
-    ------
-    ParameterError
-        If the value has another type, or is not real and finite.
+    An angle is a number, a name or a linear expression such as `"2*a - (b + pi)/4"`, a dict of coefficients by name, or
+    a `Linear`.
     """
     if type(value) is float and math.isfinite(value):  # the common case first: this is called for every gate
         return value

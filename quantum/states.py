@@ -24,12 +24,8 @@ TOLERANCE = {"f": 1e-3, "d": 1e-5}  # of norms, by precision: those of complex64
 
 
 def as_state(state: Any, where: str) -> np.ndarray:
-    """Return the array, checked to be a state: a power of two long, finite, normalized, Hermitian if a matrix.
-
-    Raises
-    ------
-    StateError
-        If it is not a state.
+    """Return an array or result as an array, checked to be a state: a power of two long, finite, normalized, Hermitian
+    if a matrix.
     """
     array = np.asarray(getattr(state, "_state", state))  # a Result has one
     if array.dtype.kind not in "biufc":
@@ -49,13 +45,7 @@ def as_state(state: Any, where: str) -> np.ndarray:
 
 
 def check_qubits(qubits: int | Iterable[int] | None, n: int, where: str) -> tuple[int, ...]:
-    """Qubits as a tuple of int; all n for None.
-
-    Raises
-    ------
-    CircuitError
-        If a qubit is repeated or out of range.
-    """
+    """Return qubits as a tuple of int, checked to differ and to be less than `n`; all `n` for None."""
     if qubits is None:
         return tuple(range(n))
     chosen = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)

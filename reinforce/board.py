@@ -14,18 +14,10 @@ _CELL = 26  # pixels
 
 
 def board_html(title: str, text: str) -> str:
-    """A position in HTML, readable on light and dark pages.
+    """Return a position in HTML, readable on light and dark pages.
 
-    Parameters
-    ----------
-    title : str
-    text : str
-        What `Game.draw` gives. Cells of one character (x, o or a dot) with a space between them are drawn as a board,
-        anything else as text.
-
-    Returns
-    -------
-    str
+    `text` is what `Game.draw` returns. Cells of one character (x, o or a dot) with a space between them are drawn as a
+    board, anything else as text.
     """
     tokens = _tokens(text)
     drawn = _svg(tokens) if tokens else f'<pre style="line-height:1.2;margin:0">{escape(text)}</pre>'

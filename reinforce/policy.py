@@ -31,14 +31,7 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 @short_repr
 @dataclass(frozen=True)
 class Flat:
-    """A network whose input is an array of several axes, which it sees as one.
-
-    Attributes
-    ----------
-    network : callable tree
-    axes : int
-        Number of axes, counted from the last.
-    """
+    """A network whose input is an array of several axes, the last `axes`, which it sees as one."""
 
     network: Any
     axes: int = static(default=1)
@@ -133,23 +126,13 @@ def units(low: Sequence[float], high: Sequence[float]) -> tuple[np.ndarray, np.n
 @dataclass(frozen=True)
 class Gaussian:
     """Independent normal distributions, whose widths do not depend on the observation; actions are cut to [low, high].
-
-    Attributes
-    ----------
-    network : callable tree
-        Observations [N, ...] to means [N, k].
-    log_std : (k,) array
-    low, high : tuple of float
-        Bounds, k numbers each.
-    scaled : bool, default False
-        If True, -1 and 1 of the distribution stand for `low` and `high` where both are finite.
     """
 
-    network: Any
-    log_std: Any
-    low: tuple[float, ...] = static()
+    network: Any  # observations (N, ...) to means (N, k)
+    log_std: Any  # (k,)
+    low: tuple[float, ...] = static()  # k bounds
     high: tuple[float, ...] = static()
-    scaled: bool = static(default=False)
+    scaled: bool = static(default=False)  # -1 and 1 of the distribution are `low` and `high` where both are finite
 
     def _cut(self, action):
         if self.scaled:
@@ -180,18 +163,10 @@ class Gaussian:
 @short_repr
 @dataclass(frozen=True)
 class SquashedGaussian:
-    """tanh of a normal distribution, stretched to [low, high] (Haarnoja et al. 2018, arXiv:1801.01290, appendix C).
+    """tanh of a normal distribution, stretched to [low, high] (Haarnoja et al. 2018, arXiv:1801.01290, appendix C)."""
 
-    Attributes
-    ----------
-    network : callable tree
-        Observations [N, ...] to means and logarithms of widths [N, 2 k]; the latter are brought to [-5, 2] by tanh.
-    low, high : tuple of float
-        Bounds, k finite numbers each.
-    """
-
-    network: Any
-    low: tuple[float, ...] = static()
+    network: Any  # observations (N, ...) to means and log widths (N, 2 k); the latter are brought to [-5, 2] by tanh
+    low: tuple[float, ...] = static()  # k finite bounds
     high: tuple[float, ...] = static()
 
     def _parameters(self, x):
@@ -225,17 +200,10 @@ class SquashedGaussian:
 @short_repr
 @dataclass(frozen=True)
 class Normalizer:
-    """Normalized observations: (x - mean) * scale, clipped to [-limit, limit].
+    """Normalized observations: (x - mean) * scale, clipped to [-limit, limit]."""
 
-    Attributes
-    ----------
-    mean, scale : (...) array
-        Mean and scale, float32 arrays of the shape of one observation.
-    limit : float
-    """
-
-    mean: Any
-    scale: Any
+    mean: Any  # float32, of the shape of one observation
+    scale: Any  # likewise
     limit: float = static(default=10.0)
 
     def __call__(self, x):

@@ -93,12 +93,8 @@ def gumbel(stream):
 
 @device
 def gamma(stream, alpha):
-    """Gamma of shape `alpha` > 0 and scale 1, by Marsaglia and Tsang's method [1]_.
-
-    References
-    ----------
-    .. [1] Marsaglia, Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000), sections 4 and 6.
-       doi:10.1145/358407.358414
+    """Draw from the gamma distribution of shape `alpha` > 0 and scale 1, by the method of Marsaglia and Tsang (ACM TOMS
+    26 (2000), sections 4 and 6, doi:10.1145/358407.358414).
     """
     d = (alpha if alpha >= 1.0 else alpha + 1.0) - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)

@@ -50,44 +50,19 @@ _UFUNCS = ("numpy", "scipy.special")
 
 
 def write(path: str | os.PathLike, kind: str, value: Any) -> None:
-    """Write a tree to a file; a process that is killed meanwhile leaves the old file or the new one.
+    """Write a tree to a file of this kind; a process that is killed meanwhile leaves the old file or the new one.
 
-    Parameters
-    ----------
-    path : path-like
-    kind : str
-        Kind of file, which `read` checks.
-    value : tree
-        None, bool, int, float, str, arrays (records too), dict with str keys, list, tuple, namedtuple, dataclass and
-        functions that can be imported by name.
-
-    Raises
-    ------
-    TypeError
-        For a value that is none of these.
-    OSError
-        If it cannot be written; what was there is untouched.
+    Trees hold None, bool, int, float, str, arrays (records too), dict with str keys, list, tuple, namedtuple, dataclass
+    and functions that can be imported by name; TypeError is raised for other values.
     """
     arrays: dict[str, np.ndarray] = {}
     archive.write(path, kind, _VERSION, pack(value, arrays), arrays)
 
 
 def read(path: str | os.PathLike, kind: str, known: Sequence[Any] = ()) -> Any:
-    """The tree that `write` put into a file.
-
-    Parameters
-    ----------
-    path : path-like
-    kind : str
-        Kind that the file must have.
-    known : sequence of classes and functions
-        Dataclasses, namedtuples and functions of the caller that the file may name, besides those of this suite.
-
-    Raises
-    ------
-    FileNotFoundError
-    CheckpointError
-        If the file is damaged, of another kind or release, or names something that it may not.
+    """Return the tree that `write` put into a file; raise CheckpointError if the file is damaged, of another kind or
+    release, or names something that it may not: dataclasses, namedtuples and functions but those of this suite and
+    `known`.
     """
     value, arrays = archive.read(path, kind, (1, _VERSION), CheckpointError)
     where = f"{kind} {os.fspath(path)!r}"

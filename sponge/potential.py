@@ -164,13 +164,7 @@ def _values(own, potential, where):
 
 
 def parameter(own: dict[str, dict[str, Any]], potential: str, key: str, where: str) -> Any:
-    """A parameter of `own`, such as ``system.params()``.
-
-    Raises
-    ------
-    KeyError
-        If the potential or the parameter does not exist; near names are given.
-    """
+    """Return a parameter of `own`, such as ``system.params()``; an unknown name raises KeyError with near ones."""
     if key not in _values(own, potential, where):
         names = [f"{name}/{k}" for name, values in own.items() for k in values]
         name = f"{potential}/{key}"
@@ -180,13 +174,7 @@ def parameter(own: dict[str, dict[str, Any]], potential: str, key: str, where: s
 
 def complete(own: dict[str, dict[str, Any]], params: dict[str, dict[str, Any]],
              where: str) -> dict[str, dict[str, Any]]:
-    """`params`, and the values of `own` for what is left out.
-
-    Raises
-    ------
-    KeyError, ValueError
-        If a name is not known, or a shape differs.
-    """
+    """Return `params`, and the values of `own` for what is left out; unknown names and other shapes raise errors."""
     for potential, values in params.items():
         _values(own, potential, where)
         for key, value in values.items():

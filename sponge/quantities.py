@@ -16,24 +16,11 @@ _UNITS = {
 
 
 def number_in(unit: str, value: Any, where: str) -> Any:
-    """Return a quantity of `openmm.unit` as numbers in a unit; anything else is returned as it is.
+    """Return a quantity of `openmm.unit`, or a list of them, as numbers in a unit; anything else is returned as it is.
 
-    Parameters
-    ----------
-    unit : str
-        One of nm, ps, 1/ps, nm/ps, K, bar, 1/bar, dalton, mol/l, kJ/mol/nm.
-    value : object
-        A list of quantities becomes a list of numbers.
-    where : str
-        Beginning of the message.
+    The unit is one of nm, ps, 1/ps, nm/ps, K, bar, 1/bar, dalton, mol/l, kJ/mol/nm. A quantity of another dimension
+    raises a TypeError that begins with `where`.
 
-    Raises
-    ------
-    TypeError
-        If the quantity has another dimension.
-
-    Examples
-    --------
     >>> from openmm import unit
     >>> number_in("ps", 2 * unit.femtoseconds, "timestep")
     0.002

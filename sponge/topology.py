@@ -18,31 +18,9 @@ _MOST = np.iinfo(np.int32).max
 
 
 def as_indices(values: Any, where: str) -> np.ndarray:
-    """An array of indices as int32.
+    """Return indices of any shape as int32; floats with integral values are accepted, as text files have them.
 
-    Parameters
-    ----------
-    values : array_like of int
-        Indices of any shape; floats with integral values are accepted, as text files give them.
-    where : str
-        Begins the error message.
-
-    Returns
-    -------
-    int32 array
-
-    Raises
-    ------
-    ValueError
-        If a value is not an integer or does not fit into 32 bits.
-
-    Examples
-    --------
-    >>> as_indices([[0, 1]], "bonds")
-    array([[0, 1]], dtype=int32)
-    >>> as_indices([2**32 + 1], "bonds")
-    Traceback (most recent call last):
-    ValueError: bonds: indices must be integers below 2147483648, got 4294967297
+    Other values, and those that do not fit into 32 bits, raise a ValueError that begins with `where`.
     """
     given = np.asarray(values)
     if given.dtype == np.int32 or not given.size:

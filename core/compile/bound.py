@@ -58,19 +58,7 @@ def _address(array):
 
 
 def call_program(builder: ir.IRBuilder, words: Sequence[ir.Value]) -> ir.Value:
-    """Emit a call of a program's entry, and return its status.
-
-    Parameters
-    ----------
-    builder : llvmlite.ir.IRBuilder
-    words : sequence of four i64 values
-        As in `Bound.words`.
-
-    Returns
-    -------
-    i32 value
-        Zero if the program succeeded.
-    """
+    """Emit a call of a program's entry with the four i64 `words` of a `Bound`; return its i32 status, 0 on success."""
     byte = ir.IntType(8).as_pointer()
     function = builder.inttoptr(words[0], ir.FunctionType(ir.IntType(32), [byte] * 3).as_pointer())
     return builder.call(function, [builder.inttoptr(w, byte) for w in words[1:]])

@@ -15,13 +15,10 @@ __all__ = ["run_checked"]
 
 
 def run_checked(graph: Graph, args: Sequence[Any], name: str) -> list[Any]:
-    """Outputs of `graph`, computed with NumPy.
+    """Compute the outputs of `graph` with NumPy, and watch for the first value that is not finite.
 
-    Raises
-    ------
-    FloatingPointError
-        At the first operation that makes a NaN or an infinity out of finite values; it names the operation, the shapes,
-        where in the result, and the line that asked for it.
+    Raise FloatingPointError at the first operation that makes a NaN or an infinity from finite values. The message
+    names the operation, the shapes, the index in the result and the line that asked for it.
     """
     env: dict[Var, Any] = dict(zip(graph.inputs, args, strict=True))
     for eqn in graph.equations:

@@ -28,18 +28,9 @@ def donated_positions(donate: int | Sequence[int]) -> tuple[int, ...]:
 
 def donated_leaves(donate: Sequence[int], positions: Sequence[int], structure: tree.Structure, specs: Sequence[Spec],
                    name: str) -> list[int]:
-    """Numbers of the leaves that are arrays of donated arguments.
+    """Return the indices of the leaves that are arrays (not scalars) of donated arguments.
 
-    Parameters
-    ----------
-    donate : sequence of int
-    positions : sequence of int
-        Positions of the arguments that are not static.
-    structure : Structure
-        Structure of these arguments.
-    specs : sequence of Spec
-    name : str
-        Name of the function, for errors.
+    `positions` and `structure` are those of the arguments that are not static; `name` is the jitted function's.
     """
     wrong = next((k for k in donate if k not in positions), None)
     if wrong is not None:

@@ -94,23 +94,14 @@ def _ancestors(steps) -> set[Any]:
 
 
 class Fusion:
-    """Decisions about one graph.
-
-    Attributes
-    ----------
-    steps : list of Group and Step
-        Groups in the order of execution.
-    in_memory : set of Var
-        Values that live in memory (inputs included).
-    producer : dict of Var to Equation
-    """
+    """Decisions about one graph: which values are stored, and the groups and steps in the order of execution."""
 
     def __init__(self, graph: Graph, native):
         """`native(eqn)`: how to run equations that are not loop nests: "gemm", "update", "control" or "call"."""
         self.graph, self.native = graph, native
         self.producer: dict[Var, Equation] = {o: e for e in graph.equations for o in e.outputs}
         self.kinds: dict[Equation, str] = {e: self._classify(e) for e in graph.equations}
-        self.in_memory: set[Var] = set(graph.inputs)
+        self.in_memory: set[Var] = set(graph.inputs)  # values that live in memory
         self._needed_as_arrays()
         self.b = Builder()
         self._spaces: dict[tuple[int, ...], list[Value]] = {}
@@ -120,7 +111,7 @@ class Fusion:
         self._store_sums()
         self._costs = self._formula_costs()
         self._choose_stored()
-        self.steps = self._group()
+        self.steps = self._group()  # Groups and Steps
 
     # -- classes -------------------------------------------------------------------------------------------------------
 

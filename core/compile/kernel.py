@@ -40,37 +40,21 @@ class Partial(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """Code of one loop nest.
-
-    Attributes
-    ----------
-    name : str
-    head, text : str, list of str
-        The function's type and parameters, the pointers of `buffers`, then the range of the outer loop; and its body.
-    buffers : list of Var, Const or Partial
-    chunks, step, extent : int
-        The outer loop, 0 ... extent, in `chunks` ranges of `step`.
-    partials : list of Partial
-    checks : list of Equation
-        Equations whose index may be out of bounds: bit k of the function's result.
-    again : bool
-        Whether the result may be negative: the nest is then to be computed again in another way.
-    estimate : float, ns
-    """
+    """Code of one loop nest."""
 
     name: str
-    head: str
-    text: list[str]
-    buffers: list[Any]
-    chunks: int
+    head: str  # type and parameters of the function: the pointers of `buffers`, then the range of the outer loop
+    text: list[str]  # body
+    buffers: list[Any]  # Var, Const or Partial
+    chunks: int  # ranges of `step` into which the outer loop, 0 ... extent, is cut
     step: int
     extent: int
     partials: list[Partial]
-    checks: list[Equation]
-    again: bool
+    checks: list[Equation]  # their index may be out of bounds: bit k of the function's result
+    again: bool  # the result may be negative: the nest must then be computed again in another way
     flops: float
     bytes: float
-    estimate: float
+    estimate: float  # ns
     loops: list[str]
     declares: set[str]
     symbols: set[str]

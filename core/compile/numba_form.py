@@ -10,16 +10,11 @@ __all__ = ["numba_form"]
 
 
 def numba_form(entry: Any, name: str) -> Any:
-    """A function for njit code that runs a compiled program.
+    """Return a function for njit code that runs a compiled program.
 
-    It takes the program's flat arguments (C-contiguous arrays of the very shapes, or scalars) and returns its result,
-    or a tuple of results; scalars for shape (). Shapes are checked. A program that raises (an index out of bounds, a
-    host call) raises RuntimeError.
-
-    Raises
-    ------
-    TypeError
-        If the program takes no arguments.
+    It takes the program's flat arguments (C-contiguous arrays, whose shapes it checks, or scalars) and returns the
+    result, or a tuple of results; scalars for shape (). It raises RuntimeError where the program raises (an index out
+    of bounds, a host call).
     """
     import numba
     from llvmlite import ir

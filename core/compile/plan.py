@@ -28,19 +28,7 @@ class Place(NamedTuple):
 
 
 class Plan:
-    """Places of the stored values of a graph.
-
-    Attributes
-    ----------
-    places : dict
-        By Var (bases only, see `Fusion.base`), or by whatever else was given in `extra`.
-    copies : list of (int, Var or Const)
-        Results that are not computed in place: copied at the end.
-    overwritten : set of int
-        Outputs that are computed, or left, in the buffer of their input.
-    size : int, bytes
-        Size of the arena.
-    """
+    """Places of the stored values of a graph."""
 
     def __init__(self, fusion: Fusion, steps: list[Any], extra: dict[Any, dict[Any, int]], in_place: dict[int, int],
                  updated: Callable[[Any], Any], settled: int = 0):
@@ -51,9 +39,10 @@ class Plan:
         """
         self.fusion, self.steps, self.updated = fusion, steps, updated
         graph = fusion.graph
+        # by Var (bases only, see `Fusion.base`), or by the keys in `extra`
         self.places: dict[Any, Place] = {v: Place("input", k) for k, v in enumerate(graph.inputs)}
-        self.copies: list[tuple[int, Any]] = []
-        self.overwritten: set[int] = set()
+        self.copies: list[tuple[int, Any]] = []  # (k, Var or Const): results that are copied at the end
+        self.overwritten: set[int] = set()  # outputs that are computed, or left, in the buffer of their input
         self._find_ranges(extra)
         for k, o in enumerate(graph.outputs):
             base = fusion.base(o) if isinstance(o, Var) else None
@@ -70,7 +59,7 @@ class Plan:
         for _, o in self.copies:
             if isinstance(o, Var):
                 self.last[fusion.base(o)] = len(steps)
-        self.size = 0
+        self.size = 0  # bytes of the arena
         self._allocate()
 
     def _find_ranges(self, extra):

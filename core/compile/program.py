@@ -35,21 +35,7 @@ RELEASE = 1e4  # operations from which on other Python threads may run meanwhile
 
 
 class Program:
-    """A compiled graph.
-
-    Attributes
-    ----------
-    traced : Graph
-        As it was given.
-    caller : callable
-        ``caller(*flat)``: see `wrapper.make_caller`.
-    donors : dict of int to int
-        Arguments whose memory a result takes, by result.
-    scratch : int, bytes
-        Further inputs of a call besides its arguments and results.
-    seconds : dict of str to float
-        Compile time by stage.
-    """
+    """A compiled graph: ``caller(*flat)`` runs it, and `traced` is the graph as it was given."""
 
     def __init__(self, graph: Graph, stopwatch: Stopwatch | None = None, donated: Collection[int] = (),
                  contract: bool = True):
@@ -59,7 +45,7 @@ class Program:
         start = time.perf_counter()
         self._contract = contract
         self.traced, self.stopwatch, self._in_place = graph, stopwatch, _paired(graph, donated)
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}  # compile time by stage
         key = None if stopwatch is not None else program_cache.key_of(graph, self._in_place, contract)
         record = None if key is None else program_cache.load(key)
         module = None
@@ -75,6 +61,7 @@ class Program:
                                           emitted.donors)
             if key is not None:
                 program_cache.save(key, record)
+        # scratch: bytes of the arena; donors: the argument whose memory a result takes, by result
         self.module, self.scratch, self.donors = module, record.scratch, record.donors
         self.seconds.update({f"llvm {k}": v for k, v in module.seconds.items()})
         self._connect(record)

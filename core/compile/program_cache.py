@@ -35,37 +35,22 @@ class NotStorable(Exception):
 
 
 class Record(NamedTuple):
-    """A program without its graph and text.
+    """A program without its graph and text."""
 
-    Attributes
-    ----------
-    object_key : str
-        Key of the object in the cache.
-    exports, imports : frozenset of str
-    scratch : int, bytes
-    calls, constants : list
-        See `emit.Module`.
-    release_gil : bool
-    donors : dict of int to int
-        Inputs that outputs overwrite, by output.
-    """
-
-    object_key: str
+    object_key: str  # of the object in the cache
     exports: frozenset[str]
     imports: frozenset[str]
-    scratch: int
-    calls: list[Any]
+    scratch: int  # bytes
+    calls: list[Any]  # like `constants`, see `emit.Module`
     constants: list[Const]
     release_gil: bool
-    donors: dict[int, int]
+    donors: dict[int, int]  # by output: the input that it overwrites
 
 
 class GraphKey:
     """A traced graph as a key, and its parts that are not stored but taken from the graph of the process that loads.
 
-    Raises
-    ------
-    NotStorable
+    The constructor raises NotStorable for a graph that has no exact form.
     """
 
     def __init__(self, graph: Graph, in_place: dict[int, int], contract: bool):

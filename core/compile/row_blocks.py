@@ -24,16 +24,7 @@ AHEAD = 12  # steps that are looked through for the next nest
 
 
 class RowBlocks:
-    """Groups that run block by block.
-
-    Attributes
-    ----------
-    groups : list of Group
-    lead : int
-        Number of leading axes that are the rows.
-    rows, step, chunks : int
-        Rows in all, rows of a block, and blocks.
-    """
+    """Groups that run in `chunks` blocks of `step` rows; the rows are the first `lead` axes, `rows` in all."""
 
     __slots__ = ("groups", "lead", "rows", "step", "chunks")
 

@@ -36,21 +36,14 @@ class Cell:
 
 
 class RowFunction:
-    """``i64 name(ptr q0, ptr q1, ..., i64 lo, i64 hi)``: the rows lo ... hi - 1 of `rows`; 0, or 1 after `fail_if`.
-
-    Attributes
-    ----------
-    b : Builder
-    pointers : list of str
-        The names of the parameters that point to `buffers`, in order: values, constants, or keys of scratch memory.
-    """
+    """``i64 name(ptr q0, ptr q1, ..., i64 lo, i64 hi)``: the rows lo ... hi - 1 of `rows`; 0, or 1 after `fail_if`."""
 
     def __init__(self, unit: Unit, stem: str, buffers: Sequence[Any], rows: int):
         self.unit, self.rows = unit, rows
         self.b = Builder()
         self.name = f"{unit.name}.{stem}{len(unit.module.functions)}"
-        self.buffers = [as_array(a) for a in buffers]
-        self.pointers = [f"%q{k}" for k in range(len(buffers))]
+        self.buffers = [as_array(a) for a in buffers]  # values, constants, or keys of scratch memory
+        self.pointers = [f"%q{k}" for k in range(len(buffers))]  # the parameters that point to them
         self.flag: str | None = None
 
     @contextmanager

@@ -58,24 +58,15 @@ def literal(value: Any, dtype: np.dtype) -> str:
 
 
 class Value:
-    """A scalar in a program under construction.
-
-    Attributes
-    ----------
-    name : str or None
-        SSA name or literal; made on demand for affine forms.
-    level : int
-        Number of loops it depends on (the deepest one's depth).
-    terms, offset, low, high : affine form ``sum(coefficient * atom) + offset`` of an index, with its range.
-    parts : (Value, Value)
-        Real and imaginary parts of complex values.
-    const : the Python value of a constant
-    """
+    """A scalar in a program under construction."""
 
     __slots__ = ("name", "dtype", "level", "terms", "offset", "low", "high", "parts", "const")
 
     def __init__(self, name, dtype, level=0, parts=None, const=None):
+        # name: SSA name or literal, None for an affine form that has none yet; level: depth of the deepest loop that
+        # it depends on; parts: real and imaginary Value of a complex one; const: Python value of a constant
         self.name, self.dtype, self.level, self.parts, self.const = name, dtype, level, parts, const
+        # an index in the affine form sum(coefficient * atom) + offset, from low to high
         self.terms: dict[str, int] | None = None
         self.offset = 0
         self.low: Any = None

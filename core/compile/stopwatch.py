@@ -24,15 +24,11 @@ class Stopwatch:
 
     Since each reading ends one interval and begins the next, the slots add up to the time of the whole program. The
     body of a loop reads the clock itself, so that the slot of the loop has only what the body's steps leave.
-
-    Attributes
-    ----------
-    slots : list of (Unit, step or None)
-        What each slot times. None stands for the beginning of a function: in `main` the time since the last call, in a
-        body what its loop did since the last reading.
     """
 
     def __init__(self) -> None:
+        # What each slot times: a step, or None for the beginning of a function: in `main` the time since the last
+        # call, in a body what its loop did since the last reading.
         self.slots: list[tuple[Unit, Any]] = []
 
     def read(self, unit: Unit, step: Any = None) -> None:

@@ -50,23 +50,12 @@ _NUMPY_SCALAR = 5
 
 
 class InputSpec(NamedTuple):
-    """The exact requirements on one argument.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : numpy.dtype
-        For a Python scalar the dtype in which the program gets its value: float64 for float, int64 for int, bool for
-        bool, complex128 for complex.
-    kind : {"ndarray", "python scalar", "numpy scalar"}
-    donated : bool
-        The program may overwrite the argument. It must then own its memory, be writeable, and share it with no other
-        argument.
-    """
+    """The exact requirements on one argument."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype
+    dtype: np.dtype  # for a Python scalar that of its value in the program, such as float64 for float
     kind: Literal["ndarray", "python scalar", "numpy scalar"] = "ndarray"
+    # The program may overwrite the argument, which must own its memory, be writeable, and share it with no other.
     donated: bool = False
 
 
@@ -82,37 +71,15 @@ def make_caller(
     module: engine.NativeModule,
     inputs: Sequence[InputSpec],
     outputs: Sequence[OutputSpec],
-    scratch_bytes: int,
+    scratch_bytes: int,  # size of the arena that `main` gets, aligned to 64 bytes
     *,
-    release_gil: bool,
-    scalar_outputs: Literal["numpy scalar", "ndarray0d"] = "numpy scalar",
+    release_gil: bool,  # costs 50 ns: worth it from some 10 us on, needed for callbacks inside parallel regions
+    scalar_outputs: Literal["numpy scalar", "ndarray0d"] = "numpy scalar",  # results of shape ()
 ) -> Callable[..., Any]:
-    """A function of the program's flat arguments.
+    """Return ``caller(*flat)``, which returns the one result, a tuple where there are none or several, or `MISS`.
 
-    Parameters
-    ----------
-    module : NativeModule
-        Defines ``main`` (see `engine`).
-    inputs, outputs : sequence of InputSpec, OutputSpec
-    scratch_bytes : int
-        Size of the arena that `main` gets, aligned to 64 bytes. One is kept; a call that finds it in use (another
-        thread, or a callback that calls the function again) gets one of its own.
-    release_gil : bool
-        Let other Python threads run meanwhile: worth its 50 ns from some 10 us on, and needed when callbacks run inside
-        parallel regions.
-    scalar_outputs : {"numpy scalar", "ndarray0d"}
-        What results of shape () are; NumPy's own functions return scalars.
-
-    Returns
-    -------
-    callable
-        ``caller(*flat)`` returns the one result, or a tuple of results when there are none or several, or `MISS`.
-        An exception raised by a callback of the program passes through.
-
-    Raises
-    ------
-    ValueError
-        If a specification cannot be met.
+    Exceptions of the program's callbacks pass through. One arena of scratch memory is kept; a call that finds it in use
+    (another thread, or a callback that calls the function again) gets one of its own.
     """
     inputs, outputs = tuple(map(_checked_input, inputs)), tuple(outputs)
     for i, spec in enumerate(outputs):

@@ -14,20 +14,11 @@ __all__ = ["Block", "concatenate", "map_in_order", "same_shapes", "stack"]
 
 
 class Block(NamedTuple):
-    """Samples of a pipeline.
+    """Samples of a pipeline."""
 
-    Attributes
-    ----------
-    values : list, or tree of arrays with one leading axis
-        Stacked if `stacked` is True.
-    ids, epochs : (n,) int64
-        Number of each sample in its source, and the epoch that it is read in.
-    stacked : bool
-    """
-
-    values: Any
-    ids: np.ndarray
-    epochs: np.ndarray
+    values: Any  # a list; if `stacked`, a tree of arrays with one leading axis
+    ids: np.ndarray  # (n,) int64, number of each sample in its source
+    epochs: np.ndarray  # (n,) int64, epoch that each sample is read in
     stacked: bool
 
     def samples(self) -> list[Any]:

@@ -32,15 +32,7 @@ def checked_columns(columns: Sequence[str] | None, header: Sequence[str], where:
 
 
 def as_column(texts: Any, kind: Any, where: str) -> np.ndarray:
-    """The values of a column of `kind`, or of the first type that fits.
-
-    Parameters
-    ----------
-    texts : sequence of str, or ChunkedArray of pyarrow
-    kind : dtype or None
-    where : str
-        The file and the column, as messages begin.
-    """
+    """Return a column of texts (str, or a pyarrow ChunkedArray) with the dtype `kind`, or the first type that fits."""
     values = texts
     if not isinstance(texts, Sequence):
         if kind is None and (found := _cast(texts)) is not None:

@@ -18,23 +18,10 @@ __all__ = ["read", "write"]
 
 
 def write(path: str | os.PathLike, kind: str, version: int, value: Any, arrays: dict[str, np.ndarray]) -> None:
-    """Write a description and arrays. If the process is killed, the file is either the old or the new one.
+    """Write a JSON-like `value` and `arrays`, all or nothing, even if the process is killed or the disk is full.
 
-    Parameters
-    ----------
-    path : path-like
-    kind : str
-        Kind of file. `read` checks it.
-    version : int
-        Version of the description's form.
-    value : JSON-like
-        Description: None, bool, int, float, str, and lists and dictionaries of these.
-    arrays : dict of str to array
-
-    Raises
-    ------
-    OSError
-        If the disk is full or the path cannot be written; an existing file stays untouched.
+    `read` checks `kind`, the kind of file, and `version`, that of the form of `value`: None, bool, int, float, str, and
+    lists and dictionaries of these.
     """
     text = json.dumps({"kind": kind, "version": version, "value": value}).encode()
     save(path, {"text": np.frombuffer(text, np.uint8), "arrays": arrays})
@@ -42,26 +29,9 @@ def write(path: str | os.PathLike, kind: str, version: int, value: Any, arrays: 
 
 def read(path: str | os.PathLike, kind: str, versions: Collection[int],
          error: type[Exception]) -> tuple[Any, dict[str, np.ndarray]]:
-    """Read the description and the arrays of a file written by `write`.
+    """Return the value and the arrays of a file that `write` wrote, of this `kind` and one of these `versions`.
 
-    Parameters
-    ----------
-    path : path-like
-    kind : str
-        Kind of file that is expected.
-    versions : collection of int
-        Versions that can be read.
-    error : type of exception
-        Raised for a file that is damaged, of another kind or of another version.
-
-    Returns
-    -------
-    value, arrays
-
-    Raises
-    ------
-    FileNotFoundError
-    error
+    Raise FileNotFoundError if there is none, and `error` if it is damaged, of another kind or of another version.
     """
     path = os.fspath(path)
     where = f"{kind} {path!r}"

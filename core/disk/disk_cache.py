@@ -53,10 +53,8 @@ def folder() -> Path:
 
 
 def make_key(*parts: str | bytes) -> str:
-    """Hash of all parts, each with its length, so that ("ab", "c") and ("a", "bc") differ.
+    """Return the key of an entry: a hash of all `parts`, each with its length.
 
-    Examples
-    --------
     >>> make_key("ab", "c") == make_key("a", "bc")
     False
     """

@@ -99,15 +99,9 @@ def atomic(path: str | os.PathLike, *, durable: bool = True) -> Iterator[BinaryI
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike, where: str, error: type[Exception]) -> Iterator[None]:
-    """Hold the lock on a file, which is made if it does not exist. Where file systems have no locks, nothing is held.
+    """Hold the lock on a file, which is created if missing; raise `error` if another process or context holds it.
 
-    Parameters
-    ----------
-    path : path-like
-    where : str
-        What is locked, as errors begin.
-    error : type of exception
-        Raised if another process or context holds the lock.
+    `where` names what is locked, as the message begins. Where file systems have no locks, nothing is held.
     """
     with open(path, "ab") as file:
         if fcntl is not None:

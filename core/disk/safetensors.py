@@ -33,15 +33,7 @@ _NAMES = {np.dtype(code): name for name, code in _CODES.items()}
 
 
 def write(path: str | os.PathLike, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
-    """Write arrays and strings, all or nothing.
-
-    Raises
-    ------
-    TypeError
-        If the format has no name for the type of an array.
-    OSError
-        If the disk is full or the path cannot be written.
-    """
+    """Write arrays and strings, all or nothing; raise TypeError for a dtype that the format has no name for."""
     header: dict[str, Any] = {_METADATA: {**metadata, CHECKSUM: _BLANK}}
     parts, end = [], 0
     for name in sorted(arrays, key=lambda n: (-arrays[n].itemsize, n)):  # so that all are aligned
@@ -67,14 +59,7 @@ def write(path: str | os.PathLike, arrays: dict[str, np.ndarray], metadata: dict
 
 
 def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Arrays and strings of a file. The checksum is verified when there is one.
-
-    Raises
-    ------
-    FileNotFoundError
-    FileFormatError
-        If the file is damaged, cut off or of another kind.
-    """
+    """Return the arrays and strings of a file whose checksum, if it has one, fits; raise FileFormatError otherwise."""
     path = os.fspath(path)
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size

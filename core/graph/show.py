@@ -13,10 +13,8 @@ __all__ = ["show"]
 
 
 def show(graph: Graph, sources: bool = True, indent: str = "") -> str:
-    """A listing of `graph`: one equation a line, values numbered from the top, the user's line at the end.
+    """Return a listing of `graph`: one equation a line, values numbered from the top, the user's line at the end.
 
-    Examples
-    --------
     >>> from triskele.core.graph.graph import Spec
     >>> from triskele.core.graph.trace import make_graph
     >>> print(show(make_graph(lambda x: [np.sin(x) * 2], [Spec((3,), np.dtype(float))])[0], sources=False))

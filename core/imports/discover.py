@@ -15,11 +15,6 @@ def names(package: str, *, deep: bool = False) -> list[str]:
     """Return the names of a package's modules, in alphabetical order, without importing them.
 
     With `deep`, modules of the packages inside it follow as ``folder.module``.
-
-    Examples
-    --------
-    >>> names("triskele.core.random")
-    ['continuous', 'discrete', 'gammas', 'inline', 'keys', 'numba', 'streams']
     """
     path = import_module(package).__path__
     if not deep:
@@ -38,13 +33,7 @@ def public(package: str) -> dict[str, Any]:
 
 
 def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Give a package the public names of its modules, which are imported on first use.
-
-    Returns
-    -------
-    tuple
-        ``__getattr__`` and ``__dir__`` of the package.
-    """
+    """Return ``__getattr__`` and ``__dir__`` for a package: public names of its modules, imported on first use."""
     def get(name: str) -> Any:
         if not name.startswith("_") and name in (found := public(package)):
             vars(import_module(package)).update(found)

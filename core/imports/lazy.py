@@ -16,20 +16,11 @@ __all__ = ["attach"]
 
 
 def attach(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Give a module the names of its stub file, each imported on first use.
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` for the module `name`, which import each name on first use.
 
-    A class of a module that needs a package which is not installed is there, too, and raises when it is made: ``help``,
-    ``inspect`` and ``import *`` read every name.
-
-    Parameters
-    ----------
-    name : str
-        ``__name__`` of the module. Its stub consists of statements ``from .module import name as name``.
-
-    Returns
-    -------
-    tuple
-        ``__getattr__``, ``__dir__`` and ``__all__`` of the module.
+    The names are those of its stub file, which consists of ``from .module import name as name``. A class whose module
+    needs a package that is not installed is listed too (``help``, ``inspect`` and ``import *`` read every name) and
+    raises when it is instantiated.
     """
     module = sys.modules[name]
     package = module.__package__ or name

@@ -9,30 +9,8 @@ __all__ = ["need"]
 
 
 def need(module: str, where: str, extra: str) -> ModuleType:
-    """Import a module of an optional package.
+    """Import a module of an optional package for the function `where`; the error names the `extra` that installs it.
 
-    Parameters
-    ----------
-    module : str
-        Its dotted name.
-    where : str
-        The function that needs it, as messages begin.
-    extra : str
-        The extra of triskele that installs it.
-
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If the package is not installed; the message says how to install it.
-
-    Examples
-    --------
-    >>> need("json.decoder", "load", "plot").__name__
-    'json.decoder'
     >>> need("absent", "draw", "plot")
     Traceback (most recent call last):
     ModuleNotFoundError: draw: needs absent (pip install "triskele[plot]", or in a checkout pip install -e ".[plot]")

@@ -19,24 +19,11 @@ def name_of(f: Any) -> str:
 
 
 class Flat:
-    """A function of arrays, given one by one, that returns a list of arrays.
-
-    Parameters
-    ----------
-    f : callable
-        ``f(*arrays) -> list of arrays``.
-    where : str
-        Beginning of messages.
-
-    Attributes
-    ----------
-    structure : tree.Structure
-        The structure of the tree that the results are the leaves of, known once the function has run.
-    """
+    """A function of arrays, ``f(*arrays) -> list of arrays``; `where` begins its messages."""
 
     def __init__(self, f: Callable[..., list[Any]], where: str):
         self.f, self.where = f, where
-        self.structure: tree.Structure | None = None
+        self.structure: tree.Structure | None = None  # of the results, known once the function has run
 
     @classmethod
     def of(cls, f: Callable[..., Any], where: str, leaves: Sequence[Any], arrays: Sequence[int],

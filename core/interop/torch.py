@@ -90,22 +90,13 @@ def _apply(flat: Flat, tensors: Sequence[Any]) -> list[Any]:
 
 
 class _Call:
-    """One call of a function.
-
-    Attributes
-    ----------
-    flat : Flat
-    keeps : bool
-        True if the forward pass is to keep what a backward pass needs.
-    live, pull
-        Positions of the arguments that the forward pass kept a pull-back for, and the pull-back.
-    known : callable, optional
-        The function in a cheaper form, which the forward pass of another call has left.
-    """
+    """One call of a function."""
 
     def __init__(self, flat: Flat, known: Callable[..., list[Any]] | None = None):
         import torch
 
+        # known: the function in a cheaper form, which the forward pass of another call has left; keeps: the forward
+        # pass must keep what a backward pass needs, which is `pull`, the pull-back to the arguments at `live`
         self.flat, self.known, self.keeps = flat, known, torch.is_grad_enabled()
         self.live: tuple[int, ...] = ()
         self.pull: Callable[..., list[Any]] | None = None

@@ -140,14 +140,7 @@ _team: _Team | None = None
 
 
 def compiled_ahead(function: Any, types: tuple[Any, ...]) -> bool:
-    """Return True if a helper has meanwhile compiled a kernel that was missing; otherwise later ones are begun.
-
-    Parameters
-    ----------
-    function : function
-        The kernel's source.
-    types : tuple of numba types
-    """
+    """Return True if a helper has meanwhile compiled this kernel for these Numba types; start helpers if that pays."""
     global _team
     if _helpers() == 0:
         return False

@@ -82,13 +82,7 @@ def convolution_tile(name: str) -> tuple[int, int]:
 
 
 def address(name: str) -> int:
-    """Address of ``blas.*``, ``lapack.*``, ``tsk.gemm.*``, ``tsk.pack.*``, ``tsk.conv.*`` or ``tsk.attention.*``.
-
-    Raises
-    ------
-    KeyError
-        If no function has that name.
-    """
+    """Return the address of ``blas.*``, ``lapack.*`` or ``tsk.*`` (gemm, pack, conv, attention), or raise KeyError."""
     family, _, routine = name.partition(".")
     if routine.startswith("conv.") and routine.rpartition(".")[2] in _OWN:
         return _convolutions(routine.rpartition(".")[2]).address(name)
@@ -105,13 +99,7 @@ def address(name: str) -> int:
 
 
 def signature(name: str) -> str:
-    """The C signature of a BLAS or LAPACK function, as SciPy states it.
-
-    Examples
-    --------
-    >>> signature("lapack.dpotrf")
-    'void (char *, int *, __pyx_t_5scipy_6linalg_13cython_lapack_d *, int *, int *)'
-    """
+    """Return the C signature of a BLAS or LAPACK function, as SciPy states it."""
     family, _, routine = name.partition(".")
     return _get_name(_capsule(family, routine)).decode()
 

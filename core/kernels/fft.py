@@ -91,25 +91,7 @@ def aligned(size: int, dtype: Any) -> np.ndarray:
 
 
 class Layout:
-    """Sizes and tables of the transform of a real array.
-
-    Parameters
-    ----------
-    shape : tuple of three int
-    dtype : float32 or float64
-    margin : int
-        Rows and columns to spare in the rows of a plane.
-
-    Attributes
-    ----------
-    sizes : int64 array
-        What `plane_forward` and `plane_backward` read: nx, ny, nz, blocks of frequencies, tiles of 32 rows, elements of
-        a plane of the spectrum, of a row, of a complex vector.
-    passes, twiddles : list of three arrays
-        By axis.
-    rows, spectrum, scratch : int
-        Elements of the rows of one plane, of the whole spectrum, and of the scratch that transforming a plane takes.
-    """
+    """Sizes and tables of the transform of a float32 or float64 array; a plane has `margin` spare rows and columns."""
 
     def __init__(self, shape: tuple[int, int, int], dtype: Any, margin: int = 0):
         nx, ny, nz = (int(n) for n in shape)
@@ -120,8 +102,11 @@ class Layout:
         # an odd number of cache lines: lines along x fall in all sets
         self.plane = self.blocks * ny * 2 * LANES + LANES
         tables = [passes(n, dtype) for n in shape]
-        self.passes, self.twiddles = [t[0] for t in tables], [t[1] for t in tables]
+        self.passes, self.twiddles = [t[0] for t in tables], [t[1] for t in tables]  # by axis
+        # For plane_forward and plane_backward: nx, ny, nz, blocks of frequencies, tiles of 32 rows, and elements of a
+        # plane of the spectrum, of a row and of a complex vector.
         self.sizes = np.array([nx, ny, nz, self.blocks, tiles, self.plane, self.row, 2 * LANES], np.int64)
+        # elements of the rows of one plane, of the whole spectrum, and of the scratch for transforming one plane
         self.rows = self.row * (nz + margin)
         self.spectrum = self.plane * nx
         self.scratch = (6 * max(ny, nz) + 4 * LANES * self.blocks + 4 * LANES * self.blocks * tiles) * LANES

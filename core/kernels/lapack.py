@@ -31,13 +31,7 @@ def integer_bytes() -> int:
 
 
 def address(name: str) -> int:
-    """Address of ``tsk.lapack.ROUTINE``, of LAPACK or of BLAS.
-
-    Raises
-    ------
-    KeyError
-        If no function has that name.
-    """
+    """Return the address of ``tsk.lapack.ROUTINE``, a function of LAPACK or BLAS; raise KeyError if there is none."""
     routine = name.removeprefix(PREFIX)
     library = _library()
     if library is not None:

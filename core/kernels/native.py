@@ -58,14 +58,9 @@ def _initialize() -> None:
 
 
 def host_target() -> Target:
-    """The processor to compile for: the host, or the lower one in the environment variable `TRISKELE_CPU`.
+    """Return the processor to compile for: the host, or the lower one in the environment variable `TRISKELE_CPU`.
 
     Lower ones (`x86-64-v3`, `x86-64-v2`, ...) are for tests of portability: results then differ by rounding at most.
-
-    Raises
-    ------
-    ValueError
-        If `TRISKELE_CPU` is none of the names in the message.
     """
     return _target(os.environ.get(_CPU_VARIABLE, ""))
 
@@ -138,28 +133,11 @@ def _machine(opt: int):
 
 
 def compile_object(text: str, *, opt: int = 3, passes: bool = True) -> tuple[bytes, dict[str, float]]:
-    """Parse, verify, optimize and assemble a module.
+    """Compile LLVM assembly to a relocatable object file, and return it with the seconds that each stage took.
 
-    Parameters
-    ----------
-    text : str
-        LLVM assembly with opaque pointers.
-    opt : int, 0 to 3
-    passes : bool
-        False skips LLVM's transformations of the text and leaves the choice of instructions and registers: several
-        times quicker, for text that keeps its values in registers and uses vectors already.
-
-    Returns
-    -------
-    bytes
-        A relocatable object file: no address of this process is in it.
-    dict
-        Seconds spent in ``parse``, ``optimize`` and ``emit``.
-
-    Raises
-    ------
-    RuntimeError
-        If the text is not valid LLVM assembly (LLVM's own message).
+    The text uses opaque pointers; the stages are "parse", "optimize" and "emit". No address of this process is in the
+    object. Without `passes`, LLVM only chooses instructions and registers: several times quicker, for text that keeps
+    its values in registers and uses vectors already.
     """
     _initialize()
     marks = [time.perf_counter()]
@@ -205,21 +183,10 @@ class _Linker:
 
 
 class LoadedObject:
-    """Machine code linked into this process; it stays mapped as long as this object lives.
+    """Machine code from `compile_object`, linked into this process; it stays mapped as long as this object lives.
 
-    Parameters
-    ----------
-    code : bytes
-        From `compile_object`.
-    exports : iterable of str
-        Functions and globals whose address will be asked for.
-    imports : mapping of str to int
-        Addresses of external symbols. Names that are not given are looked up among the process's own.
-
-    Raises
-    ------
-    RuntimeError
-        If a symbol cannot be found (it is named).
+    `exports` are the functions and globals that `address` can find; `imports` are the addresses of external symbols,
+    and others are looked up among the process's own. RuntimeError names a symbol that cannot be found.
     """
 
     _lock = threading.Lock()
@@ -239,13 +206,7 @@ class LoadedObject:
         weakref.finalize(self, _unload, self._tracker, linker).atexit = False
 
     def address(self, name: str) -> int:
-        """Address of an exported symbol.
-
-        Raises
-        ------
-        KeyError
-            If it is not among `exports`.
-        """
+        """Return the address of a symbol; raise KeyError if it is not among `exports`."""
         return self._tracker[name]
 
 
@@ -276,20 +237,9 @@ def symbols_of(text: str) -> Symbols:
 
 
 def object_of(text: str, *, opt: int = 3, passes: bool = True) -> tuple[str, bytes, dict[str, float]]:
-    """Compile a module, unless the store has its object.
+    """Return a module's key in the store, its object and the seconds of each stage, empty if the store had the object.
 
-    Parameters
-    ----------
-    text, opt, passes
-        As for `compile_object`.
-
-    Returns
-    -------
-    key : str
-        Under which the store keeps the object.
-    code : bytes
-    seconds : dict
-        As `compile_object` returns; empty if the object comes from the store.
+    The arguments are those of `compile_object`.
     """
     parts = ("object", text, str(opt), str(passes), disk_cache.source_stamp())
     keys = [disk_cache.make_key(*parts, *target) for target in targets()]

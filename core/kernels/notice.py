@@ -69,15 +69,10 @@ _notice = _Notice()
 
 @contextlib.contextmanager
 def compiling(name: str) -> Iterator[None]:
-    """Count the block as the compilation of one kernel.
+    """Count the block as the compilation of one kernel, and log its name at level INFO.
 
     After one second of such blocks a bar appears on the standard error stream. Where that is no terminal or notebook,
-    the process prints one line instead. TRISKELE_QUIET=1 silences both. The logger `triskele.core.kernels.notice` gets
-    a line for each kernel, at level INFO.
-
-    Parameters
-    ----------
-    name : str
+    the process prints one line instead. TRISKELE_QUIET=1 silences both.
     """
     _notice.start()
     try:

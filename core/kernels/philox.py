@@ -50,17 +50,7 @@ def _whole_groups(blocks: int) -> int:
 
 
 def philox4x32(counter, key) -> np.ndarray:
-    """The block function in NumPy.
-
-    Parameters
-    ----------
-    counter : array_like of uint32, [4, ...]
-    key : array_like of uint32, [2, ...]
-
-    Returns
-    -------
-    ndarray of uint32, [4, ...]
-    """
+    """Apply the block function to `counter` (4, ...) and `key` (2, ...), both uint32; return (4, ...) uint32."""
     c0, c1, c2, c3 = (np.asarray(c, np.uint64) for c in counter)
     k0, k1 = (int(k) if np.ndim(k) == 0 else np.asarray(k, np.uint64) for k in key)
     low = np.uint64(0xFFFFFFFF)
@@ -75,23 +65,7 @@ def philox4x32(counter, key) -> np.ndarray:
 
 
 def bits(key, start: int, n: int) -> np.ndarray:
-    """Words `start` to `start + n` of the stream of a key.
-
-    Parameters
-    ----------
-    key : two integers in [0, 2**32)
-    start, n : int
-        `start + n` <= 2**66, the length of a stream.
-
-    Returns
-    -------
-    ndarray of uint32, [n]
-
-    Raises
-    ------
-    ValueError
-        For a key that is not two 32-bit words, or words outside the stream.
-    """
+    """Return words `start` to `start + n` (<= 2**66) of the stream of a key of two 32-bit words, as (n,) uint32."""
     k0, k1 = _as_key(key, "philox.bits")
     _check_range(start, n, "philox.bits")
     first, skip = divmod(start, 4)
@@ -146,12 +120,7 @@ def _float_type(dtype, where: str) -> np.dtype:
 
 
 def fold_in(key, data: int) -> np.ndarray:
-    """A new key from a key and a 64-bit number.
-
-    Returns
-    -------
-    ndarray of uint32, [2]
-    """
+    """Return a new key, (2,) uint32, from a key and a 64-bit number."""
     key = _as_key(key, "philox.fold_in")
     if not 0 <= data < 2**64:
         raise ValueError(f"philox.fold_in: data must be in [0, 2**64), got {data}")
@@ -159,12 +128,7 @@ def fold_in(key, data: int) -> np.ndarray:
 
 
 def split(key, n: int = 2) -> np.ndarray:
-    """`n` new keys from one.
-
-    Returns
-    -------
-    ndarray of uint32, [n, 2]
-    """
+    """Return `n` new keys, (n, 2) uint32, from one."""
     key = _as_key(key, "philox.split")
     if not 0 <= n <= 2**32:
         raise ValueError(f"philox.split: n must be in [0, 2**32], got {n}")

@@ -81,33 +81,16 @@ def address() -> int:
 
 
 def parallel_for(fn: int, ctx: int, n: int) -> None:
-    """Run the C function at address `fn`, ``void fn(void *ctx, int64_t chunk)``, for each of `n` chunks.
-
-    Python's lock is released meanwhile.
-
-    Parameters
-    ----------
-    fn, ctx : int
-        Addresses; `ctx` is handed through.
-    n : int
-    """
+    """Run the C function at `fn`, ``void fn(void *ctx, int64_t chunk)``, for `n` chunks, releasing Python's lock."""
     _prototype()(address())(fn, ctx, n)
 
 
 @cache
 def for_numba():
-    """`parallel_for` for njit code: a function of (fn, ctx, n), all of them int64.
+    """Return `parallel_for` for njit code: a function of (fn, ctx, n), all of them int64.
 
     Call it once at module level, in a module that has kernels. The symbol is resolved by name when a kernel is loaded,
     so that kernels which use it can be cached on disk.
-
-    Examples
-    --------
-    >>> import numba
-    >>> parallel_for = for_numba()
-    >>> @numba.njit(nogil=True)
-    ... def run(chunk_function, ctx, n):
-    ...     parallel_for(chunk_function, ctx, n)
     """
     from numba.core import types, typing
 
@@ -119,14 +102,9 @@ def for_numba():
 
 @cache
 def body(kernel, dtype: str = "int64") -> int:
-    """Address of a kernel (context, chunk), as `parallel_for` takes it; the first call compiles it, or loads it from
-    disk.
+    """Return the address of a kernel (context, chunk) for `parallel_for`; the first call compiles or loads it.
 
-    Parameters
-    ----------
-    kernel : Compiled
-    dtype : str
-        Data type of the numbers behind `context`, for kernels of several types.
+    `dtype` is that of the numbers behind `context`, for kernels of several types.
     """
     from numba.core import types
 

@@ -359,38 +359,20 @@ def pad_widths(where: str, padding: Any, shape: tuple[int, ...], window: tuple[i
     return widths
 
 
-def conv_general(x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1,
-                 dimensions: tuple[str, str, str] | None = None) -> Any:
-    """Convolution (correlation) of data with a kernel over any number of axes.
+def conv_general(
+    x: Any,  # (..., *axes, channels_in)
+    kernel: Any,  # (*window, channels_in / groups, channels_out), one window axis for each spatial axis of `x`
+    *,
+    stride: Any = 1,  # like `dilation`, int or tuple of int
+    padding: Any = "valid",  # or "same", int, or (low, high) for each axis: zeros around `x`
+    dilation: Any = 1,
+    groups: int = 1,  # of channels, each convolved with its own kernels
+    dimensions: tuple[str, str, str] | None = None,  # other orders in x, kernel, result: ("NCHW", "OIHW", "NCHW")
+) -> Any:
+    """Return the convolution of `x` with `kernel` over any number of axes, (..., *positions, channels_out).
 
-    Parameters
-    ----------
-    x : array, (..., *axes, channels_in)
-    kernel : array, (*window, channels_in / groups, channels_out)
-        The window has one axis for each spatial axis of `x`.
-    stride, dilation : int or tuple of int
-        Steps between positions of the window, and between its elements.
-    padding : "valid", "same", int, or (low, high) for each axis
-        Zeros put around `x`.
-    groups : int
-        Number of groups of channels, each convolved with its own kernels.
-    dimensions : (x, kernel, result), optional
-        Other orders of dimensions as letters, such as ``("NCHW", "OIHW", "NCHW")``: N images, C channels, I and O
-        channels in and out of the kernel, anything else an axis. Then `x` has exactly one dimension N.
-
-    Returns
-    -------
-    array, (..., *positions, channels_out)
-
-    Raises
-    ------
-    ValueError
-        If shapes, groups, strides or paddings do not fit together.
-
-    Examples
-    --------
-    >>> conv_general(np.arange(5.0).reshape(5, 1), np.ones((2, 1, 1)))[:, 0]
-    array([1., 3., 5., 7.])
+    In `dimensions`, N are images (exactly one dimension of `x`), C channels, I and O channels in and out of the kernel,
+    and other letters axes.
     """
     x, kernel = as_value(x), as_value(kernel)
     if dimensions is not None:

@@ -109,43 +109,26 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         ) from None
 
 
-def elementwise(name: str, ufunc: np.ufunc | None = None, *, impl: Callable | None = None, loop: Callable | None = None,
-                d: Sequence[Any] | None = None, emit: Any = None, domain: Any = None, flops: float = 1.0,
-                keeps_weak: bool = False, also: tuple = (), method: str | None = None, operators: tuple[str, ...] = (),
-                doc: str | None = None, before: Callable | None = None, after: Callable | None = None) -> Callable:
-    """Define an elementwise primitive and return its public function.
-
-    Parameters
-    ----------
-    name : str
-    ufunc : np.ufunc, optional
-        Gives implementation and promotion, and is redirected here for Tensors.
-    impl, loop : callable, optional
-        Where there is no ufunc, or a faster implementation is known.
-    d : sequence, optional
-        One partial derivative per argument: ``factor(out, *args)``, or ONE, MINUS_ONE, None. Absent: no derivative.
-        Rules are plain NumPy code on arrays or Tensors.
-    emit : str or callable
-        ``emit(b, *values)`` with a scalar builder; a string names the builder's function.
-    domain : sequence of (low, high), optional
-        Where the conformance tests take their inputs from.
-    flops : float, default 1.0
-        Floating-point operations per element.
-    keeps_weak : bool
-        Python numbers in, Python number out (arithmetic operators).
-    also : tuple of callable
-        Further NumPy functions that are redirected here.
-    method : str, optional
-        Name of the method of Tensor that calls the function.
-    operators : tuple of str
-        Names of the special methods of Tensor that call the function.
-    doc : str, optional
-        Docstring of the function.
-    before : callable, optional
-        ``before(*args)`` returns the result where a better form is known, else None.
-    after : callable, optional
-        ``after(out, name, args)`` returns the result.
-    """
+def elementwise(
+    name: str,
+    ufunc: np.ufunc | None = None,  # defines implementation and promotion, and is redirected here for Tensors
+    *,
+    impl: Callable | None = None,  # where there is no ufunc, or a faster implementation
+    loop: Callable | None = None,  # loop(*specs) -> dtypes of the inputs and the output; default: those of `ufunc`
+    # a partial derivative per argument: factor(out, *args), NumPy code on arrays or Tensors, or ONE, MINUS_ONE, None
+    d: Sequence[Any] | None = None,
+    emit: Any = None,  # emit(b, *values) with a scalar builder, or the name of the builder's function
+    domain: Any = None,  # (low, high) for each argument, the inputs of the conformance tests
+    flops: float = 1.0,  # per element
+    keeps_weak: bool = False,  # Python numbers in, Python number out (arithmetic operators)
+    also: tuple = (),  # further NumPy functions that are redirected here
+    method: str | None = None,  # name of the method of Tensor that calls the function
+    operators: tuple[str, ...] = (),  # names of the special methods of Tensor that call it
+    doc: str | None = None,
+    before: Callable | None = None,  # before(*args) -> the result where a better form is known, else None
+    after: Callable | None = None,  # after(out, name, args) -> the result
+) -> Callable:
+    """Define an elementwise primitive and return its public function."""
     impl = impl or ufunc
     loop = loop or ufunc_loop(ufunc)
 

@@ -137,17 +137,7 @@ def _partition_in_place(x, kth, axis=-1, kind=None, order=None):
 
 
 def top_k(x, k, axis=-1):
-    """The `k` largest elements along an axis, largest first, and their positions.
-
-    Returns
-    -------
-    values, indices : arrays with `k` elements along `axis`
-
-    Examples
-    --------
-    >>> top_k(np.array([1.0, 3.0, 2.0]), 2)
-    (array([3., 2.]), array([1, 2]))
-    """
+    """Return the `k` largest elements along an axis, largest first, and their indices."""
     x = as_value(x)
     axis = normal_axis(axis, np.ndim(x))
     n, k = np.shape(x)[axis], operator.index(k)

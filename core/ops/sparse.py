@@ -16,24 +16,20 @@ __all__ = ["Sparse"]
 class Sparse:
     """A cotangent of given `shape` and `dtype` that is zero but for a few places.
 
-    A thousand reads of one array give a thousand of these; adding them to one array costs what they touch, where
-    a thousand dense cotangents would cost a thousand times the array.
-
-    Parameters
-    ----------
-    shape, dtype : of the whole cotangent.
-    parts : tuple of arrays and Tensors
-        Values to add and, where they are data, their positions.
-    add : callable
-        ``add(dense, *parts)``: the sum, as operations.
-    add_in_place : callable
-        ``add_in_place(array, *parts)``: the same into an ndarray without other references.
+    A thousand reads of one array give a thousand of these; adding them to one array costs what they touch, where a
+    thousand dense cotangents would cost a thousand times the array.
     """
 
     __slots__ = ("shape", "dtype", "parts", "_add", "_add_in_place")
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, parts: tuple[Any, ...], add: Callable,
-                 add_in_place: Callable):
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        parts: tuple[Any, ...],  # arrays and Tensors: values to add and, where they are data, their positions
+        add: Callable,  # add(dense, *parts) -> the sum, as operations
+        add_in_place: Callable,  # add_in_place(array, *parts): the same into an ndarray without other references
+    ):
         self.shape, self.dtype, self.parts, self._add, self._add_in_place = shape, dtype, parts, add, add_in_place
 
     def add_to(self, dense: Any, owned: bool) -> Any:

@@ -121,16 +121,7 @@ def curvature_blocks(loss: Callable[..., Any], params: Any, batch: Any) -> list[
 
 
 class Curvature:
-    """The graph of a loss with the blocks of its Fisher matrix.
-
-    Parameters
-    ----------
-    where : str
-        The caller, for errors.
-    loss : callable
-    params, batch : tree of arrays
-        Their shapes and dtypes count.
-    """
+    """The graph of a loss with the blocks of its Fisher matrix, for the shapes and dtypes of `params` and `batch`."""
 
     def __init__(self, where: str, loss: Callable[..., Any], params: Any, batch: Any):
         self.where = where
@@ -223,19 +214,9 @@ class Curvature:
         return leaves, [*tree.leaves(batch), *self.captured]
 
     def estimate(self, params: Any, batch: Any, key: Any, exact: bool = False) -> Estimate:
-        """Loss, gradient and factors of all blocks.
+        """Return the loss, its gradient and the factors of all blocks; `key` draws the sampled targets, or the signs.
 
-        Parameters
-        ----------
-        params, batch : tree of arrays
-        key : key
-            Source of the sampled targets, or of the signs.
-        exact : bool
-            Pull back a square root of each output's Hessian, one column at a time, rather than one sample of it.
-
-        Returns
-        -------
-        Estimate
+        With `exact`, pull back a square root of each output's Hessian, column by column, rather than one sample of it.
         """
         leaves, rest = self.inputs(params, batch)
         trace = TapeTrace()

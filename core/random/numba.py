@@ -99,14 +99,10 @@ def exponential(k0, k1, i):
 
 @device
 def loggamma(k0, k1, i, alpha):
-    """Logarithm of number `i` of ``random.gamma(key, alpha, n)``, by Marsaglia and Tsang's method.
+    """Return the logarithm of number `i` of ``random.gamma(key, alpha, n)``, by Marsaglia and Tsang's method.
 
-    Small `alpha` are raised by one and the number multiplied by ``U**(1/alpha)`` [1]_.
-
-    References
-    ----------
-    .. [1] Marsaglia, Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000), sections 4 and 6.
-       doi:10.1145/358407.358414
+    An `alpha` below 1 is raised by one and the number multiplied by ``U**(1/alpha)``: ACM TOMS 26 (2000), sections 4
+    and 6, doi:10.1145/358407.358414.
     """
     if not alpha > 0 or alpha == np.inf:
         return np.inf if alpha == np.inf else np.nan
@@ -140,14 +136,10 @@ def gamma(k0, k1, i, alpha):
 
 @device
 def poisson(k0, k1, i, rate):
-    """Number `i` of ``random.poisson(key, rate, n)``, int64; -1 for a rate that is negative, NaN or above 1e18.
+    """Return number `i` of ``random.poisson(key, rate, n)``, int64; -1 for a rate that is negative, NaN or above 1e18.
 
-    By inversion below a rate of 10, by transformed rejection (PTRS) above [1]_.
-
-    References
-    ----------
-    .. [1] Hörmann, "The transformed rejection method for generating Poisson random variables", Insurance: Mathematics
-       and Economics 12 (1993) 39-45. doi:10.1016/0167-6687(93)90997-4
+    By inversion below a rate of 10, by transformed rejection (PTRS) above: Hörmann, Insurance: Mathematics and
+    Economics 12 (1993) 39-45, doi:10.1016/0167-6687(93)90997-4.
     """
     if not (0 <= rate <= 1e18):
         return np.int64(-1)

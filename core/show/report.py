@@ -350,15 +350,7 @@ class Work:
         self._opened.__exit__(*error)
 
     def __call__(self, record: Record, text: str = "") -> None:
-        """Report a record, and move the bar to its step.
-
-        Parameters
-        ----------
-        record : dict
-            Numbers by name; "step" among them.
-        text : str, optional
-            What the bar says behind the count.
-        """
+        """Report a record of numbers, "step" among them, and move the bar there; `text` stands behind the count."""
         before, self.step = self.step, record["step"]
         if text:
             self._bar.set_postfix_str(text, refresh=False)

@@ -43,10 +43,8 @@ def short_repr(cls: C) -> C:
 
 
 def brief(value: Any) -> str:
-    """A value in a few words.
+    """Describe a value in a few words.
 
-    Examples
-    --------
     >>> brief([np.zeros((3, 4)), np.zeros(9)]), brief(np.float32(1.5)), brief(np.tanh), brief(list(range(100)))
     ('(float64[3, 4], float64[9])', '1.5', 'tanh', '100 values')
     """

@@ -68,15 +68,7 @@ def _spec_tree(out, where):
 
 
 class CustomOp(ByName):
-    """An operator made by `custom_op`; called on arrays and Tensors.
-
-    Attributes
-    ----------
-    primitive : Primitive
-        The primitive that stands in graphs. ``primitive.native(in_specs, out_specs, **static)`` returns the entry of
-        the operator for compiled programs (see `custom_native`) with its ``address``, or None where only Python can
-        call it.
-    """
+    """An operator made by `custom_op`; called on arrays and Tensors."""
 
     def __init__(self, function: Any, out: Callable, mode: str, batch: str | None, name: str, argtypes: Any, abi: Any):
         self.function, self.out, self.mode, self.batching = function, out, mode, batch
@@ -90,6 +82,8 @@ class CustomOp(ByName):
         self._loops: dict[Any, Callable] = {}
         self._entries: dict[Any, Any] = {}
         self.primitive = self._define(name, self._impl, self._specs)
+        # native(in_specs, out_specs, **static) -> entry for compiled programs (see custom_native) with its `address`,
+        # or None where only Python can call the operator
         self.primitive.native = self._native  # type: ignore[attr-defined]
         self._looped: Primitive | None = None
         self._transposing = 0  # depth

@@ -48,20 +48,9 @@ def depends(graph: Graph, marked: Sequence[bool]) -> list[bool]:
 
 
 def jvp_graph(graph: Graph, moving: Sequence[bool], wanted: Sequence[bool]) -> Graph:
-    """Graph of values and tangents.
+    """Return the graph ``(*inputs, *tangents of the moving ones) -> (*outputs, *wanted tangents)``.
 
-    Parameters
-    ----------
-    graph : Graph
-    moving : sequence of bool
-        Which inputs have a tangent; the others' are zero.
-    wanted : sequence of bool
-        Which outputs' tangents to return (zeros where they are zero).
-
-    Returns
-    -------
-    Graph
-        ``(*inputs, *tangents of the moving ones) -> (*outputs, *wanted tangents)``.
+    `moving` says which inputs have a tangent (the others' are zero), `wanted` which outputs' tangents to return.
     """
     n = len(graph.inputs)
 
@@ -88,62 +77,39 @@ def jvp_graph(graph: Graph, moving: Sequence[bool], wanted: Sequence[bool]) -> G
 
 
 class Halves(NamedTuple):
-    """A graph's forward pass, which also gives what the backward pass needs, and that backward pass.
+    """A graph's forward pass, which also returns what the backward pass needs, and that backward pass."""
 
-    Attributes
-    ----------
-    forward : Graph
-        ``(*inputs) -> (*outputs, *residuals)``.
-    backward : Graph
-        ``(*residuals, *[inputs[i] for i in kept], *[ct of outputs[k] for k in cts], *running sums)
-        -> cotangents of inputs[i] for i in pulled``.
-    kept : tuple of int
-        Inputs that the backward pass reads again (they are not repeated among the residuals).
-    cts : tuple of int
-        Outputs whose cotangents it takes.
-    pulled : tuple of int
-        Inputs whose cotangents it returns: those needed whose cotangent is not zero.
-    n_outputs : int
-        Outputs of the graph itself.
-    """
-
-    forward: Graph
+    forward: Graph  # (*inputs) -> (*outputs, *residuals)
+    # (*residuals, *[inputs[i] for i in kept], *[ct of outputs[k] for k in cts], *running sums)
+    # -> cotangents of inputs[i] for i in pulled
     backward: Graph
-    kept: tuple[int, ...]
-    cts: tuple[int, ...]
-    pulled: tuple[int, ...]
-    n_outputs: int
+    kept: tuple[int, ...]  # inputs that the backward pass reads again, which are not among the residuals
+    cts: tuple[int, ...]  # outputs whose cotangents it takes
+    pulled: tuple[int, ...]  # inputs whose cotangents it returns: those needed whose cotangent is not zero
+    n_outputs: int  # of the graph itself
 
     @property
     def n_residuals(self) -> int:
         return len(self.forward.outputs) - self.n_outputs
 
 
-def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | None = None,
-                     summed: Sequence[bool] | None = None, loop: tuple[int, int] | None = None) -> Halves:
-    """Split the derivative of `graph` into two graphs.
+def forward_backward(
+    graph: Graph,
+    needed: Sequence[bool],  # inputs whose cotangents are asked for; those of integer or bool dtype have none
+    # Outputs that have a cotangent, by default all; those of others count as zero. Outputs that do not depend on the
+    # needed inputs are left out: see `Halves.cts`.
+    with_ct: Sequence[bool] | None = None,
+    # Inputs whose cotangents are added to a running sum, a further last input of the backward graph for each that is
+    # pulled. Loops sum the cotangents of their constants so: adding few elements to a large array then stays cheap.
+    summed: Sequence[bool] | None = None,
+    # (n_consts, n_carry) of the body of a scan: leading inputs equal in every step, and carries after them. The
+    # backward graph then computes again what is cheap, so that fewer values need be kept for each step.
+    loop: tuple[int, int] | None = None,
+) -> Halves:
+    """Split the derivative of `graph`, which must have no captured Tensors, into two graphs.
 
-    Parameters
-    ----------
-    graph : Graph
-        Without captured Tensors (all of them are inputs, as `make_graph` arranges).
-    needed : sequence of bool
-        Inputs whose cotangents are asked for; those of integer or bool dtype have none.
-    with_ct : sequence of bool, optional
-        Outputs that have a cotangent (default all of inexact dtype); others count as zero. Outputs that do not depend
-        on the needed inputs are left out: see `Halves.cts`.
-    summed : sequence of bool, optional
-        Inputs whose cotangents are added to a running sum, an additional last input of the backward graph for each that
-        is pulled. Loops sum the cotangents of their constants so; adding few elements to a large array then stays
-        cheap.
-    loop : (n_consts, n_carry), optional
-        For the body of a scan: the numbers of leading inputs equal in every step, and of carries after them.
-        The backward graph then computes again what is cheap, so that fewer values need be kept for each step.
-
-    Notes
-    -----
-    Everything that does not depend on cotangents is recorded into the forward graph, what does into the backward graph:
-    the latter is linear. Values of the former that the latter refers to are the residuals.
+    What does not depend on cotangents is recorded into the forward graph, the rest into the backward graph, which is
+    linear. Values of the former that the latter refers to are the residuals.
     """
     with_ct = [True] * len(graph.outputs) if with_ct is None else with_ct
     first = GraphTrace()
@@ -193,25 +159,18 @@ def _is_cheap(eqn):
     return few and p.kind in ("elementwise", "pull", "reshape") and len(eqn.outputs) == 1
 
 
-def compute_again(equations: Sequence[Equation], inputs: Sequence[Var], loop: tuple[int, int], residuals: list[Var],
-                  kept: list[Var], inner: dict[Var, Var], back: Graph) -> tuple[list[Var], list[Var]]:
-    """Move cheap computations from a loop's forward body to the head of its backward body `back`, where that saves
-    memory.
+def compute_again(
+    equations: Sequence[Equation],  # like `inputs`, of the forward body
+    inputs: Sequence[Var],
+    loop: tuple[int, int],  # (n_consts, n_carry); constants, what follows from them, and slices cost nothing to keep
+    residuals: list[Var],
+    kept: list[Var],
+    inner: dict[Var, Var],  # from variables of the forward to those of the backward body; extended here
+    back: Graph,
+) -> tuple[list[Var], list[Var]]:
+    """Move cheap computations of a loop's forward body to the head of its backward body `back`, to save memory.
 
-    Parameters
-    ----------
-    equations, inputs : sequences
-        The forward body's.
-    loop : (n_consts, n_carry)
-        What depends on the constants only costs nothing to keep, nor do slices of the loop's arrays; carries do.
-    residuals, kept : lists of Var
-        Computed values and inputs that the backward body reads.
-    inner : dict
-        From variables of the forward to those of the backward body; extended.
-
-    Returns
-    -------
-    residuals, kept : lists of Var
+    Return the residuals (computed values) and inputs that the backward body then reads.
     """
     producer = {o: eqn for eqn in equations for o in eqn.outputs}
     same, carries = set(inputs[: loop[0]]), set(inputs[loop[0] : sum(loop)])
@@ -293,24 +252,10 @@ def vjp_graph(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | No
 
 
 def split_invariant(graph: Graph, n_fixed: int, first_output: int) -> tuple[Graph, list[int], Graph]:
-    """Take out of a loop body those extra outputs that depend on its first `n_fixed` inputs only.
+    """Take out of a loop body the outputs from `first_output` on that depend on its first `n_fixed` inputs only.
 
-    Parameters
-    ----------
-    graph : Graph
-    n_fixed : int
-        So many leading inputs are the same in every iteration.
-    first_output : int
-        Outputs from here on are looked at.
-
-    Returns
-    -------
-    outside : Graph
-        ``(*fixed inputs) -> invariant outputs``.
-    invariant : list of int
-        Which of the outputs from `first_output` on these are.
-    inside : Graph
-        The body without them.
+    Those inputs are the same in every iteration. Return the graph ``(*fixed inputs) -> invariant outputs``, which of
+    the outputs from `first_output` on these are, and the body without them.
     """
     fixed = set(graph.inputs[:n_fixed])
     equations = []
@@ -357,22 +302,9 @@ def tape_of(f: Callable[..., Sequence[Any]], args: Sequence[Any],
 
 def batch_graph(graph: Graph, batched: Sequence[bool], size: int,
                 wanted: Sequence[bool] | None = None) -> tuple[Graph, list[bool]]:
-    """Graph of a batch, with batch axes in front.
+    """Return the graph of a batch, with batch axes in front, and which of its outputs have one.
 
-    Parameters
-    ----------
-    graph : Graph
-    batched : sequence of bool
-        Which inputs have a batch axis.
-    size : int
-    wanted : sequence of bool, optional
-        Outputs that must have one (stretched where they do not depend on the batch).
-
-    Returns
-    -------
-    graph : Graph
-    out_batched : list of bool
-        Which outputs have a batch axis.
+    `batched` says which inputs have a batch axis, `wanted` which outputs must (stretched if independent of the batch).
     """
     out_batched = []
 

@@ -32,32 +32,23 @@ __all__ = ["Rules", "apply", "zeros_like_value"]
 
 
 class Rules:
-    """A function of leaves with its derivative rules, any of which may be absent.
-
-    Parameters
-    ----------
-    where : str
-        For messages, ``"custom_vjp of f"``.
-    count : int
-        The first `count` arguments are differentiated; those that follow are values the function closed over.
-    f : callable
-        ``f(*leaves) -> list of outputs``.
-    fwd, bwd : callable, optional
-        ``fwd(*leaves) -> (outputs, residuals)``, lists; ``bwd(residuals, cotangents) -> list`` of `count` cotangents or
-        None.
-    jvp : callable, optional
-        ``jvp(leaves, tangents) -> (outputs, tangents of the outputs)``; `count` tangents, none of them None.
-    missing : str
-        Behavior for a missing rule.
-    owner : object, optional
-        Whose rules these are, when they may close over traced values: they then become graphs as soon as the function
-        does. None: they depend on nothing but their arguments.
-    """
+    """A function of leaves with its derivative rules, any of which may be absent."""
 
     __slots__ = ("where", "count", "f", "fwd", "bwd", "jvp", "missing", "owner")
 
-    def __init__(self, where: str, count: int, f: Callable, fwd: Callable | None = None, bwd: Callable | None = None,
-                 jvp: Callable | None = None, missing: str = "", owner: Any = None):
+    def __init__(
+        self,
+        where: str,  # for messages: "custom_vjp of f"
+        count: int,  # of arguments that are differentiated; those that follow are values the function closed over
+        f: Callable,  # f(*leaves) -> list of outputs
+        fwd: Callable | None = None,  # fwd(*leaves) -> (outputs, residuals), lists
+        bwd: Callable | None = None,  # bwd(residuals, cotangents) -> list of `count` cotangents or None
+        jvp: Callable | None = None,  # jvp(leaves, tangents) -> (outputs, their tangents); no tangent is None
+        missing: str = "",  # end of the message about a missing rule
+        # Whose rules these are, when they may close over traced values: they then become graphs as soon as the function
+        # does. None: they depend on nothing but their arguments.
+        owner: Any = None,
+    ):
         self.where, self.count, self.f, self.fwd, self.bwd, self.jvp = where, count, f, fwd, bwd, jvp
         self.missing, self.owner = missing, owner
 

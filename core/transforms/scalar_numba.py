@@ -25,12 +25,9 @@ _CALL = {"erf": "math.erf", "erfc": "math.erfc", "gammaln": "math.lgamma", "gamm
 
 
 def source(graph: Graph, name: str, arguments: tuple[str, ...]) -> str:
-    """The graph as the text of a Python function that Numba compiles to the same numbers.
+    """Return the graph as the text of a Python function that Numba compiles to the same numbers.
 
-    Raises
-    ------
-    NotImplementedError
-        If an operation has no such form.
+    Raise NotImplementedError if an operation has no such form.
     """
     names: dict[Any, str] = dict(zip(graph.inputs, arguments, strict=True))
     lines = [f"def {name}({', '.join(arguments)}):"]

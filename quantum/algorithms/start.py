@@ -53,26 +53,9 @@ def check_data(where: str, x: Any, names: tuple[str, ...]) -> np.ndarray:
 
 
 def start(where: str, ansatz: Circuit, initial: Any, seed: int) -> np.ndarray:
-    """The angles to start from, in the order of `ansatz.parameters`.
+    """Return the initial angles (P,), in the order of `ansatz.parameters`.
 
-    Parameters
-    ----------
-    where : str
-        Beginning of the error message.
-    ansatz : Circuit
-    initial : (P,) array, dict by name, "random" or None
-        None means zeros.
-    seed : int
-        Seed of random angles.
-
-    Returns
-    -------
-    (P,) float64 array
-
-    Raises
-    ------
-    ParameterError
-        If there are not as many values as parameters, names are missing or unknown, or values not finite.
+    `initial` is an array (P,), a dict by name, "random" or None, which stands for zeros. Errors begin with `where`.
     """
     names = ansatz.parameters
     if initial is None:

@@ -22,26 +22,9 @@ __all__ = ["lower", "lower_gate"]
 
 
 def lower(circuit: Circuit, fuse: bool = True) -> Program:
-    """The program of a circuit of gates; kept with the circuit until it changes.
+    """Return the program of a circuit of gates and barriers on at most 62 qubits, cached until the circuit changes.
 
-    Parameters
-    ----------
-    circuit : Circuit
-        A circuit of gates and barriers.
-    fuse : bool
-        Merge gates where that saves work; without it there is an op for each factor of each gate, in their order.
-
-    Raises
-    ------
-    SimulatorError
-        If there are measurements, resets, channels or classical conditions, or more than 62 qubits.
-
-    Examples
-    --------
-    >>> from triskele import quantum
-    >>> program = lower(quantum.Circuit(2).h(0).rz("a", 0).ry("b", 0).rx(0.1, 1).cx(0, 1).t(1))
-    >>> program.parameters, len(program.ops)
-    (('a', 'b'), 4)
+    With `fuse`, gates are merged where that saves work; without it, each factor of each gate is an op, in their order.
     """
     kept, key = circuit._programs, (len(circuit), circuit._data)
     if fuse in kept and kept["key"] == key:
@@ -74,21 +57,10 @@ def _build(circuit: Circuit) -> tuple[Builder, tuple[str, ...], tuple[str, ...]]
 
 
 def lower_gate(builder: Builder, instruction: Instruction, index: dict[str, int], constants: dict[int, int]) -> None:
-    """Add the ops of one gate.
+    """Add the ops of one gate without a classical condition.
 
-    Parameters
-    ----------
-    builder : Builder
-    instruction : Instruction
-    index : dict of str to int
-        Place of each parameter name among the values.
-    constants : dict of int to int
-        Where constant matrices are already; the same dict for all gates of a builder.
-
-    Raises
-    ------
-    SimulatorError
-        If it is not a gate, or has a classical condition.
+    `index` holds the place of each parameter name among the values. `constants` holds the places of constant matrices
+    that were added before; all gates of a builder share it.
     """
     gate, qubits, params, controls, _, condition = instruction
     if condition is not None or not isinstance(gate, Gate):

@@ -22,39 +22,21 @@ class Program:
     ``values = concatenate(theta, data)``, ``angles[i] = angle_constants[i] + sum_k angle_coefficients[k] *
     values[angle_indices[k]]`` over k from ``angle_starts[i]`` to ``angle_starts[i + 1]``; then the recipes fill a copy
     of `coefficients`; then the ops run in order.
-
-    Attributes
-    ----------
-    num_qubits : int
-    parameters, data : tuple of str
-        Names, in the order of theta and of data.
-    ops : (K, OP_COLUMNS) int64
-        One row an op.
-    recipes : (R, RECIPE_COLUMNS) int64
-    coefficients : (C,) float64
-        Template: constants, and room for what recipes fill.
-    angle_starts : (A + 1,) int64
-    angle_indices : (T,) int64
-    angle_coefficients : (T,) float64
-    angle_constants : (A,) float64
-    functions : tuple of (int, Gate, tuple of int)
-        Where the matrix of a gate that is a Python function goes in the coefficients, the gate, and its angles.
-    cache : dict
-        For what simulators derive from it (schedules).
     """
 
     num_qubits: int
-    parameters: tuple[str, ...]
-    data: tuple[str, ...]
-    ops: np.ndarray
-    recipes: np.ndarray
-    coefficients: np.ndarray
-    angle_starts: np.ndarray
-    angle_indices: np.ndarray
-    angle_coefficients: np.ndarray
-    angle_constants: np.ndarray
+    parameters: tuple[str, ...]  # names, in the order of theta
+    data: tuple[str, ...]  # names, in the order of data
+    ops: np.ndarray  # (K, OP_COLUMNS) int64, an op in each row
+    recipes: np.ndarray  # (R, RECIPE_COLUMNS) int64
+    coefficients: np.ndarray  # (C,) float64, a template: constants, and room for what recipes fill
+    angle_starts: np.ndarray  # (A + 1,) int64
+    angle_indices: np.ndarray  # (T,) int64
+    angle_coefficients: np.ndarray  # (T,) float64
+    angle_constants: np.ndarray  # (A,) float64
+    # gates that are Python functions: place of the matrix in the coefficients, gate, indices of its angles
     functions: tuple[tuple[int, Any, tuple[int, ...]], ...] = ()
-    cache: dict[Any, Any] = field(default_factory=dict)
+    cache: dict[Any, Any] = field(default_factory=dict)  # what simulators derive from the program (schedules)
 
     @classmethod
     def from_builder(cls, num_qubits: int, parameters: tuple[str, ...], data: tuple[str, ...],
@@ -78,13 +60,7 @@ class Program:
         )
 
     def values(self, theta: Any = None, data: Any = None) -> np.ndarray:
-        """theta and data, each an array or a dict by name, as one checked float64 array.
-
-        Raises
-        ------
-        ParameterError
-            If values are missing, of the wrong number or names, or not finite.
-        """
+        """Return theta and data, each an array or a dict by name, as one checked (V,) float64 array."""
         if (
             type(theta) is np.ndarray
             and data is None

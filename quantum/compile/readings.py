@@ -24,26 +24,13 @@ class Reading(NamedTuple):
 
 
 class Wiring(NamedTuple):
-    """How the shots of a circuit are read.
+    """How the shots of a circuit are read."""
 
-    Attributes
-    ----------
-    writes : bool
-        True if it writes classical bits: shots are then these, else all qubits.
-    ends : bool
-        True if measurements at its end write all of them.
-    readings : list of Reading
-        Measurements that end it.
-    num_clbits : int
-    errors : dict of int to (2, 2) array
-        Assignment matrices of qubits, where nothing in the circuit measures them.
-    """
-
-    writes: bool
-    ends: bool
-    readings: list[Reading]
+    writes: bool  # the circuit writes classical bits, which are then its shots; otherwise all qubits are
+    ends: bool  # measurements at the end of the circuit write all classical bits
+    readings: list[Reading]  # measurements that end the circuit
     num_clbits: int
-    errors: dict[int, np.ndarray]
+    errors: dict[int, np.ndarray]  # (2, 2) assignment matrices by qubit, where nothing in the circuit measures it
 
 
 def wiring(instructions: Sequence[Instruction], num_clbits: int, readout: dict[int, ReadoutError]) -> Wiring:

@@ -88,37 +88,18 @@ PASS_COLUMNS = 8
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Passes of a program.
+    """The passes of a program."""
 
-    Attributes
-    ----------
-    code : (K, CODE_COLUMNS) int64
-        Columns: `CodeColumn`.
-    passes : (P, PASS_COLUMNS) int64
-        Columns: `PassColumn`.
-    vectors : int
-        Length of the expanded coefficients, in vectors.
-    """
-
-    code: np.ndarray
-    passes: np.ndarray
-    vectors: int
+    code: np.ndarray  # (K, CODE_COLUMNS) int64, with the columns of `CodeColumn`
+    passes: np.ndarray  # (P, PASS_COLUMNS) int64, with the columns of `PassColumn`
+    vectors: int  # length of the expanded coefficients, in vectors
 
 
 def schedule(program: Program, lane_bits: int, size: int, low: int, in_place: bool = False) -> Schedule:
-    """Sort a program's ops into passes.
+    """Sort the ops of a program into passes over blocks of `size` local bits, of which `low` are the lowest ones.
 
-    Parameters
-    ----------
-    program : Program
-    lane_bits : int
-        3 (double precision) or 4 (single).
-    size : int
-        Local bits of a pass; at least `lane_bits`. It is raised where a DENSE needs more.
-    low : int
-        Number of local bits that are the lowest ones; at least `lane_bits`.
-    in_place : bool
-        Blocks are worked on where they lie.
+    `lane_bits` is 3 in double precision and 4 in single. `low` is at least `lane_bits`, and `size` is raised where a
+    DENSE needs more. With `in_place`, blocks are worked on where they lie.
     """
     n = program.num_qubits
     low = max(low, lane_bits)

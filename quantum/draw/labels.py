@@ -14,10 +14,8 @@ _LONGEST = 24
 
 
 def angle_text(value: float | Linear) -> str:
-    """An angle in few characters: fractions of pi are written as such.
+    """Return an angle in few characters, with fractions of pi written as such.
 
-    Examples
-    --------
     >>> from triskele.quantum import Parameter
     >>> angle_text(-3 * math.pi / 4), angle_text(0.25), angle_text(2 * Parameter("a") + math.pi / 2)
     ('-3π/4', '0.25', '2a + π/2')

@@ -15,30 +15,16 @@ __all__ = ["Item", "Layout", "layout"]
 
 
 class Item(NamedTuple):
-    """One instruction in one column.
-
-    Attributes
-    ----------
-    column : int
-    kind : str
-        "box", "target" (the X of a controlled X), "cross" (swap), "dot" (the target looks like a control) or "barrier".
-    style : str
-        What colors a box: "gate", "rotation", "measure", "reset", "channel".
-    qubits, controls : tuple of int
-    label, params : str
-        First and second line of a box.
-    link : str
-        Text at the classical wire; empty if the item has nothing to do with it.
-    """
+    """One instruction in one column."""
 
     column: int
-    kind: str
-    style: str
+    kind: str  # "box", "target" (X of a controlled X), "cross" (swap), "dot" (a target like a control), "barrier"
+    style: str  # color of a box: "gate", "rotation", "measure", "reset" or "channel"
     qubits: tuple[int, ...]
     controls: tuple[int, ...]
-    label: str
-    params: str
-    link: str
+    label: str  # first line of a box
+    params: str  # second line of a box
+    link: str  # text at the classical wire; empty if the item does not touch it
 
     @property
     def span(self) -> tuple[int, int]:

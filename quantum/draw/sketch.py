@@ -56,20 +56,8 @@ class Ink(ABC):
 
 
 class Sketch:
-    """The drawing of a circuit, folded into rows.
-
-    Parameters
-    ----------
-    circuit : Circuit
-    fold : float
-        Longest row.
-    width_of : function (text, size in points) -> float
-        Width of a text.
-
-    Attributes
-    ----------
-    left, right, bottom, top : float
-        Edges of the drawing.
+    """The drawing of a circuit, folded into rows no longer than `fold` where possible; `left`, `right`, `bottom` and
+    `top` are its edges. ``width_of(text, size in points)`` measures texts.
     """
 
     def __init__(self, circuit: Circuit, fold: float, width_of: Callable[[str, float], float]):

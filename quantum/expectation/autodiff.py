@@ -135,14 +135,8 @@ for _op in (expect, pull, second):
 
 
 class BatchedEngine:
-    """An engine for batches in any of its inputs, with checks: what `expect`, `pull` and `second` call.
-
-    Parameters
-    ----------
-    engine : Engine
-    hamiltonians : sequence of PauliSum
-    names : tuple of str
-        Parameters and data.
+    """An engine for batches in any of its inputs, with checks, which `expect`, `pull` and `second` call. `names` are
+    those of parameters, then of data.
     """
 
     def __init__(self, engine: Engine, hamiltonians: Sequence[PauliSum], names: tuple[str, ...]):

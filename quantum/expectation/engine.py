@@ -21,17 +21,12 @@ class Engine(ABC):
     """Values and derivatives for values (B, V) of parameters and data, and initial states `start` of shape (B or 1, N)
     or (0, ...).
 
-    Made from (circuit, hamiltonians, single, initial). Engines override the methods that they support.
-
-    Attributes
-    ----------
-    hamiltonians : sequence of PauliSum
-    takes_start : bool
-        True if the engine uses `start`.
+    Engines of simulators are constructed from (circuit, hamiltonians, single, initial), and override the methods that
+    they support.
     """
 
     hamiltonians: Sequence[PauliSum]
-    takes_start = True
+    takes_start = True  # the engine uses `start`
 
     @abstractmethod
     def values(self, values: np.ndarray, start: np.ndarray) -> np.ndarray:

@@ -22,30 +22,9 @@ __all__ = ["Sampled", "Slots", "frequencies", "shift_rule"]
 
 
 def shift_rule(frequencies: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients c and shifts s with f'(t) = sum_k c_k f(t + s_k) for every f with these frequencies and a constant
-    part.
+    """Return coefficients c and shifts s, (2 R,) each, with f'(t) = sum_k c_k f(t + s_k) for every f with these R
+    distinct positive frequencies and a constant part (Wierichs et al., Quantum 6, 677 (2022), arXiv:2107.12390).
 
-    Parameters
-    ----------
-    frequencies : (R,) array
-        Distinct positive numbers.
-
-    Returns
-    -------
-    coefficients, shifts : (2 R,) array
-
-    Raises
-    ------
-    ParameterError
-        If the frequencies are not distinct and positive.
-
-    References
-    ----------
-    Wierichs, Izaac, Wang, Lin, "General parameter-shift rules for quantum gradients", Quantum 6, 677 (2022),
-    arXiv:2107.12390: a closed form for equidistant frequencies, a linear system for others.
-
-    Examples
-    --------
     >>> coefficients, shifts = shift_rule([1.0])
     >>> coefficients.round(6).tolist(), (shifts / np.pi).round(6).tolist()
     ([0.5, -0.5], [0.5, -0.5])
@@ -54,7 +33,7 @@ def shift_rule(frequencies: Any) -> tuple[np.ndarray, np.ndarray]:
     if not len(w) or not w[0] > 0 or not (np.diff(w) > 0).all():
         raise ParameterError(f"shift_rule: frequencies must be different positive numbers, got {frequencies}")
     count = np.arange(1, len(w) + 1)
-    if np.allclose(w, w[0] * count, rtol=1e-9, atol=0):
+    if np.allclose(w, w[0] * count, rtol=1e-9, atol=0):  # equidistant: a closed form
         x = (2 * count - 1) * np.pi / (2 * len(w) * w[0])
         c = -w[0] * (-1.0) ** count / (4 * len(w) * np.sin(w[0] * x / 2) ** 2)
     else:  # f(x) - f(-x) = 2 sum_l b_l sin(w_l x), and f'(0) = sum_l w_l b_l
@@ -64,20 +43,9 @@ def shift_rule(frequencies: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def frequencies(gate: Gate, parameter: int, controlled: bool = False) -> np.ndarray:
-    """Frequencies of expectation values in one parameter of a gate: positive differences of its generators'
-    eigenvalues.
+    """Return the frequencies of expectation values in parameter number `parameter` of a gate of factors: the positive
+    differences of the eigenvalues of its generators.
 
-    Parameters
-    ----------
-    gate : Gate
-        A product of factors.
-    parameter : int
-        Index of the parameter.
-    controlled : bool
-        True if the gate has controls.
-
-    Examples
-    --------
     >>> from triskele.quantum import gates
     >>> frequencies(gates.find("rx"), 0).tolist(), frequencies(gates.find("rx"), 0, controlled=True).tolist()
     ([1.0], [0.5, 1.0])
@@ -106,26 +74,15 @@ def _spectrum(primitive: Any) -> set[float]:
 class Slots:
     """A circuit with a parameter of its own in each place of a gate that depends on values, and the shift rule of each.
 
-    Attributes
-    ----------
-    circuit : Circuit
-        With parameters `slot1`, `slot2`, ...
-    names : tuple of str
-        Parameters and data of the original circuit.
-    rules : list of (coefficients, shifts)
-        Empty arrays where values do not depend on the slot.
-    unruly : str or None
-        The name of a gate without a rule.
-    matrix, constants : (S, V) and (S,) array
-        ``slots = matrix @ values + constants``.
+    ``slots = matrix @ values + constants``, with `matrix` (S, V) and `constants` (S,).
     """
 
     def __init__(self, circuit: Any):
-        self.names = circuit.parameters + circuit.data
-        self.rules: list[tuple[np.ndarray, np.ndarray]] = []
-        self.unruly: str | None = None
+        self.names = circuit.parameters + circuit.data  # of the original circuit
+        self.rules: list[tuple[np.ndarray, np.ndarray]] = []  # coefficients, shifts; empty where a slot has no effect
+        self.unruly: str | None = None  # name of a gate without a rule
         self._expressions: list[Linear] = []
-        self.circuit = circuit._with([self._slotted(i) for i in circuit])
+        self.circuit = circuit._with([self._slotted(i) for i in circuit])  # with parameters slot1, slot2, ...
         self.circuit._data = frozenset()
         index = {n: i for i, n in enumerate(self.names)}
         self.matrix, self.constants = np.zeros((len(self._expressions),
@@ -158,18 +115,8 @@ class Slots:
 class Sampled(Engine):
     """Values from a simulator, exact or from shots, with gradients by parameter shift.
 
-    Each parameter of each gate is shifted on its own; the chain rule continues to theta and data.
-
-    Parameters
-    ----------
-    circuit : Circuit
-    hamiltonians : sequence of PauliSum
-    simulator : str
-    dtype : complex128 or complex64
-    shots : int, optional
-        Number of shots. Values are exact by default.
-    seed : int
-        Every value uses a new part of the random stream; the same seed and sequence of calls give the same values.
+    Each parameter of each gate is shifted on its own; the chain rule continues to theta and data. Every value uses a
+    new part of the random stream of `seed`: the same sequence of calls returns the same values.
     """
 
     def __init__(self, circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, shots: int | None,

@@ -19,19 +19,9 @@ __all__ = ["diagonal", "pauli_rotation", "rotation_on", "unitarity", "unitary"]
 
 @functools.lru_cache(1024)
 def pauli_rotation(paulis: str) -> Gate:
-    """The gate exp(-i t/2 P) of a Pauli string; letter k of `paulis` (X, Y or Z) acts on the gate's qubit k.
+    """Return the gate exp(-i t/2 P) of a Pauli string; letter k of `paulis` (X, Y or Z) acts on the gate's qubit k.
 
     The name `rxyz` (any number of letters) stands for the same gate.
-
-    Raises
-    ------
-    GateError
-        If a letter is not X, Y or Z.
-
-    Examples
-    --------
-    >>> pauli_rotation("XYZ")
-    Gate('rxyz')
     """
     if not isinstance(paulis, str) or not re.fullmatch("[XYZ]+", paulis):
         raise GateError(f"pauli_rotation: a string of X, Y and Z is needed, got {paulis!r}")
@@ -43,13 +33,7 @@ def pauli_rotation(paulis: str) -> Gate:
 
 
 def rotation_on(paulis: str, qubits: Sequence[int] | int, angle: Any) -> tuple[Gate, tuple[int, ...], tuple[Any, ...]]:
-    """Gate, qubits and parameters of exp(-i angle/2 P), letter k of `paulis` on `qubits[k]`; identities are left out.
-
-    Raises
-    ------
-    GateError
-        If a letter is not I, X, Y or Z, or the numbers of letters and qubits differ.
-    """
+    """Return gate, qubits and parameters of exp(-i angle/2 P), with letter k of `paulis` on `qubits[k]`, without I."""
     qubits = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
     if not isinstance(paulis, str) or len(paulis) != len(qubits):
         raise GateError(f"pauli_rotation: a letter for each qubit is needed, got {paulis!r} for {list(qubits)}")
@@ -66,15 +50,10 @@ def _rotation_of_name(name: str) -> Gate | None:
 
 @functools.lru_cache(16)
 def diagonal(num_qubits: int) -> Gate:
-    """The gate diag(exp(i t_0), exp(i t_1), ...) on that many qubits, with a parameter for each basis state.
+    """Return the gate diag(exp(i t_0), exp(i t_1), ...) on at most 10 qubits, with a parameter for each basis state.
 
     The phases are the sum over subsets S of qubits of a product of Z signs with coefficient `sum_j (-1)**|j & S| t_j /
     2**n` (Walsh series): rotations about Z...Z by -2 times that, and a global phase.
-
-    Raises
-    ------
-    GateError
-        If there are more than 10 qubits.
     """
     if not 0 <= num_qubits <= 10:
         raise GateError(
@@ -90,18 +69,8 @@ def diagonal(num_qubits: int) -> Gate:
 
 
 def unitary(matrix: Any, name: str = "unitary", label: str = "U") -> Gate:
-    """Return the gate with a given matrix; bit k of an index is the gate's qubit k.
-
-    Parameters
-    ----------
-    matrix : (2**q, 2**q) array
-    name, label : str
-        Name in files and drawings.
-
-    Raises
-    ------
-    GateError
-        If the matrix is not square with 2**q rows, or not unitary to 1e-9 (rounded numbers of a file: to 1e-9 in norm).
+    """Return the gate with a given matrix (2**q, 2**q), unitary to 1e-9; bit k of an index is the gate's qubit k. Files
+    show `name`, drawings `label`.
     """
     m = np.array(matrix, complex)
     if m.ndim != 2 or m.shape[0] != m.shape[1] or m.shape[0] & (m.shape[0] - 1) or not m.size:

@@ -58,20 +58,9 @@ def _of_name(name: str) -> Gate | None:
 
 def excitation_on(angle: Any, source: Sequence[int] | int,
                   target: Sequence[int] | int) -> tuple[Gate, tuple[int, ...], tuple[float | Linear, ...]]:
-    """Gate, qubits and parameters of exp(t (T - T^dagger)), with T = a_t0^dagger a_s0 or a_t0^dagger a_t1^dagger a_s1
-    a_s0, after Jordan-Wigner.
-
-    Parameters
-    ----------
-    angle : angle
-        t.
-    source, target : int or sequence of 1 or 2 int
-        Modes that are emptied, and filled.
-
-    Raises
-    ------
-    GateError
-        If there are not one or two modes of each kind, all different.
+    """Return gate, qubits and parameters of exp(angle (T - T^dagger)) after Jordan-Wigner, which empties the one or two
+    modes s of `source` and fills as many others t of `target`: T = a_t0^dagger a_s0, or a_t0^dagger a_t1^dagger a_s1
+    a_s0.
     """
     s, t = _modes(source), _modes(target)
     if len(s) not in _NAMES or len(t) != len(s) or len({*s,

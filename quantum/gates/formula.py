@@ -57,10 +57,8 @@ def angles(gate: Gate) -> list[str]:
 
 
 def formula(gate: Gate) -> str | None:
-    """The matrix of a gate as text, or None for gates of more than three qubits and for products that have no text.
+    """Return the matrix of a gate as text, or None for gates of more than three qubits and for products without a text.
 
-    Examples
-    --------
     >>> from triskele.quantum import gates
     >>> print(formula(gates.find("rx")))
     [[cos(angle/2), -1j*sin(angle/2)],

@@ -58,30 +58,14 @@ class Condition(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """One step of a circuit.
+    """One step of a circuit."""
 
-    Attributes
-    ----------
-    gate : Gate, Operation or Channel
-        The operation: an object with `name` and `num_qubits`.
-    qubits : tuple of int
-        Targets in the gate's order.
-    params : tuple of float or Linear
-        One for each parameter of the gate.
-    controls : tuple of int
-        Qubits that must be 1.
-    clbits : tuple of int
-        Classical bits that a measurement writes.
-    condition : Condition, optional
-        The instruction acts only if these classical bits hold this value.
-    """
-
-    gate: Any
-    qubits: tuple[int, ...]
-    params: tuple[float | Linear, ...] = ()
-    controls: tuple[int, ...] = ()
-    clbits: tuple[int, ...] = ()
-    condition: Condition | None = None
+    gate: Any  # a Gate, Operation or Channel: an object with `name` and `num_qubits`
+    qubits: tuple[int, ...]  # targets, in the gate's order
+    params: tuple[float | Linear, ...] = ()  # one for each parameter of the gate
+    controls: tuple[int, ...] = ()  # qubits that must be 1
+    clbits: tuple[int, ...] = ()  # classical bits that a measurement writes
+    condition: Condition | None = None  # the instruction acts only if these classical bits hold this value
 
     @property
     def is_unitary(self) -> bool:

@@ -16,13 +16,7 @@ __all__ = ["inverse"]
 
 
 def inverse(instruction: Instruction) -> Instruction:
-    """Return the inverse instruction.
-
-    Raises
-    ------
-    CircuitError
-        If the instruction is a measurement, reset or channel, or has a classical condition.
-    """
+    """Return the inverse of a gate or barrier; raise CircuitError for anything else, or under a condition."""
     gate = instruction.gate
     if gate is BARRIER:
         return instruction

@@ -110,18 +110,11 @@ CONTROLLED = {
 
 
 def resolve(name: str) -> tuple[int | None, Gate]:
-    """Number of controls, and the gate without them, of a gate's name.
+    """Return the number of controls of a gate's name, and the gate without them.
 
-    `cx`, `ccx`, `c3x`, `crx` ... are gates with controls; `mcx`, `mcp`, `mcrx` ... have any number of them, given as
+    `cx`, `ccx`, `c3x`, `crx` ... are gates with controls; `mcx`, `mcp`, `mcrx` ... have any number of them, returned as
     None.
 
-    Raises
-    ------
-    GateError
-        If no gate has that name. The message suggests similar names.
-
-    Examples
-    --------
     >>> resolve("ccx"), resolve("c3sx"), resolve("mcp"), resolve("rzz")
     ((2, Gate('x')), (3, Gate('sx')), (None, Gate('p')), (0, Gate('rzz')))
     """

@@ -61,13 +61,7 @@ MAPPINGS: dict[str, Callable[[int], np.ndarray]] = {"jordan_wigner": _identity, 
 
 
 def encoding(mapping: str, num_modes: int) -> np.ndarray:
-    """The matrix B (num_modes, num_modes) of a mapping, zeros and ones.
-
-    Raises
-    ------
-    OperatorError
-        If the mapping is unknown.
-    """
+    """Return the matrix B (num_modes, num_modes) of a mapping, zeros and ones."""
     if mapping not in MAPPINGS:
         raise OperatorError(f"mapping: must be one of {', '.join(MAPPINGS)}, got {mapping!r}")
     return MAPPINGS[mapping](num_modes)
@@ -81,14 +75,7 @@ def occupations(occupied: Iterable[int], num_modes: int, mapping: str = "jordan_
 
 
 def encode(ladders: Iterable[Ladders], matrix: np.ndarray) -> PauliSum:
-    """The Pauli sum of products of ladder operators.
-
-    Parameters
-    ----------
-    ladders : iterable of Ladders
-    matrix : (modes, modes) array
-        B of the encoding.
-    """
+    """Return the Pauli sum of products of ladder operators, in the encoding by the matrix B (modes, modes)."""
     flip, parity, occupied = (bits.pack(rows) for rows in _sets(matrix))
     sums = []
     for modes, creates, coefficients in ladders:
@@ -123,28 +110,11 @@ def _encode(modes, creates, coefficients, flip, parity, occupied) -> PauliSum:
 
 
 def reduced_parity(ladders: Iterable[Ladders], num_modes: int, num_electrons: Sequence[int]) -> PauliSum:
-    """The parity mapping with the two qubits left out that hold the parities of alpha electrons and of all electrons
-    [1]_.
+    """Return the parity mapping on num_modes - 2 qubits: without those that hold the parities of alpha electrons and of
+    all electrons, which the products conserve (Bravyi et al., arXiv:1701.08213 (2017)).
 
-    Modes of even number are alpha; they come first in the encoding, so that their total parity is one of its bits.
-
-    Parameters
-    ----------
-    ladders : iterable of Ladders
-        Ladder operators of a product that conserves the parities of both numbers of electrons.
-    num_modes : int
-        An even number.
-    num_electrons : (alpha, beta)
-
-    Returns
-    -------
-    PauliSum
-        On num_modes - 2 qubits.
-
-    References
-    ----------
-    .. [1] S. Bravyi, J. M. Gambetta, A. Mezzacapo, K. Temme, Tapering off qubits to simulate fermionic Hamiltonians,
-       arXiv:1701.08213 (2017).
+    `num_electrons` is (alpha, beta). Modes of even number are alpha; they come first in the encoding, so that their
+    total parity is one of its bits.
     """
     alpha, beta = num_electrons
     if num_modes % 2 or num_modes < 4:

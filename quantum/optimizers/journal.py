@@ -39,26 +39,10 @@ def _digest(*parts: bytes) -> str:
 
 
 class Journal:
-    """Values that were asked for, in their order, and the file that keeps them.
+    """Values that were asked for, in their order, and the file that keeps them; without a path, there is none.
 
-    Parameters
-    ----------
-    where : str
-        The function that works, as errors begin.
-    path : path-like, optional
-        File to read, if it exists, and to write. Without one nothing is kept.
-    identity : dict of str to JSON-like
-        What the file must agree with.
-
-    Attributes
-    ----------
-    step : int
-        Steps of the work that the file has.
-
-    Raises
-    ------
-    CheckpointError
-        If the file is damaged, or belongs to other work.
+    Errors begin with `where`, the function that works. A file must agree with `identity`, values as in JSON; `step`
+    counts the steps that it has.
     """
 
     def __init__(self, where: str, path: str | os.PathLike | None, identity: Mapping[str, Any]):
@@ -91,16 +75,9 @@ class Journal:
         self._work = work
 
     def __call__(self, theta: np.ndarray, compute: Callable[[], np.ndarray], stream: Any = None) -> np.ndarray:
-        """Return the values at `theta`: the next ones of the file, or computed ones.
+        """Return the values at `theta` (P,): the next ones of the file, or the vector that `compute` returns.
 
-        Parameters
-        ----------
-        theta : (P,) float64
-        compute : callable
-            Returns the values, a vector.
-        stream : optional
-            An object whose attribute `position` says how many random numbers it has given; it is set to that of the
-            file.
+        `stream.position` counts the random numbers that were drawn; it is set to that of the file.
         """
         if self.path is None or self._frozen:
             return compute()

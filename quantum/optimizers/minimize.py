@@ -160,16 +160,7 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
 class Steps:
     """Optimizer steps of an algorithm, perhaps of several minimizations: their reports, bar and checkpoint.
 
-    Parameters
-    ----------
-    where : str
-        The algorithm, as errors begin; also the title of the bar.
-    report, progress
-        See `minimize`.
-    journal : Journal
-    total : int, optional
-        Number of steps, if it is known.
-    unit : str, default "step"
+    Errors begin with `where`, the algorithm, which also titles the bar; `total` is the number of steps, if known.
     """
 
     def __init__(self, where: str, report: Reports, progress: bool | None, journal: Journal, *,
@@ -213,17 +204,8 @@ class Unreported:
 
 
 def descend(function: Any, theta: np.ndarray, chosen: Any, steps: Steps | Unreported, **labels: Any) -> Minimum:
-    """Minimize a function as one part of an algorithm; see `minimize`.
-
-    Parameters
-    ----------
-    function : callable
-    theta : (P,) float64 array
-    chosen : Optimizer
-    steps : Steps or Unreported
-        Those of the algorithm.
-    **labels
-        Further entries of the records; `name`, if given, is the name of the value in them.
+    """Minimize a function from `theta` (P,) as one part of the algorithm that has these `steps`; see `minimize`.
+    `labels` are further entries of the records; its entry `name` is the name of the value in them.
     """
     name = labels.pop("name", "value")
     objective = function if isinstance(function, Objective) else Objective(function, steps.journal)
@@ -264,13 +246,7 @@ def _angles(theta: Any) -> np.ndarray:
 
 
 def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
-    """Return an optimizer by name, or as given; optimizers of `core.optim` are wrapped.
-
-    Raises
-    ------
-    OptimizerError
-        If no optimizer has that name. The message lists the known ones.
-    """
+    """Return an optimizer by name, or as given, with `max_steps` if any; optimizers of `core.optim` are wrapped."""
     if max_steps is not None:
         check.integer(max_steps, "optimizer: max_steps", 1, error=OptimizerError)
     if isinstance(optimizer, str):

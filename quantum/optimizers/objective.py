@@ -19,20 +19,8 @@ __all__ = ["Objective"]
 class Objective:
     """A real function of an angle vector with its gradient, which counts calls and rejects values that are not finite.
 
-    Parameters
-    ----------
-    function : callable
-        ``function(theta) -> float``. If it has a method ``value_and_grad(theta)``, as an `Expectation` has, gradients
-        come from there, and else from the core. An attribute ``circuit`` serves optimizers that need to see the
-        circuit.
-
-    journal : Journal, optional
-        Values that are known from a checkpoint.
-
-    Attributes
-    ----------
-    evaluations : int
-        Calls so far, with or without gradient.
+    Gradients come from its method ``value_and_grad(theta)``, as an `Expectation` has one, or else from the core. Its
+    attribute ``circuit`` serves optimizers that need to see the circuit. `journal` has values known from a checkpoint.
     """
 
     def __init__(self, function: Callable[[Any], Any], journal: Journal | None = None):
@@ -40,7 +28,7 @@ class Objective:
             raise TypeError(f"minimize: a function of theta is needed, got {type(function).__name__}")
         self.function = function
         self.circuit = getattr(function, "circuit", None)
-        self.evaluations = 0
+        self.evaluations = 0  # calls so far, with or without gradient
         self._both = getattr(function, "value_and_grad", None)
         self._journal = Journal("minimize", None, {}) if journal is None else journal
         self._stream = getattr(function, "stream", None)

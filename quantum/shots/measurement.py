@@ -16,22 +16,10 @@ from .sampling import Estimate, check_seed, check_shots, measured
 __all__ = ["estimate", "exact", "groups", "to_z_basis"]
 
 def estimate(h: Any, shots: int, seed: int | None, samples: Any) -> Estimate:
-    """Expectation value of a Hermitian sum from `shots` measurements of each group of strings that agree qubit by
-    qubit.
+    """Return the expectation value of a Hermitian sum from `shots` measurements of each group of strings that agree
+    qubit by qubit. Groups are measured independently, so that their errors add in squares.
 
-    Parameters
-    ----------
-    h : PauliSum
-    shots : int
-        For each group.
-    seed : int, optional
-    samples : callable
-        Of (letters by qubit, shots, seed) to `Samples` of all qubits, each qubit measured in the basis of its letter.
-
-    Returns
-    -------
-    Estimate
-        Errors of groups add in squares: their measurements are independent.
+    `samples(letters by qubit, shots, seed)` returns `Samples` of all qubits, each measured in the basis of its letter.
     """
     shots, seed = check_shots(shots, "expectation"), check_seed(seed, "expectation")
     value, variance = h.constant.real, 0.0
@@ -43,11 +31,8 @@ def estimate(h: Any, shots: int, seed: int | None, samples: Any) -> Estimate:
 
 
 def groups(h: Any) -> list[tuple[dict[int, str], list[tuple[list[int], float]]]]:
-    """Groups of strings that agree on every qubit they share (`PauliSum.groups`), without the identity.
-
-    Returns
-    -------
-    list of (letter by qubit, list of (qubits, coefficient))
+    """Return groups of strings that agree on every qubit they share (`PauliSum.groups`), without the identity: for
+    each, the letters by qubit, and a list of (qubits, coefficient).
     """
     found = []
     for part in h.groups():

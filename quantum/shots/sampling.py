@@ -169,13 +169,7 @@ def as_pauli_sum(observable: Any) -> Any:
 
 
 def check_observable(h: Any, num_qubits: int, where: str) -> Any:
-    """Return the observable as a `PauliSum`, checked to be real and to act on this many qubits.
-
-    Raises
-    ------
-    OperatorError
-        If the observable is not Hermitian, or acts on a qubit out of range.
-    """
+    """Return the observable as a `PauliSum`, checked to be Hermitian and to act on this many qubits."""
     h = as_pauli_sum(h)
     if not h.is_hermitian:
         worst = max(h, key=lambda term: abs(term[1].imag))
@@ -206,13 +200,7 @@ def measured(samples: Samples, group: list[tuple[list[int], float]]) -> Estimate
 
 
 def check_shots(shots: Any, where: str) -> int:
-    """Return the number of shots, checked.
-
-    Raises
-    ------
-    SimulatorError
-        If the number is missing or not a positive integer.
-    """
+    """Return the number of shots, checked to be given and positive."""
     if shots is None:
         raise SimulatorError(f"{where}: the number of shots must be given, here or in run(..., shots=1000)")
     check.integer(shots, f"{where}: shots", 1, error=SimulatorError)
@@ -228,31 +216,10 @@ def check_seed(seed: Any, where: str) -> int:
 
 
 def sample(weights: np.ndarray, shots: int, seed: int | None = None) -> np.ndarray:
-    """Independent indices, drawn by probabilities or by the squares of amplitudes.
+    """Draw independent indices, (shots,) int64, by weights (N,): probabilities if real, amplitudes if complex.
 
-    Parameters
-    ----------
-    weights : (N,) float or complex array
-        Probabilities if real, amplitudes if complex; divided by their sum, which must be 1 to 1e-5 (float32: 1e-3).
-    shots : int
-    seed : int, optional
-        The same seed gives the same indices.
-
-    Returns
-    -------
-    (shots,) int64 array
-
-    Raises
-    ------
-    SimulatorError
-        If the number of shots is missing or not positive.
-    StateError
-        If the weights are not probabilities.
-
-    Examples
-    --------
-    >>> sample(np.array([0.0, 1.0]), 3).tolist()
-    [1, 1, 1]
+    Weights are divided by their sum, or that of their squares, which must be 1 to 1e-5 (float32: 1e-3). The same seed
+    draws the same indices.
     """
     shots = check_shots(shots, "sample")
     words = philox.bits(make_key(check_seed(seed, "sample")), _FIRST, 2 * shots).view(np.uint64)
@@ -293,14 +260,9 @@ def _cumulative(values, step, b):
 
 @kernel(nogil=True)
 def _tables(values, step, sums, threshold, alias, waiting):
-    """Sums of blocks of 8 outcomes, and Vose's alias table over the blocks [1]_; `waiting` is scratch, all are [N / 8].
-
-    Returns the total; NaN if a probability is negative.
-
-    References
-    ----------
-    .. [1] Vose, "A linear algorithm for generating random numbers with a given distribution", IEEE Trans. Software Eng.
-       17 (1991) 972. doi:10.1109/32.92917
+    """Fill the sums of blocks of 8 outcomes, and Vose's alias table over the blocks (IEEE Trans. Software Eng. 17
+    (1991) 972, doi:10.1109/32.92917); return the total, NaN if a probability is negative. `waiting` is scratch; all are
+    (N / 8,).
     """
     total = 0.0
     for b in range(sums.size):

@@ -19,14 +19,8 @@ _registry: dict[str, Simulate] = {}
 
 
 def register(name: str, simulate: Simulate) -> Simulate:
-    """Register a simulator under a name.
-
-    Built-in simulators need not be registered: each is the function `simulate` of a package `quantum.simulators.NAME`.
-
-    Raises
-    ------
-    SimulatorError
-        If the name is taken.
+    """Register a simulator under a name that is free. Built-in simulators need not be registered: each is the function
+    `simulate` of a package `quantum.simulators.NAME`.
     """
     if name in names():
         raise SimulatorError(f"register: there is a simulator {name!r} already")
@@ -35,13 +29,7 @@ def register(name: str, simulate: Simulate) -> Simulate:
 
 
 def find(name: str) -> Simulate:
-    """Return the simulator of that name.
-
-    Raises
-    ------
-    SimulatorError
-        If the name is unknown.
-    """
+    """Return the simulator of that name."""
     if name not in _registry:
         if name not in names():
             raise SimulatorError(f"run: simulator must be one of {', '.join(names())}, got {name!r}")

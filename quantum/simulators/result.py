@@ -200,14 +200,7 @@ class Result(ABC):
 
 
 class StatevectorResult(Result):
-    """A pure state.
-
-    Parameters
-    ----------
-    state : (2**n,) complex array
-    shots, seed : int, optional
-        Default arguments of `sample`.
-    """
+    """A pure state (2**n,); `shots` and `seed` are defaults of `sample`."""
 
     def __init__(self, state: np.ndarray, shots: int | None = None, seed: int | None = None):
         self._amplitudes, self.num_qubits = state, state.size.bit_length() - 1
@@ -230,14 +223,7 @@ class StatevectorResult(Result):
 
 
 class DensityMatrixResult(Result):
-    """A mixed state.
-
-    Parameters
-    ----------
-    matrix : (2**n, 2**n) complex array
-    shots, seed : int, optional
-        Default arguments of `sample`.
-    """
+    """A mixed state (2**n, 2**n); `shots` and `seed` are defaults of `sample`."""
 
     def __init__(self, matrix: np.ndarray, shots: int | None = None, seed: int | None = None):
         self._matrix, self.num_qubits = matrix, len(matrix).bit_length() - 1
@@ -248,13 +234,7 @@ class DensityMatrixResult(Result):
         return self._matrix
 
     def statevector(self) -> np.ndarray:
-        """Not defined: a mixed state has none.
-
-        Raises
-        ------
-        SimulatorError
-            Always.
-        """
+        """Raise SimulatorError: a mixed state has no state vector."""
         raise SimulatorError("statevector: a density matrix has no state vector, got one (use density_matrix(), or "
                              "simulator='statevector')")
 
@@ -276,15 +256,9 @@ class DensityMatrixResult(Result):
 
 
 class CountsResult:
-    """Classical bits of every shot of a circuit that writes them; there is no single state.
+    """Classical bits of every shot of a circuit that writes them, as `Samples` takes them; there is no single state.
 
     For noisy circuits that write no classical bits, the stabilizer simulator returns one with all qubits measured.
-
-    Parameters
-    ----------
-    array : (shots, num_clbits) array of 0 and 1, or (shots,) indices
-    num_clbits : int, optional
-        Needed with indices.
     """
 
     def __init__(self, array: np.ndarray, num_clbits: int | None = None):
@@ -299,13 +273,7 @@ class CountsResult:
         return self.samples.counts()
 
     def sample(self, shots: int | None = None) -> Samples:
-        """The classical bits of every shot, those made by `run`.
-
-        Raises
-        ------
-        SimulatorError
-            If another number of shots is requested, for which the circuit would have to run again.
-        """
+        """Return the classical bits of every shot of `run`; raise SimulatorError for another number of shots."""
         if shots is not None and shots != self.shots:
             raise SimulatorError(f"sample: run(..., shots={self.shots}) made these measurements, got shots={shots} "
                                  f"(run the circuit again)")

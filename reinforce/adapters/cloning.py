@@ -13,16 +13,10 @@ E = TypeVar("E")
 
 
 def clone(env: E) -> E:
-    """A deep copy of an environment and its wrappers, state included.
+    """Return a deep copy of an environment and its wrappers, state included; raise GameError where that is impossible.
 
     Environments that derive from Gymnasium's or PettingZoo's EzPickle are copied by their attributes: `copy.deepcopy`
-    would create them again from their arguments, at the beginning. Windows and pictures of pygame are shared by all
-    copies.
-
-    Raises
-    ------
-    GameError
-        If something in it cannot be copied.
+    would create them again from their arguments, at the beginning. All copies share windows and pictures of pygame.
     """
     memo: dict[int, Any] = {}
     layers: list[tuple[Any, Any]] = []

@@ -66,12 +66,7 @@ def from_openspiel(game: Any, **parameters: Any) -> OpenSpielGame:
 
 
 class OpenSpielGame(PythonGame):
-    """See `from_openspiel`. Positions are `pyspiel.State`s.
-
-    Attributes
-    ----------
-    game : pyspiel.Game
-    """
+    """See `from_openspiel`. Positions are `pyspiel.State`s, and `game` is a `pyspiel.Game`."""
 
     def __init__(self, game: Any):
         self.game, self.name = game, str(game).removesuffix("()")

@@ -22,26 +22,14 @@ __all__ = ["PythonGame", "PythonState"]
 
 
 class PythonGame:
-    """Base of adapters. A *position* is any Python object; `step` changes it in place.
+    """Base of adapters. A *position* is any Python object; `step` changes it in place."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the game, for messages.
-    num_players, num_actions : int
-    num_outcomes : int
-        Number of outcomes of a chance event; 0 without chance.
-    observation_shape : tuple of int
-    max_length : int
-        Largest number of moves of a game, including chance events.
-    """
-
-    name: str
+    name: str  # of the game, for messages
     num_players: int
     num_actions: int
-    num_outcomes: int = 0
+    num_outcomes: int = 0  # of a chance event; 0 without chance
     observation_shape: tuple[int, ...]
-    max_length: int
+    max_length: int  # largest number of moves of a game, including chance events
     # of the records that stand for positions in search trees
     dtype = np.dtype([("hash", np.int64, 2), ("seed", np.int64)])
 
@@ -143,17 +131,10 @@ def _following(key: bytes, action: int) -> bytes:
 
 
 class PythonState(State):
-    """An immutable position of a `PythonGame`: playing returns a new one.
+    """An immutable position of a `PythonGame`: playing returns a new one, and `position` must not be changed.
 
-    Attributes
-    ----------
-    game : PythonGame
-    position : object
-        The position, which must not be changed.
-    data : (1,) record
-        A hash of the moves and the seed, which stands for the position in search trees.
-    moves : tuple of int
-        Actions played, chance outcomes included.
+    `data` (1,) is a hash of the moves, which include chance outcomes, and of the seed; it stands for the position in
+    search trees.
     """
 
     __slots__ = ("__weakref__", "position")

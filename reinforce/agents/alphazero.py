@@ -321,20 +321,10 @@ class AlphaZero(Agent):
 
 
 def alphazero_loss(net: Any, batch: dict[str, Any], value_weight: float = 1.0) -> tuple[Any, dict[str, Any]]:
-    """The loss of a minibatch, and its parts.
+    """Return the loss of a minibatch, the cross entropy of the policies plus `value_weight` times the mean square error
+    of the values, and its parts.
 
-    Parameters
-    ----------
-    net : callable tree
-    batch : dict of (M, ...) arrays
-        Observations ``x``, legal actions ``mask``, and the targets ``policy`` and ``value``.
-    value_weight : float
-
-    Returns
-    -------
-    loss : scalar
-        Cross entropy of the policies, plus `value_weight` times the mean square of the errors of values.
-    parts : dict of scalars
+    `batch` holds arrays (M, ...): observations ``x``, legal actions ``mask``, and the targets ``policy`` and ``value``.
     """
     logits, values = net(batch["x"])
     log_p = nn.log_softmax(np.where(batch["mask"], logits, np.asarray(_FORBIDDEN, np.result_type(logits))))

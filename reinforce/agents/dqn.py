@@ -236,16 +236,10 @@ class DQN(Agent):
 
 
 def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:
-    """Return the target values of the actions taken, (N,).
+    """Return the target values of the actions taken, (N,). Networks map observations (N, ...) to values (N, actions).
 
-    Parameters
-    ----------
-    network, target : callable tree
-        Observations [N, ...] to values [N, actions].
-    batch : Transitions
-    double : bool
-        If True, `network` chooses the action that `target` values (van Hasselt et al. 2016, eq. 4); otherwise `target`
-        does both.
+    With `double`, `network` chooses the action that `target` values (van Hasselt et al. 2016, eq. 4); otherwise
+    `target` does both.
     """
     following = target(batch.next_observations)
     if double:

@@ -259,30 +259,13 @@ def values_of(network: MuZeroNetwork, observations: Any) -> Any:
 
 
 def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, discount: float) -> dict[str, Any]:
-    r"""Return the targets of the unrolled networks.
+    """Return the targets of the unrolled networks (Schrittwieser et al., Nature 588 (2020), eq. 1 and appendices G and
+    H), with weights that are 0 for what does not count.
 
-    Values are :math:`z_t = \sum_{k<n} \gamma^k r_{t+k} + \gamma^n v_{t+n}`. After a terminated step the model is to
-    stay where rewards and values are 0, whatever is done (absorbing states); after a truncated one nothing is known.
-
-    Parameters
-    ----------
-    segments : Segments
-        Segments of unroll_steps + td_steps steps; the extra ``policies`` holds the improved policies of searches.
-    values : (unroll_steps + td_steps + 1, B) array
-        Values of the observations.
-    unroll_steps, td_steps : int
-    discount : float
-
-    Returns
-    -------
-    dict of arrays
-        ``observations`` [B, ...], ``actions`` and ``rewards`` [unroll, B], ``values`` [unroll + 1, B], ``policies``
-        [unroll + 1, B, A], and weights, 0 for what does not count: ``reward_weights``, ``value_weights``,
-        ``policy_weights``.
-
-    References
-    ----------
-    Schrittwieser et al., Nature 588 (2020), eq. 1 and appendices G and H (values of recent parameters).
+    Values are z_t = sum_{k<n} gamma^k r_{t+k} + gamma^n v_{t+n}, where v are `values` (unroll_steps + td_steps + 1, B)
+    of the observations by recent parameters. `segments` have unroll_steps + td_steps steps, and the improved policies
+    of searches as the extra ``policies``. After a terminated step the model is to stay where rewards and values are 0,
+    whatever is done (absorbing states); after a truncated one nothing is known.
     """
     rewards, terminated, truncated = segments.rewards, segments.terminated, segments.truncated
     places = unroll_steps + 1
@@ -301,11 +284,11 @@ def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, d
         return counts.astype(rewards.dtype)
 
     return {
-        "observations": segments.observations[0],
-        "actions": segments.actions[:unroll_steps],
-        "policies": segments.extras["policies"][:places],
+        "observations": segments.observations[0],  # (B, ...)
+        "actions": segments.actions[:unroll_steps],  # (unroll, B), and so are the rewards
+        "policies": segments.extras["policies"][:places],  # (unroll + 1, B, A)
         "rewards": np.where(over[:-1], 0, rewards[:unroll_steps]).astype(rewards.dtype),
-        "values": np.where(over, 0, found).astype(rewards.dtype),
+        "values": np.where(over, 0, found).astype(rewards.dtype),  # (unroll + 1, B)
         "reward_weights": weights(~unknown[:-1]),
         "value_weights": weights(~unknown),
         "policy_weights": weights(~unknown & ~over),
@@ -314,27 +297,11 @@ def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, d
 
 def unrolled_loss(network: MuZeroNetwork, batch: dict[str, Any], value_weight: float,
                   gradient_scale: float = 0.5) -> tuple[Any, dict[str, Any]]:
-    """The loss of a minibatch, and its parts.
+    """Return the loss of a minibatch from `targets`, and its parts (Schrittwieser et al., Nature 588 (2020), appendix
+    G; Danihelka et al., ICLR 2022, eq. 12, for the cross entropy to the improved policy).
 
-    Parameters
-    ----------
-    network : MuZeroNetwork
-    batch : dict of arrays
-        The batch from `targets`.
-    value_weight : float
-    gradient_scale : float
-        Of what goes back through each step of the model; steps count one part in `unroll_steps`, so that all of them
-        weigh as the first place.
-
-    Returns
-    -------
-    loss : scalar
-    parts : dict of scalars
-
-    References
-    ----------
-    Schrittwieser et al., Nature 588 (2020), appendix G; Danihelka et al., ICLR 2022, eq. 12 (cross entropy to the
-    improved policy).
+    `gradient_scale` scales what goes back through each step of the model. Each step counts one part in `unroll_steps`,
+    so that all of them weigh as much as the first place.
     """
     unroll, rows = np.shape(batch["actions"])
     embedding = network.represent(batch["observations"].astype(batch["rewards"].dtype))

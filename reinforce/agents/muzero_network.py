@@ -84,36 +84,18 @@ def scaled(embedding: Any) -> Any:
 
 @dataclass(frozen=True)
 class MuZeroNetwork:
-    """Representation, dynamics and prediction.
+    """Networks for representation, dynamics and prediction: callable trees."""
 
-    Attributes
-    ----------
-    representation : callable tree
-        Observations [N, ...] to embeddings [N, E].
-    dynamics : callable tree
-        Embeddings, and behind them actions as zeros and a one, [N, E + actions], to embeddings and rewards [N, E +
-        bins].
-    prediction : callable tree
-        Embeddings to logits of actions and values [N, actions + bins].
-    num_actions : int
-    support : Support
-    """
-
-    representation: Any
-    dynamics: Any
-    prediction: Any
+    representation: Any  # observations (N, ...) to embeddings (N, E)
+    dynamics: Any  # embeddings, and behind them one-hot actions, (N, E + actions), to embeddings, rewards (N, E + bins)
+    prediction: Any  # embeddings to logits of actions, values (N, actions + bins)
     num_actions: int = static()
     support: Support = static(default=Support())
 
     @classmethod
     def init(cls, key: Any, observation_shape: Sequence[int], num_actions: int, settings: Any) -> MuZeroNetwork:
-        """The networks of `GumbelMuZero`'s settings: its own perceptrons, whose policy is uniform and whose values and
-        rewards are 0 at first, and the user's.
-
-        Raises
-        ------
-        EnvError
-            If one of the user's gives what it should not.
+        """Return the networks of `GumbelMuZero`'s settings: the user's, checked, and for others perceptrons, whose
+        policy is uniform and whose values and rewards are 0 at first.
         """
         s, keys = settings, random.split(key, 3)
         bins = s.support.bins

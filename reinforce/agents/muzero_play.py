@@ -22,13 +22,6 @@ __all__ = ["Planner", "MuZeroActor"]
 
 class MuZeroActor:
     """Plays `num_steps` steps in all environments, with one search for all of them, and continues there the next time.
-
-    Attributes
-    ----------
-    observations : (num_steps + 1, num_envs, ...) array
-    actions, rewards, terminated, truncated : (num_steps, num_envs) array
-    policies : (num_steps, num_envs, actions) float32
-        Improved policies of the searches.
     """
 
     def __init__(self, env: Any, settings: Any, network: MuZeroNetwork):
@@ -38,7 +31,7 @@ class MuZeroActor:
         self.observations = np.zeros((shape[0] + 1, shape[1], *space.shape), space.dtype)
         self.actions, self.rewards = np.zeros(shape, np.int64), np.zeros(shape, np.float32)
         self.terminated, self.truncated = np.zeros(shape, bool), np.zeros(shape, bool)
-        self.policies = np.zeros((*shape, network.num_actions), np.float32)
+        self.policies = np.zeros((*shape, network.num_actions), np.float32)  # improved policies of the searches
         observation, info = env.reset()
         self.position = {"observation": self._finite(observation),
                          "mask": self._allowed(info, np.zeros(shape[1], bool))}

@@ -15,17 +15,8 @@ __all__ = ["Dueling", "Logits", "PolicyValue", "perceptron"]
 
 
 def perceptron(key: Any, sizes: Sequence[int], activation: Callable = nn.relu) -> nn.MLP:
-    """Linear layers whose weights and biases start uniform within 1 / sqrt(inputs), as PyTorch's do.
+    """Return linear layers of these sizes, whose parameters start uniform within 1 / sqrt(inputs), as PyTorch's do.
 
-    Parameters
-    ----------
-    key : (2,) uint32
-    sizes : sequence of int
-        Widths from input to output.
-    activation : function
-
-    Examples
-    --------
     >>> perceptron(random.key(0), [3, 8, 2])(np.zeros((5, 3), np.float32)).shape
     (5, 2)
     """
@@ -40,24 +31,14 @@ def perceptron(key: Any, sizes: Sequence[int], activation: Callable = nn.relu) -
 
 @dataclass(frozen=True)
 class Dueling:
-    """Values of actions as the value of the observation plus advantages, whose mean is taken off (Wang et al.
-
+    """Values of actions: the value of the observation plus advantages, from which their mean is subtracted (Wang et al.
     2016, eq. 9, arXiv:1511.06581).
-
-    Attributes
-    ----------
-    body : callable tree
-        Observations [N, ...] to features [N, k].
-    value, advantages : callable tree
-        Features to [N, 1] and [N, actions].
-    activation : function
-        Between body and heads.
     """
 
-    body: Any
-    value: Any
-    advantages: Any
-    activation: Callable = nn.static(default=nn.relu)
+    body: Any  # observations (N, ...) to features (N, k)
+    value: Any  # features to (N, 1)
+    advantages: Any  # features to (N, actions)
+    activation: Callable = nn.static(default=nn.relu)  # between body and heads
 
     def __call__(self, x):
         features = self.activation(self.body(x))

@@ -306,19 +306,8 @@ class PPO(Agent):
 class PPOActor:
     """An actor: plays `num_steps` steps in each of some environments, and continues there the next time.
 
-    Parameters
-    ----------
-    env : VectorEnv
-    act : Jitted
-        As `Rollout` takes it.
-    noise : function
-        ``noise(generator, shape, size)``: what makes the policy draw. It is that of all environments, of which this
-        actor uses its share: what is played does not depend on how many actors there are.
-    size : int
-    settings : namespace
-        Settings of the agent.
-    first : int
-        Index of the actor's first environment among all.
+    ``noise(generator, shape, size)`` makes the policy draw. It is that of all environments, of which this actor uses
+    its share, from index `first` on: results do not depend on the number of actors. `act` is as `Rollout` takes it.
     """
 
     def __init__(self, env: Any, act: Any, noise: Callable, size: int, settings: Any, first: int = 0):
@@ -403,22 +392,10 @@ def _joined(parts):
 
 
 def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[Any, dict[str, Any]]:
-    """The loss of a minibatch, and its parts.
+    """Return the loss of a minibatch, and its parts as they are reported; `settings` has the hyper-parameters of `PPO`.
 
-    Parameters
-    ----------
-    model : ActorCritic
-    batch : dict of (M, ...) arrays
-        Observations ``x``, ``actions``; of the policy that took them ``log_probs``, ``values`` and ``advantages``;
-        ``weights``, 0 for what does not count; ``mask`` of allowed actions, or None.
-    settings : namespace
-        With the hyper-parameters of `PPO`.
-
-    Returns
-    -------
-    loss : scalar
-    parts : dict of scalars
-        As they are reported.
+    `batch` holds arrays (M, ...): observations ``x``, ``actions``; of the policy that took them ``log_probs``,
+    ``values`` and ``advantages``; ``weights``, 0 for what does not count; ``mask`` of allowed actions, or None.
     """
     s, w = settings, batch["weights"]
     count = np.maximum(np.sum(w), 1)

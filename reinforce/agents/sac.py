@@ -273,15 +273,8 @@ class SAC(Agent):
 
 
 def targets(model: Model, batch: Transitions, noise: Any) -> Any:
-    """Return the target values of the actions taken, (N,): the smaller target critic, plus the entropy of
-    the actor.
-
-    Parameters
-    ----------
-    model : Model
-    batch : Transitions
-    noise : (N, k) array
-        Noise of the actor's next actions.
+    """Return the target values of the actions taken, (N,): the smaller target critic, plus the entropy of the actor,
+    which draws its next actions by `noise` (N, k).
     """
     action, _, log_prob = model.actor.sample(batch.next_observations, noise)
     value = np.minimum(*(critic(batch.next_observations,

@@ -22,33 +22,20 @@ _CLOSE = 1e-6  # how far the sum of two players' returns may be from 0
 class SelfPlay:
     """Plays many games side by side, both sides by the same search, one search of all games for each move.
 
-    A finished game is handed out and restarted. The same seed and parameters give the same games, on any number of
+    A finished game is handed out and restarted. The same seed and parameters play the same games, on any number of
     threads.
-
-    Parameters
-    ----------
-    game : Game
-        A game of two players whose returns sum to 0.
-    network : Network
-    policy : Gumbel or PUCT
-    num_games, moves : int
-        Games side by side, and moves of each in a collection.
-    simulations : int
-        Number of simulations of a search.
-    temperature_moves : int
-        Length of the opening of each game, in which moves are drawn from what the search found; then its best is
-        played. Gumbel search draws by its own noise.
-    value_mix : float
-        How much of the target of a value is the mean value that its search found; the rest is the outcome of the game.
-    seed, number : int
-        The same seed and another number give other games.
-    stopped : function () -> bool, optional
-        Asked before each move; True makes `collect` raise `Stopped`, after which this object is of no more use.
     """
 
-    def __init__(self, game: Game, network: Network, policy: Any, *, num_games: int, moves: int, simulations: int,
-                 temperature_moves: int, value_mix: float,
-                 seed: int, number: int = 0, stopped: Callable[[], bool] = bool):
+    def __init__(
+        self, game: Game,  # of two players whose returns sum to 0
+        network: Network, policy: Any, *,
+        num_games: int, moves: int,  # games side by side, and moves of each in a collection
+        simulations: int,
+        temperature_moves: int,  # opening moves, which are drawn from what the search found, unless it is Gumbel's
+        value_mix: float,  # share of the search's mean value in the target of a value; the rest is the game's outcome
+        seed: int, number: int = 0,  # the same seed and another number play other games
+        stopped: Callable[[], bool] = bool,  # asked before each move; if True, `collect` raises `Stopped` for good
+    ):
         self.game, self.network, self.moves, self.stopped = game, network, moves, stopped
         self.temperature_moves, self.value_mix, self.seed, self.number = temperature_moves, value_mix, seed, number
         self.search = MCTS(game, simulations, policy=policy, evaluator=network)
@@ -63,19 +50,11 @@ class SelfPlay:
         self.movers = np.zeros((num_games, length), np.int8)
 
     def collect(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Play `moves` moves in each game.
+        """Play `moves` moves in each game with these parameters of the network, and return all positions of the games
+        that have ended.
 
-        Parameters
-        ----------
-        parameters : tree
-            Parameters of the network.
-
-        Returns
-        -------
-        dict
-            All positions of the games that have ended: ``positions`` uint8 (n, bytes of a record), ``policies`` float32
-            (n, actions), ``values`` float32 (n,) for who moves; and of those games ``lengths`` and ``outcomes`` (what
-            player 0 got).
+        They are ``positions`` uint8 (n, bytes of a record), ``policies`` float32 (n, actions) and ``values`` float32
+        (n,) for who moves; ``lengths`` and ``outcomes`` (what player 0 got) are those of the games.
         """
         self.network.params = parameters
         rng = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, 0, self.number, self.collections]))
@@ -185,13 +164,7 @@ def position_bytes(game: Game) -> int:
 
 
 class PositionBuffer:
-    """Ring buffer of positions, with the results of their searches and games.
-
-    Parameters
-    ----------
-    game : Game
-    capacity : int
-    """
+    """Ring buffer of positions, with the results of their searches and games."""
 
     def __init__(self, game: Game, capacity: int):
         self.game, self.capacity, self.count = game, capacity, 0

@@ -22,29 +22,15 @@ class Transitions(NamedTuple):
     """A batch of transitions.
 
     ``rewards + discounts * V(next_observations)`` is the target of V(observations), whatever n is and however it ended.
-
-    Attributes
-    ----------
-    observations, actions : (batch, ...) array
-    rewards : (batch,) float32
-        Discounted sum over the steps.
-    next_observations : (batch, ...) array
-        After the last of the steps.
-    discounts : (batch,) float32
-        Discount to the power of the number of steps; 0 where the last one terminated.
-    indices : (batch,) int64
-        Indices of the transitions: step * num_envs + environment.
-    weights : (batch,) float32
-        Importance weights; 1 where draws are uniform.
     """
 
-    observations: Any
-    actions: Any
-    rewards: Any
-    next_observations: Any
-    discounts: Any
-    indices: Any
-    weights: Any
+    observations: Any  # (batch, ...)
+    actions: Any  # (batch, ...)
+    rewards: Any  # (batch,) float32, discounted sum over the steps
+    next_observations: Any  # (batch, ...), after the last of the steps
+    discounts: Any  # (batch,) float32, discount to the power of the number of steps; 0 where the last one terminated
+    indices: Any  # (batch,) int64, step * num_envs + environment
+    weights: Any  # (batch,) float32, importance weights; 1 where draws are uniform
 
 
 @device

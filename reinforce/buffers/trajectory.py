@@ -19,28 +19,15 @@ _ATTEMPTS = 1000
 
 
 class Segments(NamedTuple):
-    """Steps that follow each other, time-major. Episodes may end inside.
+    """Steps that follow each other, time-major. Episodes may end inside."""
 
-    Attributes
-    ----------
-    observations : (length + 1, batch, ...) array
-        Before each step, and after the last.
-    actions : (length, batch, ...) array
-    rewards : (length, batch) float32
-    terminated, truncated : (length, batch) bool
-        True if the step ended an episode.
-    valid : (length, batch) bool
-        False where the environment only restarted: no transition, to be masked in losses.
-    extras : dict of (length, batch, ...) arrays
-    """
-
-    observations: Any
-    actions: Any
-    rewards: Any
-    terminated: Any
-    truncated: Any
-    valid: Any
-    extras: dict[str, Any]
+    observations: Any  # (length + 1, batch, ...), before each step, and after the last
+    actions: Any  # (length, batch, ...)
+    rewards: Any  # (length, batch) float32
+    terminated: Any  # (length, batch) bool, True if the step ended an episode
+    truncated: Any  # likewise
+    valid: Any  # (length, batch) bool, False where the environment only restarted: to be masked in losses
+    extras: dict[str, Any]  # (length, batch, ...) arrays
 
 
 @kernel(nogil=True)

@@ -76,23 +76,7 @@ class FragmentedAgent(Protocol):
 
 
 class Port:
-    """Dtype and shape of what passes.
-
-    Parameters
-    ----------
-    dtype : dtype
-    *shape : int or str
-        A name stands for any size, which is the same wherever the name stands.
-
-    Examples
-    --------
-    >>> ports = {"x": Port(np.float32, "steps", 4), "reward": Port(np.float64, "steps")}
-    >>> check_ports("actor 0", ports, {"x": np.zeros((7, 4), np.float32), "reward": np.zeros(7)})
-    >>> check_ports("actor 0", ports, {"x": np.zeros((7, 4), np.float32), "reward": np.zeros(5)})
-    Traceback (most recent call last):
-    ...
-    triskele.reinforce.errors.DistributionError: actor 0: port 'reward' must be float64 (steps = 7), got float64 (5)
-    """
+    """Dtype and shape of an array that passes. A name in `shape` stands for any size, the same wherever it stands."""
 
     __slots__ = ("dtype", "shape")
 
@@ -124,20 +108,8 @@ def check_ports(where: str, ports: dict[str, Port], experience: Any) -> None:
 class PlacedActor:
     """An actor where a policy has put it. One that fails is replaced from its last state, and its work is done again.
 
-    Parameters
-    ----------
-    agent : FragmentedAgent
-    k, actors : int
-        Number of the actor, and how many there are.
-    state : tree
-        Where it begins, as `Agent.deal` gave it.
-    place : str
-        Description of the place, for messages.
-
-    Attributes
-    ----------
-    state : tree
-        After its last collection.
+    It begins in `state`, as `Agent.deal` returned it; `self.state` is that after the last collection. Messages name
+    `place`.
     """
 
     def __init__(self, agent: FragmentedAgent, k: int, actors: int, state: Any, place: str):
@@ -155,14 +127,10 @@ class PlacedActor:
             self._actor.state = self.state
 
     def collect(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Experience under these parameters.
+        """Return the experience under these parameters.
 
-        Raises
-        ------
-        DistributionError
-            If the actor fails twice in a row, or returns arrays that do not fit the ports.
-        ReinforceError, FloatingPointError
-            Errors that are reproducible, not accidental, are raised unchanged.
+        Raise DistributionError if the actor fails twice in a row, or returns arrays that do not fit the ports. Errors
+        that are reproducible, not accidental, ReinforceError and FloatingPointError, are raised unchanged.
         """
         self._iteration += 1
         try:

@@ -72,30 +72,17 @@ def _since_own(state):
 
 @dataclass(frozen=True)
 class Player:
-    """A player of any kind, as a match asks it.
-
-    Attributes
-    ----------
-    name : str
-    source : object
-        The object that the player was made from.
-    act : function (table, indices, masks, draw, rng) -> actions
-        Moves in several positions of a table of games. `draw` is (seed, numbers of the games, move) for random streams.
-    """
+    """A player of any kind, as a match asks it."""
 
     name: str
-    source: Any
+    source: Any  # the object that the player was made from
+    # (table, indices, masks, draw, rng) -> actions, in several positions of a table of games; `draw` is (seed, numbers
+    # of the games, move), for random streams
     act: Callable
 
 
 def as_player(game: Any, player: Any, name: str | None = None) -> Player:
-    """Return the player for `game` in a match.
-
-    Raises
-    ------
-    GameError
-        If it cannot.
-    """
+    """Return the player that stands for `player` in a match of `game`."""
     called = name or _name(player)
     if isinstance(player, Random):
         return Player(called, player, _random)

@@ -51,12 +51,9 @@ class RandomRollout:
 class Compiled:
     """An evaluator that is a user's function ``evaluate(state, values)`` or ``evaluate(state, values, priors)``.
 
-    Parameters
-    ----------
-    function : function
-        Writes all of values[num_players] (float64), and of priors[num_actions] (float32) all that are legal, numbers of
-        at least 0, which are scaled to sum to 1. `state` is a copy, where somebody is to move. Parameters with a
-        default are not given anything: they hold captured values.
+    It writes all of values (num_players,) float64, and of priors (num_actions,) float32 all that are legal: numbers of
+    at least 0, which are scaled to sum to 1. `state` is a copy, where somebody is to move. Parameters with a default
+    hold captured values, and no arguments are passed to them.
     """
 
     parameters: tuple[float, ...] = ()

@@ -90,28 +90,16 @@ class LearnedModel:
 @short_repr
 @dataclass(frozen=True)
 class LearnedSearchResult:
-    """Result of a search of B trees.
+    """Result of a search of B trees."""
 
-    Attributes
-    ----------
-    action : (B,) int64
-    policy : (B, num_actions) float64
-        Training target of the policy network: the improved policy with `Gumbel`, else the shares of visits.
-    visits : (B, num_actions) int64
-    values : (B, num_actions) float64
-        Mean return of each action at the root; 0 without visits.
-    priors : (B, num_actions) float32
-    root_value : (B,) float64
-        Mean return of the root, its own evaluation included.
-    tree : Tree
-    """
-
-    action: np.ndarray
+    action: np.ndarray  # (B,) int64
+    # (B, num_actions) float64, training target of the policy network: the improved policy with `Gumbel`, else the
+    # shares of visits
     policy: np.ndarray
-    visits: np.ndarray
-    values: np.ndarray
-    priors: np.ndarray
-    root_value: np.ndarray
+    visits: np.ndarray  # (B, num_actions) int64
+    values: np.ndarray  # (B, num_actions) float64, mean return of each action at the root; 0 without visits
+    priors: np.ndarray  # (B, num_actions) float32
+    root_value: np.ndarray  # (B,) float64, mean return of the root, its own evaluation included
     tree: Tree
 
 

@@ -32,28 +32,7 @@ _LINE = 64  # bytes of a line of the cache, at which arrays begin
 
 
 class Memory:
-    """Room for a batch of trees.
-
-    Parameters
-    ----------
-    game : Game
-    trees, nodes, edges : int
-        How many trees, and room in each of them.
-    replicas : int
-        So many trees following each other have the same root.
-
-    Attributes
-    ----------
-    tree : Tree
-    states : (trees, nodes) records
-    budgets, waits : (trees,) int64
-        Number that `tree.counts[:, RAN]` may reach in the next call of compiled code, and whether more are to
-        come.
-    seeds : (trees, 2) int64
-        Seeds of each tree's random stream.
-    lock : Lock
-        Held while a search runs here.
-    """
+    """Room for a batch of trees with `nodes` and `edges` each; `replicas` trees in a row have the same root."""
 
     def __init__(self, game: Game, trees: int, nodes: int, edges: int, replicas: int):
         self.game, self.shape, self.replicas = game, (trees, nodes, edges), replicas
@@ -65,8 +44,9 @@ class Memory:
         self.tree: Tree = new_tree(trees, nodes, edges, self._carve)
         self.states = self._carve((trees, nodes), game.dtype)
         self.roots = self.states.view(np.uint8).reshape(trees, -1)[:, : game.dtype.itemsize]
+        # budgets: what `tree.counts[:, RAN]` may reach in the next call of compiled code; waits: 1 if more are to come
         self.goals, self.budgets, self.waits = (self._carve(trees, np.int64) for _ in range(3))
-        self.seeds = self._carve((trees, 2), np.int64)
+        self.seeds = self._carve((trees, 2), np.int64)  # of each tree's random stream
         self._results, self._scratch = (
             self._carve(roots * width(actions), np.float64),
             self._carve(2 * actions, np.float64),
@@ -77,7 +57,7 @@ class Memory:
         )
         self._context = np.concatenate([context_of(self.tree, self.states, *own), np.zeros(8, np.int64)])
         self._address, self._floats = pointer(self._context), self._context.view(np.float64)
-        self.lock = threading.Lock()
+        self.lock = threading.Lock()  # held while a search runs here
         self._references = sys.getrefcount(self.block)
 
     def _carve(self, shape, dtype):

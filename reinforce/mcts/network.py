@@ -96,22 +96,11 @@ def _call(net, observations):
 
 
 class PolicyPriors(Network):
-    """A trained policy as a network for searches.
+    """A trained policy of discrete actions, as `PPO` and `AlphaZero` learn it, as a network for searches.
 
     The policy's probabilities are the priors. Values are those of its network, if it has a method
     ``with_values(observations) -> (logits, values)`` as that of `AlphaZero` has; otherwise a position that is not over
     counts as 0.
-
-    Parameters
-    ----------
-    policy : Policy
-        Policy of a discrete action space, as `PPO` and `AlphaZero` learn it.
-
-    Raises
-    ------
-    EvaluatorError
-        If the policy has no probabilities of discrete actions, or is one of other observations or actions than the
-        game's.
     """
 
     def __init__(self, policy: Policy):

@@ -27,13 +27,8 @@ def copy_trees(old: Memory, new: Memory) -> None:
 
 
 def keep_subtrees(old: Memory, actions: np.ndarray, new: Memory) -> None:
-    """Fill `new`, in which there is room, with what lies below one action (or outcome) of each root: nothing where that
-    was never visited.
-
-    Parameters
-    ----------
-    old, new : Memory
-    actions : (trees,) int64
+    """Fill `new`, in which there is room, with what lies below one of `actions` (trees,), or outcomes, of each root of
+    `old`: nothing where that was never visited.
     """
     bytes_each = old.game.dtype.itemsize
     kept = np.empty(old.tree.totals.shape[1], np.int32)

@@ -55,19 +55,7 @@ def save_tree(tree: SearchTree, path: str | os.PathLike) -> None:
 
 
 def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
-    """A tree from a file that `SearchTree.save` wrote.
-
-    Parameters
-    ----------
-    path : path
-    game : Game
-        Game of the tree; its rules must be those of the game that was searched.
-
-    Raises
-    ------
-    SearchError
-        If the file holds something else, or the tree of another game.
-    """
+    """Read a tree that `save_tree` wrote; see `SearchTree.load`."""
     where = f"SearchTree.load: {os.fspath(path)!r}"
     try:
         data = storage.read(path, _KIND)

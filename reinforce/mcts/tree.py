@@ -47,47 +47,24 @@ def check_limits(where: str, name: str, players: int, actions: int, outcomes: in
 
 
 class Tree(NamedTuple):
-    """Arrays of trees; in kernels, their rows of one tree (see `row`).
+    """Arrays of trees; in kernels, their rows of one tree (see `row`)."""
 
-    Attributes
-    ----------
-    stats : (trees, nodes) of visits (int32) and mean (float32)
-        Mean value for the player who moved here (at the root: who is to move), rounded from `totals`.
-    packed : (trees, nodes) int64
-        The memory of `stats`, for gathers.
-    totals : (trees, nodes) float64
-        Sum of the values that were backed up, for the same player.
-    links : (trees, nodes) of first_edge (int32), num_edges (int16), player (int8), flags (int8)
-        `player` is to move here (CHANCE where chance is); flags are TERMINAL and PROVEN.
-    parents : (trees, nodes) of parent, edge (int32)
-        The parent's edge that leads here is a place in `children`.
-    values : (trees, nodes) float32
-        Value from the evaluator, for the player to move here.
-    rewards : (trees, nodes) float32
-        On the way here; for learned models.
-    children, actions : (trees, edges) int32
-        The node that an edge leads to, or FREE, and its action or outcome.
-    priors : (trees, edges) float32
-        Priors of actions, or probabilities of outcomes.
-    counts : (trees, COUNTS) int64
-        How many NODES and EDGES are in use, simulations RAN, STATUS and ERROR_NODE of the last search; NAN_NODE is 1
-        more than the last node where a user's score was NaN.
-    streams : (trees, STREAM) uint64
-        Random numbers of each tree, see `reinforce.random`.
-    """
-
+    # (trees, nodes) STATS: the mean value, rounded from `totals`, is for the player who moved here (at the root: who is
+    # to move)
     stats: np.ndarray
-    packed: np.ndarray
-    totals: np.ndarray
-    links: np.ndarray
-    parents: np.ndarray
-    values: np.ndarray
-    rewards: np.ndarray
-    children: np.ndarray
-    actions: np.ndarray
-    priors: np.ndarray
+    packed: np.ndarray  # (trees, nodes) int64, the memory of `stats`, for gathers
+    totals: np.ndarray  # (trees, nodes) float64, sum of the values that were backed up, for the same player
+    links: np.ndarray  # (trees, nodes) LINKS: `player` is to move here (or CHANCE); flags are TERMINAL and PROVEN
+    parents: np.ndarray  # (trees, nodes) PARENTS: the parent's edge that leads here is a place in `children`
+    values: np.ndarray  # (trees, nodes) float32, value from the evaluator, for the player to move here
+    rewards: np.ndarray  # (trees, nodes) float32, on the way here; for learned models
+    children: np.ndarray  # (trees, edges) int32, the node that an edge leads to, or FREE
+    actions: np.ndarray  # (trees, edges) int32, action or outcome of an edge
+    priors: np.ndarray  # (trees, edges) float32, priors of actions, or probabilities of outcomes
+    # (trees, COUNTS) int64: how many NODES and EDGES are in use, simulations RAN, STATUS and ERROR_NODE of the last
+    # search; NAN_NODE is 1 more than the last node where a user's score was NaN
     counts: np.ndarray
-    streams: np.ndarray
+    streams: np.ndarray  # (trees, STREAM) uint64, random numbers of each tree, see `reinforce.random`
 
 
 def new_tree(trees: int, nodes: int, edges: int, make: Callable[..., np.ndarray] = np.empty) -> Tree:

@@ -18,13 +18,7 @@ __all__ = ["fingerprint", "names_of", "plain", "required"]
 
 
 def plain(function: Any) -> Callable:
-    """The Python function of a function, of a Numba function, or of one that was made by `core.kernels.njit`.
-
-    Raises
-    ------
-    GameError
-        If it is nothing of that.
-    """
+    """Return the Python function of a function, of a Numba function, or of a kernel."""
     function = getattr(function, "py_func", function)
     if not isinstance(function, types.FunctionType):
         raise GameError(
@@ -46,22 +40,8 @@ def required(function: Callable) -> int:
 
 
 def fingerprint(*parts: Any) -> str:
-    """Hash of functions (their code, constants, closures, and the globals they use, functions among them) and of
-    constants.
-
-    Raises
-    ------
-    GameError
-        If a function uses a global that compiled code cannot keep.
-
-    Examples
-    --------
-    >>> def double(x):
-    ...     return 2 * x
-    >>> def thrice(x):
-    ...     return 3 * x
-    >>> fingerprint(double) == fingerprint(thrice)
-    False
+    """Return a hash of functions (their code, constants, closures, and the globals they use, functions among them) and
+    of constants; raise GameError for a global that compiled code cannot keep.
     """
     state = hashlib.blake2b(digest_size=16)
     seen: set[int] = set()

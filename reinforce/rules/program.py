@@ -40,48 +40,22 @@ def _run(calls):
 
 
 class Batch:
-    """A function of `core.jit` that takes (params, rows, ...) and returns arrays of as many rows, with all in fixed
-    places.
+    """A function of `core.jit` that takes (params, rows, ...) and returns a tuple of arrays of as many rows, with all
+    in fixed places. `inputs` are (shape, dtype) of one row of each input.
 
-    Rows are computed in pieces of 2 to 128: there, products of matrices give each row the same bits however many there
-    are, and the pieces stay in the second cache.
-
-    Parameters
-    ----------
-    function : Jitted
-        A function of (params, *inputs); returns a tuple of arrays.
-    params : tree of arrays
-    rows : int
-    *inputs : (shape, dtype)
-        One row of each input.
-
-    Attributes
-    ----------
-    inputs, outputs : list of (at least rows, ...) arrays
-        The program reads the inputs in place; each run overwrites the outputs.
-    size : int
-        Rows of a piece.
-    calls : (pieces, 4) int64
-        For `run_program`, one after the other.
-
-    Examples
-    --------
-    >>> from triskele import core
-    >>> line = Batch(core.jit(lambda slope, x: (slope * x,)), 2.0, 300, ((), np.float64))
-    >>> line.inputs[0][:300] = np.arange(300)
-    >>> line.run()
-    >>> line.outputs[0][299]
-    np.float64(598.0)
+    The program reads `self.inputs` in place; each run overwrites `self.outputs`. Rows are computed in pieces of 2 to
+    128: there, products of matrices give each row the same bits however many there are, and the pieces stay in the
+    second cache.
     """
 
     def __init__(self, function: Jitted, params: Any, rows: int, *inputs: tuple[tuple[int, ...], Any]):
         pieces = -(-rows // MOST_ROWS)
-        self._function, self.size = function, max(2, -(-rows // pieces))
+        self._function, self.size = function, max(2, -(-rows // pieces))  # size: rows of a piece
         self.rows = rows
         self.inputs = [np.zeros((pieces * self.size, *shape), dtype) for shape, dtype in inputs]
         program = self._program(params)
         self.outputs = [np.zeros((pieces * self.size, *s.shape[1:]), s.dtype) for s in program.traced.out_specs]
-        self.calls = np.zeros((pieces, 4), np.int64)
+        self.calls = np.zeros((pieces, 4), np.int64)  # for `run_program`, one after the other
         self.set_params(params)
 
     def _program(self, params):

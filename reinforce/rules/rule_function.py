@@ -14,29 +14,11 @@ __all__ = ["rule_function"]
 
 
 def rule_function(function: Callable, **options: Any) -> Any:
-    """Compile a user's function for compiled callers; plain Python functions that it calls are compiled with it.
+    """Compile a user's function for compiled callers, with plain Python functions that it calls; `options` are those of
+    `core.extend.device`, for all of them.
 
-    Parameters
-    ----------
-    function : function
-        A Python function, or one of Numba's.
-    **options
-        Of `core.extend.device`, for the function and its helpers.
-
-    Returns
-    -------
-    device function
-
-    Raises
-    ------
-    GameError
-        If it is not a function.
-
-    Examples
-    --------
     >>> from triskele.core.extend import kernel
-    >>> def twice(x):
-    ...     return 2 * x
+    >>> twice = lambda x: 2 * x
     >>> rule = rule_function(lambda x: twice(x) + 1)
     >>> int(kernel(lambda x: rule(x), cache=False)(3))
     7

@@ -19,15 +19,8 @@ def given(described: Any) -> dict[str, Any]:
 
 
 def record_dtype(name: str, fields: Any, error: type[Exception]) -> np.dtype:
-    """Return the aligned dtype of a list of fields.
-
-    Parameters
-    ----------
-    name : str
-        Name of the game or environment, for messages.
-    fields : numpy.dtype, or list of fields
-    error : type
-        Class of the error that is raised where a field is not a number or an array of numbers.
+    """Return the aligned dtype of a list of fields; raise `error`, which begins with the `name` of the game or
+    environment, where a field is not a number or an array of numbers.
     """
     try:
         dtype = np.dtype(fields, align=True)

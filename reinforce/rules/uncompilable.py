@@ -16,13 +16,8 @@ _NOISE = ("Failed in ", "During:", "There are", "- Of which", "Overload", "Opera
 
 
 def essence(error: Any, fields: Sequence[str] = ()) -> str:
-    """Return the core of a Numba error message, and the first line of the user's code that it names.
-
-    Parameters
-    ----------
-    error : exception of Numba
-    fields : sequence of str
-        Fields of the state, for code that uses another one.
+    """Return the core of a Numba error message, and the first line of the user's code that it names; for code that uses
+    another field of the state, one of `fields` is suggested.
     """
     text = re.sub(r"\x1b\[\d*m", "", str(error))
     lines = [line.strip() for line in text.splitlines()]

@@ -24,28 +24,15 @@ def {name}({arguments}):
 '''
 
 
-def wire(stem: str, title: str, templates: Sequence[Compiled], given: dict[str, Any], follow: Sequence[ModuleType] = (),
-         **options: bool) -> Any:
-    """Make kernels, each of which calls the template of its name with the given functions and constants.
-
-    Parameters
-    ----------
-    stem : str
-        Beginning of the file's name.
-    title : str
-        Docstring of the module. It must identify all that is given, by a hash for example.
-    templates : sequence of templates
-        Their first parameters are those that `given` names, in its order; the others become those of the kernels.
-    given : dict
-        Functions, tuples of functions and constants.
-    follow : sequence of modules
-        Where the given functions come from: an edit there compiles the kernels again.
-    **options
-        Of `kernel`.
-
-    Returns
-    -------
-    module
+def wire(
+    stem: str,  # beginning of the file's name
+    title: str,  # docstring of the module, which must identify all that is given, by a hash for example
+    templates: Sequence[Compiled],  # their first parameters are those of `given`, in its order, the others the kernels'
+    given: dict[str, Any],  # functions, tuples of functions and constants
+    follow: Sequence[ModuleType] = (),  # where the given functions come from: an edit there compiles the kernels again
+    **options: bool,  # of `kernel`
+) -> Any:
+    """Return a module of kernels, each of which calls the template of its name with the given functions and constants.
     """
     homes = sorted({t.__module__ for t in templates} | {m.__name__ for m in follow})
     text = _MODULE.format(title=title, imports="\n".join(

@@ -174,14 +174,9 @@ def _fail(env, what, step):
 
 def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = False) -> None:
     """Take steps of one copy with the bounds of arrays checked, guards around what rules may write, and observations
-    written twice.
+    written twice; raise EnvError if a check fails.
 
     With `may_raise`, the check ends where a rule raises something else than IndexError, or no action is allowed.
-
-    Raises
-    ------
-    EnvError
-        If a check fails. The message names the rule and the step.
     """
     rules = EnvRules._make(None if f is None else rule_function(f, boundscheck=True) for f in env.environment.rules())
     module = wire("env_check", f"Rules of {env.name} with bounds checked. {env.key}",

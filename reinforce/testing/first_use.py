@@ -26,11 +26,6 @@ _checked: set[tuple[str, ...]] = set()  # in this process, by the keys of what w
 def check_game_once(game: Any) -> None:
     """Play some moves of a game that is not ours under guard, as `check_game` does, unless its rules have passed
     before.
-
-    Raises
-    ------
-    GameError
-        If a check fails. The message names the rule and the moves.
     """
     from .game import check_description, play_rules
     from .probe import Probe
@@ -49,11 +44,6 @@ def check_game_once(game: Any) -> None:
 def check_env_once(env: Any) -> None:
     """Take some steps of an environment that is not ours under guard, as `check_env` does, unless its rules have passed
     before.
-
-    Raises
-    ------
-    EnvError
-        If a check fails. The message names the rule and the step.
     """
     from .env import check_rules
 
@@ -63,13 +53,7 @@ def check_env_once(env: Any) -> None:
 
 
 def check_evaluator_once(game: Any, evaluator: Any) -> None:
-    """Call a compiled evaluator with bounds checked on positions of random games, unless it has passed before.
-
-    Raises
-    ------
-    EvaluatorError
-        If a check fails. The message names the evaluator and the moves of the position.
-    """
+    """Call a compiled evaluator with bounds checked on positions of random games, unless it has passed before."""
     key = game.key, evaluator.key
     if key in _checked:
         return

@@ -31,13 +31,7 @@ _GUARD, _PATTERN = 64, 0xA5  # elements on either side of an array, and what the
 
 
 class Probe:
-    """A position of a game, and its rules under guard.
-
-    Attributes
-    ----------
-    moves : list of int
-        That led to the position.
-    """
+    """A position of a game, to which `moves` led, and the game's rules under guard."""
 
     def __init__(self, game: Game):
         self.game = game

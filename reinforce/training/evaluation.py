@@ -97,17 +97,8 @@ def evaluate(policy: Callable[..., Any], env: Any, episodes: int, rng: np.random
              work: Work) -> Evaluation:
     """Play `episodes` episodes, a number fixed beforehand in each environment: short ones are not preferred.
 
-    Parameters
-    ----------
-    policy : function (observations, *, rng, mask) -> actions
-        A `Policy`, for example.
-    env : VectorEnv
-        Is reset first.
-    episodes : int
-    rng : numpy.random.Generator, optional
-        Draw actions from the policy's distribution. None takes the most probable ones.
-    work : Work
-        Gets a record of each episode, and may end the evaluation.
+    `policy(observations, *, rng, mask)` returns actions: those drawn with `rng`, or the most probable ones for None.
+    `env` is reset first; `work` gets a record of each episode, and may end the evaluation.
     """
     n = env.num_envs
     share = np.full(n, episodes // n) + (np.arange(n) < episodes % n)

@@ -16,24 +16,8 @@ __all__ = ["ReturnScale", "RunningMoments"]
 
 @dataclass
 class RunningMoments:
-    """Mean and variance of all data seen so far, merged batch by batch.
-
-    Attributes
-    ----------
-    mean, variance : float64 array
-    count : int
-
-    References
-    ----------
-    Chan, Golub, LeVeque, "Algorithms for computing the sample variance", The American Statistician 37 (1983), eq. 2.1.
-
-    Examples
-    --------
-    >>> moments = RunningMoments.start(())
-    >>> moments.add(np.array([1.0, 2.0]))
-    >>> moments.add(np.array([3.0, 6.0]))
-    >>> float(moments.mean), float(moments.variance)
-    (3.0, 3.5)
+    """Mean and variance of all data seen so far, merged batch by batch (Chan, Golub and LeVeque, The American
+    Statistician 37 (1983), eq. 2.1).
     """
 
     mean: Any
@@ -85,17 +69,10 @@ def _accumulate(rewards, terminated, truncated, running, discount, out):
 class ReturnScale:
     """Divides rewards by the standard deviation of the running discounted return, as `NormalizeReward` of Gymnasium
     does, but in any unit of the rewards.
-
-    Attributes
-    ----------
-    moments : RunningMoments
-        Running moments of the discounted returns.
-    running : (N,) array
-        Discounted return of each environment so far.
     """
 
-    moments: RunningMoments
-    running: np.ndarray
+    moments: RunningMoments  # of the discounted returns
+    running: np.ndarray  # (N,), discounted return of each environment so far
 
     @classmethod
     def start(cls, num_envs: int) -> ReturnScale:

@@ -20,23 +20,9 @@ __all__ = ["Rollout"]
 class Rollout:
     """Arrays for `length` steps of N environments, time first, and what fills them.
 
-    Parameters
-    ----------
-    env : VectorEnv
-    act : function, or one under `core.jit`
-        ``act(model, x, noise, mask) -> (action, action as the environment takes it, log probability, value)``, in
-        NumPy, for observations x [N, ...] (float32) and noise [N, k]; `mask` is None or bool [N, actions]. The same
-        compiled program serves environments in machine code and in Python, so that both get the same numbers.
-    length : int
-
-    Attributes
-    ----------
-    observations : (length + 1, N, ...) float32
-        The last row is where the next collection starts.
-    actions, log_probs, values : (length (values: + 1), N, ...) array
-    rewards, terminated, truncated : (length, N) array
-    masks : (length + 1, N, actions) bool, or None
-        Legal actions, if the environment gives them in ``info["action_mask"]``.
+    ``act(model, x, noise, mask) -> (action, action as the environment takes it, log probability, value)`` is in NumPy,
+    for observations x (N, ...) float32 and noise (N, k); `mask` is None or bool (N, actions). The same compiled program
+    serves environments in machine code and in Python, so that both get the same numbers.
     """
 
     def __init__(self, env: Any, act: Callable, length: int):
@@ -44,7 +30,7 @@ class Rollout:
         self.env, self.length = env, length
         self._act = act if isinstance(act, Jitted) else core.jit(act)
         self._batch: Batch | None = None
-        self.observations = np.zeros((length + 1, n, *shape), np.float32)
+        self.observations = np.zeros((length + 1, n, *shape), np.float32)  # the last row begins the next collection
         self.log_probs = np.zeros((length, n), np.float32)
         self.values = np.zeros((length + 1, n), np.float32)
         self.rewards = np.zeros((length, n))
@@ -53,7 +39,7 @@ class Rollout:
         discrete = hasattr(space, "n")
         self.actions = np.zeros((length, n), np.int64) if discrete else np.zeros((length, n, *space.shape), np.float32)
         self._compiled = env.step_kernel is not None
-        self.masks: np.ndarray | None = None
+        self.masks: np.ndarray | None = None  # (length + 1, n, actions), if environments give info["action_mask"]
         self._has_begun = False
         if not self._compiled:
             self._begin()
@@ -89,14 +75,7 @@ class Rollout:
             self.masks[-1] = value["mask"]
 
     def collect(self, model: Any, noise: np.ndarray) -> None:
-        """Fill the arrays, continuing where the last collection ended.
-
-        Parameters
-        ----------
-        model : tree
-            Handed to `act`.
-        noise : (length + 1, N, k) float32
-        """
+        """Fill the arrays, continuing where the last collection ended; `noise` is (length + 1, N, k) float32."""
         self._begin()
         self.observations[0] = self.observations[-1]
         if self.masks is not None:

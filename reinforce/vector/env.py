@@ -35,25 +35,13 @@ class EnvArrays(NamedTuple):
     """Everything that copies of an environment are made of, for compiled code.
 
     P is their number, rounded up to a multiple of 8.
-
-    Attributes
-    ----------
-    data : (P,) records, or (fields, P) float64
-    steps : (P,) int64
-        Number of steps of the episode.
-    done : (P,) uint8
-        Nonzero if the next step starts an episode.
-    streams : (P, 1) uint64
-        Random streams.
-    limit : (1,) int64
-        Steps of an episode after which it is cut off.
     """
 
-    data: np.ndarray
-    steps: np.ndarray
-    done: np.ndarray
-    streams: np.ndarray
-    limit: np.ndarray
+    data: np.ndarray  # (P,) records, or (fields, P) float64
+    steps: np.ndarray  # (P,) int64, number of steps of the episode
+    done: np.ndarray  # (P,) uint8, nonzero if the next step starts an episode
+    streams: np.ndarray  # (P, 1) uint64, random streams
+    limit: np.ndarray  # (1,) int64, steps of an episode after which it is cut off
 
 
 class VectorEnv:

@@ -14,12 +14,7 @@ _active: list[Raised] = []
 
 
 class Raised:
-    """Collect the exceptions that rules raise inside a ``with`` block, which would otherwise only be printed.
-
-    Attributes
-    ----------
-    errors : list of BaseException
-    """
+    """Collect in `errors` what rules raise inside a ``with`` block, which would otherwise only be printed."""
 
     def __init__(self) -> None:
         self.errors: list[BaseException] = []

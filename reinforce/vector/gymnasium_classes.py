@@ -23,16 +23,7 @@ class NotDrawnError(EnvError, TypeError):
 
 
 class SingleEnv(gymnasium.Env):
-    """One environment, whose episodes Gymnasium's wrapper cuts off.
-
-    Parameters
-    ----------
-    name : str
-        Name of an environment in `rl.envs`.
-    render_mode : None
-        There is nothing to see.
-    **options
-        Options of the environment.
+    """One environment of `rl.envs`, with its options, whose episodes Gymnasium's wrapper cuts off. It cannot be drawn.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -66,17 +57,7 @@ class SingleEnv(gymnasium.Env):
 
 
 class ManyEnvs(gymnasium.vector.VectorEnv):
-    """Many environments, stepped in machine code.
-
-    Parameters
-    ----------
-    name : str
-        Name of an environment in `rl.envs`.
-    num_envs : int
-    max_episode_steps : int, optional
-    **options
-        Options of the environment.
-    """
+    """Many environments of a name in `rl.envs`, with its options, stepped in machine code."""
 
     metadata = {"render_modes": [], "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}
 

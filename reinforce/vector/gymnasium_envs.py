@@ -81,31 +81,12 @@ def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps
 
 
 class GymnasiumVectorEnv:
-    """Environments of Gymnasium with the methods of `VectorEnv`; there is nothing in it for compiled code.
+    """Environments of Gymnasium, by name or by a function that makes one, with the methods of `VectorEnv`; there is
+    nothing in it for compiled code. `options` are for `gymnasium.make_vec`; spaces are those of one copy.
 
     Observations are turned into float32. A checkpoint holds those whose state is plain to see: numbers, arrays and
     generators of NumPy, as attributes of environments, wrappers and what they are made of. Others, as those with a
     simulator in C, begin new episodes there.
-
-    Parameters
-    ----------
-    env : str or function
-        A name, or a function of no arguments that makes an environment.
-    num_envs : int
-    seed : int, optional
-    max_episode_steps : int, optional
-    options : dict
-        For `gymnasium.make_vec`.
-
-    Attributes
-    ----------
-    env : gymnasium.vector.VectorEnv
-    given, options, max_episode_steps
-        The arguments.
-    num_envs : int
-    observation_space, action_space : Box or Discrete
-        Spaces of one copy.
-    step_kernel : None
     """
 
     step_kernel = None

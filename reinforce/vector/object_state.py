@@ -38,19 +38,8 @@ def _is_object(value):
 
 
 def read(value: Any, where: str = "", seen: set[int] | None = None) -> Any:
-    """A tree that `write` takes.
-
-    Parameters
-    ----------
-    value : object
-    where : str
-        Name of it for messages.
-    seen : set of int
-        Objects that were read already.
-
-    Raises
-    ------
-    UnknownState
+    """Return a tree that `write` takes; raise UnknownState where a part of the object, which messages call `where`, is
+    not known. `seen` holds the ids of objects that were read already.
     """
     seen = set() if seen is None else seen
     if type(value) in _PLAIN or isinstance(value, np.generic):
@@ -80,12 +69,7 @@ def read(value: Any, where: str = "", seen: set[int] | None = None) -> Any:
 
 def write(tree: Any, value: Any, where: str = "") -> Any:
     """Return the replacement of `value`, an object of the same making, in the state that was read; objects and arrays
-    are changed in place.
-
-    Raises
-    ------
-    UnknownState
-        If an object is not there to be changed.
+    are changed in place, and UnknownState is raised if an object is not there to be changed.
     """
     if isinstance(tree, np.ndarray):
         if (

@@ -235,13 +235,7 @@ def _check_cut(system, marked):
 
 # --------------------------------------------------------------------------------------------------------------- states
 def alchemical(system: System, where: str) -> AlchemicalNonbonded:
-    """Return the system's `AlchemicalNonbonded`.
-
-    Raises
-    ------
-    ValueError
-        If it has none.
-    """
+    """Return the system's `AlchemicalNonbonded`; raise ValueError if it has none."""
     for p in system.potentials:
         if isinstance(p, AlchemicalNonbonded):
             return p
@@ -288,16 +282,10 @@ def set_lambdas(system: System, **lambdas: float) -> None:
 
 
 class Lambdas:
-    """The lambdas of an engine: goes from state to state of a schedule, and finds energies in all of them.
+    """The lambdas of an engine, which moves between the states of a schedule and finds the energies in all of them."""
 
-    Parameters
-    ----------
-    engine : Engine
-        Of a system made by `decouple` or `hybrid`.
-    schedule : Schedule
-    """
-
-    def __init__(self, engine: Engine, schedule: Schedule):
+    def __init__(self, engine: Engine,  # of a system from `decouple` or `hybrid`
+                 schedule: Schedule):
         self.engine, self.schedule = engine, schedule
         self._key = alchemical(engine.system, "alchemy").name
         self._scaled = [(p.name, p.key) for p in engine.potentials if isinstance(p, Scaled)]
@@ -313,14 +301,8 @@ class Lambdas:
             plan.set(state[key])
 
     def in_states(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return energies of all states less that of the present one, and derivatives by the schedule's lambdas.
-
-        They are those of the last evaluation with the flag `STATES`.
-
-        Returns
-        -------
-        energies : (k,) float64, kJ/mol
-        derivatives : dict of str to (k,) float64, kJ/mol
+        """Return energies (k,) of all states relative to the present one, and derivatives (k,) by each lambda of the
+        schedule, both in kJ/mol, from the last evaluation with the flag `STATES`.
         """
         energies, slopes = self._plan.in_states()
         for name, key in self._scaled:

@@ -150,18 +150,10 @@ def _quadrupole(system, box, where):
     return float(charged[0].params["charges"][water] @ np.sum(apart**2, axis=1))
 
 
-def check_charges(where: str, before: float, after: float, periodic: bool, charged: bool) -> None:
-    """Warn if two net charges do not differ by an integer; raise if they differ in a periodic box unasked.
-
-    Parameters
-    ----------
-    where : str
-    before, after : float, e
-    periodic : bool
-        Charges interact by an Ewald sum.
-    charged : bool
-        Such a change is asked for.
-    """
+def check_charges(where: str, before: float, after: float,  # e
+                  periodic: bool,  # charges interact by an Ewald sum
+                  charged: bool) -> None:
+    """Warn if two net charges do not differ by an integer; raise if they differ in a periodic box unless `charged`."""
     change = after - before
     if abs(change - round(change)) > WHOLE:
         warnings.warn(f"{where}: charges that change must sum to an integer, got {change:+.4f} e (is a part of a "

@@ -34,24 +34,16 @@ class HybridNonbonded(AlchemicalNonbonded):
     - Lennard-Jones of the core with itself and with other molecules is (1 - "mixing") times the old energy plus
       "mixing" times the new one.
     - In the mean energy beyond the cut-off, pairs within the molecule go with "mixing".
-
-    Parameters
-    ----------
-    nonbonded : Nonbonded
-        Parameters of all atoms with the old molecule, and options. New atoms have their sigma, and no charge.
-    new : dict of str to (n,) array
-        "charges", "sigmas" and "epsilons" with the new molecule. Old atoms have their sigma, and no charge.
-    atoms, old, new_atoms : (m,) int
-        All atoms of the molecule; those that only the old and only the new one has.
-    soft_core : Beutler or Gapsys
     """
 
     names: ClassVar[tuple[str, ...]] = ("electrostatics", "insertion", "deletion", "mixing")
     steric: ClassVar[dict[str, tuple[int, ...]]] = {"insertion": (RISING,), "deletion": (FALLING,),
                                                     "mixing": (HARD_FALLING, HARD_RISING)}
 
-    def __init__(self, nonbonded: Nonbonded, new: dict[str, np.ndarray], atoms: np.ndarray, old: np.ndarray,
-                 new_atoms: np.ndarray, soft_core: SoftCore):
+    def __init__(self, nonbonded: Nonbonded,  # with the old molecule; new atoms have a sigma, but charge and epsilon 0
+                 new: dict[str, np.ndarray],  # (n,) charges, sigmas, epsilons; old atoms have charge and epsilon 0
+                 atoms: np.ndarray, old: np.ndarray, new_atoms: np.ndarray,  # (m,) int: all, only old, only new
+                 soft_core: SoftCore):
         nothing = np.zeros(0)
         super().__init__(nonbonded, atoms, soft_core, ("electrostatics",), np.zeros((0, 2)), nothing, nothing, nothing)
         own = {key: values for key, values in self.params.items() if key in nonbonded.params}

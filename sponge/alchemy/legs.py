@@ -32,12 +32,9 @@ Result = TypeVar("Result")
 
 
 def solute(given: Any, where: str) -> System:
-    """A molecule in vacuum, from a `System` or from files, whose box is left out if they have one molecule alone.
+    """Return a molecule in vacuum, from a `System` or from files; raise ValueError if it is in a box.
 
-    Raises
-    ------
-    ValueError
-        If it is a system in a box, or if files with a box have more than one molecule.
+    The box of files with a single molecule is dropped.
     """
     system = given if isinstance(given, System) else load(
         *((given,) if isinstance(given, (str, os.PathLike)) else given), method="none", constraints="h-bonds")

@@ -30,12 +30,9 @@ _METHODS = ("pme", "reaction_field", "cutoff", "none")
 
 
 def with_sizes(nonbonded: Nonbonded, marked: np.ndarray, topology: Any, where: str) -> Nonbonded:
-    """A copy whose parameters include sigmas and epsilons of all atoms where a table has those of pairs.
+    """Return a copy with sigmas and epsilons of all atoms, also where a table has parameters of pairs.
 
-    Raises
-    ------
-    ValueError
-        If a marked atom and another do not mix by the rules of Lorentz and Berthelot.
+    Raise ValueError if a marked atom and another do not mix by the rules of Lorentz and Berthelot.
     """
     new = copy.deepcopy(nonbonded)
     if new.mixing == "table":
@@ -72,33 +69,18 @@ class AlchemicalNonbonded(Potential):
     - 1-4 pairs of marked atoms stay as they are, unless annihilated: then Lennard-Jones is that of the soft core, and
       the Coulomb energy is multiplied by :math:`\lambda_q` once.
 
-    Parameters
-    ----------
-    nonbonded : Nonbonded
-        Charges, sigmas, epsilons and options of all atoms; if there is a table too, it holds between unmarked atoms.
-    atoms : (m,) int
-        Marked atoms.
-    soft_core : Beutler or Gapsys
-    annihilate : tuple of {"electrostatics", "sterics"}
-    pairs14 : (p, 2) int
-        1-4 pairs of marked atoms that are part of this potential.
-    products14, sigmas14, epsilons14 : (p,) array
-        Their parameters, as of `pair14`.
-    images14 : bool
-        Take nearest images of 1-4 pairs.
-
-    Attributes
-    ----------
-    params : dict
-        "electrostatics" and "sterics" are the lambdas, of shape (); the others as of `Nonbonded` and `pair14`.
+    `params` holds those of `Nonbonded` and `pair14`, and the lambdas, of shape ().
     """
 
     conserves_momentum = True
     names: ClassVar[tuple[str, ...]] = ("electrostatics", "sterics")
     steric: ClassVar[dict[str, tuple[int, ...]]] = {"sterics": (RISING,)}  # courses that a lambda changes
 
-    def __init__(self, nonbonded: Nonbonded, atoms: np.ndarray, soft_core: SoftCore, annihilate: tuple[str, ...],
-                 pairs14: np.ndarray, products14: Any, sigmas14: Any, epsilons14: Any, images14: bool = True):
+    def __init__(self, nonbonded: Nonbonded,  # sigmas and epsilons of all atoms; a table is for unmarked atoms only
+                 atoms: np.ndarray, soft_core: SoftCore,  # marked atoms (m,)
+                 annihilate: tuple[str, ...],  # some of "electrostatics", "sterics"
+                 pairs14: np.ndarray,  # (p, 2) 1-4 pairs of marked atoms that are part of this potential
+                 products14: Any, sigmas14: Any, epsilons14: Any, images14: bool = True):  # (p,), as of `pair14`
         self.name, self.atoms, self.soft_core, self.annihilate = nonbonded.name, atoms, soft_core, annihilate
         self.nonbonded = nonbonded
         self.images, self.images14 = nonbonded.images, bool(images14)

@@ -35,13 +35,7 @@ _MOST_CHUNKS = 16
 
 
 class AlchemicalPlan(Plan):
-    """The plan of the unmarked pairs, joined by the kernels of the marked ones.
-
-    Parameters
-    ----------
-    potential : AlchemicalNonbonded
-    engine : Engine
-    """
+    """The plan of the unmarked pairs, joined by the kernels of the marked ones."""
 
     def __init__(self, potential: AlchemicalNonbonded, engine: Engine):
         if engine.split is not None:
@@ -167,14 +161,8 @@ class AlchemicalPlan(Plan):
                                  for i, name in enumerate(names)}
 
     def in_states(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return what the last evaluation with the flag `kernels.STATES` found for each state.
-
-        Returns
-        -------
-        energies : (k,) float64
-            Differences to the energy at the present lambdas, kJ/mol.
-        derivatives : dict of str to (k,) float64
-            By the lambdas, kJ/mol.
+        """Return energies (k,) of all states relative to the present one, and derivatives (k,) by each lambda, both in
+        kJ/mol, from the last evaluation with the flag `kernels.STATES`.
         """
         k, q, p = int(self._n_states[0]), self._lambdas["electrostatics"], self.potential
         total = self._states.sum(axis=0)

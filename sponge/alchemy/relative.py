@@ -186,11 +186,8 @@ class Relative(Legs[RelativeFreeEnergy]):
 
 
 def relative_schedule(states: int, appear: bool, vanish: bool) -> Schedule:
-    """Lambdas from one molecule to another: new atoms appear, then charges and shared atoms change, then old atoms
-    vanish.
+    """Return a schedule in which new atoms appear, then charges and shared atoms change, then old atoms vanish.
 
-    Examples
-    --------
     >>> relative_schedule(5, True, False).lambdas.tolist()
     [[0.0, 0.0, 0.0], [0.0, 0.375, 0.0], [0.0, 1.0, 0.0], [0.5, 1.0, 0.5], [1.0, 1.0, 1.0]]
     """

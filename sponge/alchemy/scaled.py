@@ -27,36 +27,10 @@ def add_scaled(chunk, starts, scale, source, forces):
 
 
 class Scaled(Potential):
-    """A potential times a lambda.
+    """A potential times the lambda `key`, which is an entry of `params` of shape ()."""
 
-    Parameters
-    ----------
-    potential : Potential
-    key : str
-        Name of the lambda: "bonded", "restraints" or "mixing".
-    falling : bool
-        Multiply by 1 less the lambda.
-
-    Attributes
-    ----------
-    params : dict
-        Those of the potential, and under `key` the lambda, of shape ().
-
-    Raises
-    ------
-    ValueError
-        If the potential holds springs of Drude particles.
-
-    Examples
-    --------
-    >>> from triskele import sponge
-    >>> from triskele.sponge.alchemy.scaled import Scaled
-    >>> spring = Scaled(sponge.distance_restraint([[0, 1]], k=100.0, lower=0.3, upper=0.3), "restraints")
-    >>> float(spring.params["restraints"])
-    1.0
-    """
-
-    def __init__(self, potential: Potential, key: str, falling: bool = False):
+    def __init__(self, potential: Potential, key: str,  # lambda: "bonded", "restraints" or "mixing"
+                 falling: bool = False):  # multiply by 1 - lambda
         if potential.of_drude_particles:  # without their springs, they would be atoms that fly away
             raise ValueError(f"alchemy: springs of Drude particles must be the same in all states, got "
                              f"{potential.name!r} to go with the lambda {key!r} (leave them out of `bonded` and "
@@ -95,13 +69,7 @@ class Scaled(Potential):
 
 
 class ScaledPlan(Plan):
-    """The plan of the potential with forces of its own, which are added times the lambda.
-
-    Parameters
-    ----------
-    scaled : Scaled
-    engine : Engine
-    """
+    """The plan of the potential with forces of its own, which are added times the lambda."""
 
     def __init__(self, scaled: Scaled, engine: Engine):
         flags = np.zeros(N_FLAGS, np.int64)

@@ -165,18 +165,11 @@ class Gapsys:
 SoftCore = Beutler | Gapsys
 
 
-def coefficients(core: SoftCore, electrostatics: Any, rising: Any, falling: Any = 0.0, mixing: Any = 1.0) -> np.ndarray:
-    """Numbers that the kernels read, (k, courses, 9) float64: columns `SCALE` to `Q_LAMBDA` for each course.
+def coefficients(core: SoftCore, electrostatics: Any, rising: Any,  # lambdas (k,)
+                 falling: Any = 0.0,  # the soft core at 1 - falling
+                 mixing: Any = 1.0) -> np.ndarray:  # factor mixing or 1 - mixing of hard interactions
+    """Return the numbers (k, courses, 9) that the kernels read in k states, in columns `SCALE` to `Q_LAMBDA`.
 
-    Parameters
-    ----------
-    core : Beutler or Gapsys
-    electrostatics, rising, falling, mixing : (k,) array
-        Lambdas of k states. Falling interactions are those of the soft core at 1 - falling; hard ones are multiplied by
-        mixing or by 1 - mixing.
-
-    Examples
-    --------
     >>> coefficients(Beutler(), [1.0], [0.5])[0, RISING, :2].tolist()
     [0.5, 0.25]
     """

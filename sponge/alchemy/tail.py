@@ -25,25 +25,12 @@ def _rule(cutoff: float, switch: float | None) -> tuple[np.ndarray, np.ndarray]:
     return r, weight
 
 
-def tail(core: Any, cutoff: float, switch: float | None, n: int, sigma: Any, epsilon: Any, lam: Any,
-         count: Any = 1.0) -> Any:
-    """Energy beyond the cut-off times the volume, of pairs of marked atoms with others.
+def tail(core: Any, cutoff: float, switch: float | None, n: int,
+         sigma: Any, epsilon: Any, lam: Any,  # of each pair; lambda of sterics
+         count: Any = 1.0) -> Any:  # number of such pairs
+    """Return the energy beyond the cut-off, times the volume, of pairs of marked atoms with others.
 
-    Each of the n (n + 1) / 2 pairs counts as in `Nonbonded`, whose tail this completes.
-
-    Parameters
-    ----------
-    core : Beutler or Gapsys
-    cutoff : float
-    switch : float, optional
-    n : int
-        Number of atoms of the system.
-    sigma, epsilon : (...) array
-        Of each pair.
-    lam : float
-        Lambda of sterics.
-    count : (...) array
-        Number of such pairs.
+    Each of the n (n + 1) / 2 pairs of the n atoms of the system counts as in `Nonbonded`, whose tail this completes.
     """
     r, weight = _rule(cutoff, switch)
     u = core.lennard_jones(r**2, sigma[..., None], epsilon[..., None], lam)

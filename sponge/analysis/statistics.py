@@ -98,16 +98,10 @@ def statistical_inefficiency(x: Any) -> float:
 
 
 def inefficiency(deviations: np.ndarray, scale: float = 0.0) -> float:
-    """Statistical inefficiency of deviations [samples, series] from one mean, their autocorrelation pooled over all
-    series.
+    """Return the statistical inefficiency of deviations (samples, series) from a common mean.
 
-    So series that stay at different values are seen to be correlated for as long as they last.
-
-    Parameters
-    ----------
-    deviations : (samples, series) array
-    scale : float
-        Deviations below 1e-15 of it (or of 1) are rounding errors.
+    The autocorrelation is pooled over all series, so series that stay at different values count as correlated for as
+    long as they last. A root mean square deviation up to 1e-15 max(1, scale) is rounding error and yields 1.
     """
     n = len(deviations)
     variance = np.mean(deviations**2)

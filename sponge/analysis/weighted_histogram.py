@@ -25,32 +25,19 @@ def angular(x: np.ndarray, period: float) -> list[np.ndarray]:
     return [np.cos(angle), np.sin(angle)]
 
 
-def weighted_histogram(index: np.ndarray, weights: np.ndarray, bins: int, slow: Sequence[np.ndarray],
-                       blocks: int | None) -> tuple[np.ndarray, np.ndarray, int]:
-    r"""Probability of each bin and its standard error, from the scatter of blocks of consecutive samples.
+def weighted_histogram(
+    index: np.ndarray,  # (samples, series) int, bin of each sample
+    weights: np.ndarray,  # (samples, series)
+    bins: int,
+    slow: Sequence[np.ndarray],  # (samples, series) each; blocks are so long that their weighted means are uncorrelated
+    blocks: int | None,  # number over all series; None: chosen from `slow`
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the probability of each bin, its standard error (bins,), and the number of blocks of consecutive samples.
 
-    With n_bk the weight of the samples of block b in bin k, and W_b that of the block, p_k = sum_b n_bk / sum_b W_b,
-    and to first order in the residuals (delta method for a ratio: Owen, Monte Carlo theory, methods and examples
-    (2013), eq. 9.8)
-
-    .. math:: \sigma^2(p_k) = \frac{B}{B - 1} \frac{\sum_b (n_{bk} - p_k W_b)^2}{(\sum_b W_b)^2}
-
-    Parameters
-    ----------
-    index : (samples, series) int
-        Bin of each sample.
-    weights : (samples, series) array
-    bins : int
-    slow : sequence of (samples, series) array
-        Blocks are so long that the weighted means of these are uncorrelated from block to block.
-    blocks : int, optional
-        Number of blocks over all series, in place of that choice.
-
-    Returns
-    -------
-    tuple
-        Probabilities [bins], errors [bins], number of blocks. The error is infinite where the samples of fewer than two
-        blocks decide, (sum_b n_bk)^2 < 2 sum_b n_bk^2.
+    With n_bk the weight of the samples of block b in bin k, and W_b that of the block, p_k = sum_b n_bk / sum_b W_b
+    and, to first order in the residuals, sigma^2(p_k) = B / (B - 1) sum_b (n_bk - p_k W_b)^2 / (sum_b W_b)^2 (delta
+    method for a ratio: Owen, Monte Carlo theory, methods and examples (2013), eq. 9.8). The error is infinite where
+    fewer than two blocks decide, (sum_b n_bk)^2 < 2 sum_b n_bk^2.
     """
     n, series = index.shape
     total = weights.sum()

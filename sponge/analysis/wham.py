@@ -349,30 +349,18 @@ def inefficiency_of(x: np.ndarray, periods: Sequence[Any]) -> float:
     return worst
 
 
-def solve(total: np.ndarray, per_bin: np.ndarray, log_c: np.ndarray, f: np.ndarray,
-          tolerance: float) -> tuple[np.ndarray, np.ndarray, int]:
-    """Solve the equations of WHAM, or of MBAR, where every sample has a bin of its own.
+def solve(
+    total: np.ndarray,  # (windows,) N > 0
+    per_bin: np.ndarray,  # (bins,) M > 0
+    log_c: np.ndarray,  # (windows, bins)
+    f: np.ndarray,  # (windows,) first guess
+    tolerance: float,  # largest element of the gradient, over the number of all samples
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Solve the equations of WHAM, or those of MBAR, where every sample has a bin of its own.
 
-    Minimizes the convex A(f) = sum_b M_b ln sum_w N_w exp(f_w) c_wb - sum_w N_w f_w, whose gradient is the expected
-    number of samples in a window less the one that there are.
-
-    Parameters
-    ----------
-    total, per_bin : (windows,) array, (bins,) array
-        N and M, all positive.
-    log_c : (windows, bins) array
-    f : (windows,) array
-        First guess.
-    tolerance : float
-        Largest element of the gradient, over the number of all samples.
-
-    Returns
-    -------
-    f : (windows,) array
-        The first is 0.
-    log_p : (bins,) array
-        Logarithm of the probabilities.
-    iterations : int
+    Minimize the convex A(f) = sum_b M_b ln sum_w N_w exp(f_w) c_wb - sum_w N_w f_w, whose gradient is the expected
+    number of samples in a window less the actual one. Return f (windows,), of which the first is 0, the logarithms of
+    the probabilities (bins,), and the number of iterations.
     """
     log_n, all_ = np.log(total), total.sum()
 

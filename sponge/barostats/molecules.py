@@ -29,19 +29,13 @@ def molecules(system: System) -> np.ndarray:
 
 
 class Molecules:
-    """An engine's molecules.
-
-    Attributes
-    ----------
-    count : int
-        Number of molecules that have mass.
-    """
+    """An engine's molecules."""
 
     def __init__(self, engine: Engine):
         self.engine = engine
         self.of = molecules(engine.system)
         self.masses = np.bincount(self.of, engine.masses)
-        self.count = int(np.count_nonzero(self.masses))
+        self.count = int(np.count_nonzero(self.masses))  # of molecules that have mass
         size = np.bincount(self.of)
         # atoms without mass that are alone move with themselves
         weights = np.where(self.masses[self.of] > 0, engine.masses, 1.0)
@@ -57,13 +51,10 @@ class Molecules:
         return float(np.sqrt(np.max(np.sum(r * r, axis=1))))
 
     def scale(self, factors: np.ndarray, who: str) -> None:
-        """Multiply box and centers of mass by `factors` [3]; molecules keep their shapes.
+        """Multiply box and centers of mass by `factors` (3,); molecules keep their shapes.
 
-        Raises
-        ------
-        BoxError
-            If a potential cannot be computed in the new box; the message begins with `who`. Positions and box have
-            changed.
+        If a potential cannot be computed in the new box, raise a BoxError that begins with `who`; positions and box
+        have changed by then.
         """
         engine = self.engine
         engine.positions += ((factors - 1) * self.centers(engine.positions))[self.of]

@@ -14,16 +14,8 @@ __all__ = ["check_bool", "check_forcefield", "check_structure"]
 
 
 def check_bool(given: Any, where: str) -> None:
-    """Raise TypeError unless `given` is True or False.
+    """Raise a TypeError that begins with `where` unless `given` is True or False.
 
-    Parameters
-    ----------
-    given : object
-    where : str
-        Begins the message.
-
-    Examples
-    --------
     >>> check_bool("no", "solvate: neutralize")
     Traceback (most recent call last):
     TypeError: solvate: neutralize must be True or False, got 'no'
@@ -33,16 +25,8 @@ def check_bool(given: Any, where: str) -> None:
 
 
 def check_structure(given: Any, where: str) -> None:
-    """Raise TypeError unless `given` has a topology and positions, as a Structure or a System.
+    """Raise a TypeError that begins with `where` unless `given` is a Structure or a System.
 
-    Parameters
-    ----------
-    given : object
-    where : str
-        Begins the message.
-
-    Examples
-    --------
     >>> check_structure("protein.pdb", "solvate: structure")
     Traceback (most recent call last):
     TypeError: solvate: structure must be a Structure, got str (read it with sponge.read_pdb)
@@ -53,16 +37,8 @@ def check_structure(given: Any, where: str) -> None:
 
 
 def check_forcefield(given: Any, where: str) -> None:
-    """Raise TypeError unless `given` is a name or path of a force field, or a sequence of these.
+    """Raise a TypeError that begins with `where` unless `given` is a name or path, or a list or tuple of these.
 
-    Parameters
-    ----------
-    given : object
-    where : str
-        Begins the message.
-
-    Examples
-    --------
     >>> check_forcefield(["amber14/tip3p", 3], "solvate: forcefield")
     Traceback (most recent call last):
     TypeError: solvate: forcefield must be names or paths, got int

@@ -78,18 +78,7 @@ def _number_and_code(text):
 
 
 def from_openmm(topology, positions, box):
-    """Return OpenMM's atoms as a structure.
-
-    Parameters
-    ----------
-    topology : openmm.app.Topology
-    positions : openmm.unit.Quantity
-    box : (3, 3) float64, nm, or None
-
-    Returns
-    -------
-    Structure
-    """
+    """Return OpenMM's topology and positions (a quantity) as a Structure; `box` is (3, 3) in nm, or None."""
     from openmm import unit
 
     atoms, residues = list(topology.atoms()), list(topology.residues())

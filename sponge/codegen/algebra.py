@@ -23,15 +23,10 @@ class Term(NamedTuple):
 
 
 class Algebra:
-    """The nodes of one or several expressions.
-
-    Attributes
-    ----------
-    nodes : list of tuple
-        By index: ("input", name), ("sum", terms...), (function, argument terms...) or ("select", condition, x, y).
-    """
+    """The nodes of one or several expressions."""
 
     def __init__(self):
+        # by index: ("input", name), ("sum", terms...), (function, argument terms...) or ("select", condition, x, y)
         self.nodes: list[tuple[Any, ...]] = []
         self._index: dict[tuple[Any, ...], int] = {}
 

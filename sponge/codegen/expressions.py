@@ -59,20 +59,12 @@ _TAKEN = {*FUNCTIONS, "negative", "number", "variable", "input", "sum"}  # kinds
 
 
 class Expression:
-    """A parsed expression.
-
-    Attributes
-    ----------
-    nodes : list of tuple
-        ("number", value), ("variable", name) or (function or operator, indices of arguments...); arguments come first.
-    root : int
-        The node that is the expression.
-    variables : tuple of str
-        Names that no definition gives, in the order of their occurrence.
-    """
+    """A parsed expression."""
 
     def __init__(self, nodes: list[tuple], root: int):
+        # ("number", value), ("variable", name) or (function or operator, indices of arguments...); arguments come first
         self.nodes, self.root = nodes, root
+        # names without a definition, in the order of their occurrence
         self.variables = tuple(n[1] for n in nodes if n[0] == "variable")
 
     def __call__(self, values: Mapping[str, Any], tables: Mapping[str, Callable] | None = None) -> Any:
@@ -201,30 +193,14 @@ class _Parser:
         return self.index[key]
 
 
-def parse(text: str, where: str, variables: Collection[str] | None = None,
-          functions: Mapping[str, int] | None = None) -> Expression:
-    """Parse an expression such as ``"0.5*k*(r-r0)^2; r0=0.1"``.
+def parse(
+    text: str,  # in OpenMM's syntax: definitions after semicolons hold for the text to their left
+    where: str,
+    variables: Collection[str] | None = None,  # names that may occur; None: any
+    functions: Mapping[str, int] | None = None,  # tables, which are called like functions: numbers of arguments by name
+) -> Expression:
+    """Parse an expression; raise a FileFormatError that begins with `where` if it is not valid, or too long or deep.
 
-    Parameters
-    ----------
-    text : str
-        Expression in OpenMM's syntax: definitions that follow, separated by semicolons, hold for the
-        text to their left.
-    where : str
-        Prefix of error messages.
-    variables : collection of str, optional
-        Names that may occur. Defaults to any.
-    functions : dict of str to int, optional
-        Names of tables, which may be called like functions, and the numbers of their arguments.
-
-    Raises
-    ------
-    FileFormatError
-        If the text is not a valid expression, uses unknown names or functions, or is too long or too deep; if two
-        variables have one name, or a table that of a function.
-
-    Examples
-    --------
     >>> parse("0.5*k*(r-r0)^2; r0=0.5", "bond")({"k": 8.0, "r": 1.0})
     1.0
     """
@@ -273,14 +249,9 @@ def _reached(nodes: list[tuple], root: int) -> set[int]:
 
 
 def canonical(expression: Expression, algebra: Algebra, values: Mapping[str, Term] | None = None) -> Term:
-    """The expression in canonical form: equal terms of one algebra are equal expressions.
+    """Return the expression in canonical form: equal terms of one algebra are equal expressions.
 
-    Parameters
-    ----------
-    expression : Expression
-    algebra : Algebra
-    values : dict of str to Term, optional
-        Terms that replace variables. Defaults to inputs of their names.
+    `values` replaces variables by terms; other variables become inputs of their names.
     """
     found: list[Term] = []
     for kind, *arguments in expression.nodes:

@@ -38,21 +38,11 @@ _IDENTITY = {"convert", "stop_gradient", "real", "conjugate"}
 
 
 class Output(NamedTuple):
-    """One number that the generated code computes: a partial derivative of the function times powers of its arguments.
+    """A number that the generated code computes: a partial derivative of the function times powers of its arguments."""
 
-    Attributes
-    ----------
-    partial : tuple of str
-        Arguments to differentiate by, one after the other; () is the value.
-    times : tuple of (str, int)
-        Factors, such as ``(("r", -1),)`` for u'(r)/r.
-    scale : float
-        One more factor.
-    """
-
-    partial: tuple[str, ...] = ()
-    times: tuple[tuple[str, int], ...] = ()
-    scale: float = 1.0
+    partial: tuple[str, ...] = ()  # arguments to differentiate by, one after the other; () is the value
+    times: tuple[tuple[str, int], ...] = ()  # factors, such as (("r", -1),) for u'(r)/r
+    scale: float = 1.0  # one more factor
 
 
 # ------------------------------------------------------------------------------------------------- graph -> expressions
@@ -282,51 +272,21 @@ def _terms(function: Elementwise, outputs: tuple[Output, ...], where: str) -> tu
     return function.kept[key]
 
 
-def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: Sequence[str] | None = None,
-                known: Mapping[str, str] | None = None, dtype: str = "float64", width: int = 8,
-                number: Callable[[float], str] | None = None, where: str = "") -> tuple[list[str], list[str]]:
-    """Source lines that compute partial derivatives of a scalar function, all together, from vectors.
+def expressions(
+    function: Elementwise,
+    outputs: Sequence[Output],
+    *,
+    arguments: Sequence[str] | None = None,  # names of the vectors; None: those of the function's arguments
+    known: Mapping[str, str] | None = None,  # names of vectors that exist, by "1/r", "r**2", "1/r**2", "cos(phi)"
+    dtype: str = "float64",  # of all vectors; or "float32"
+    width: int = 8,  # their lanes
+    number: Callable[[float], str] | None = None,  # returns the name of a vector that holds a number; None: literals
+    where: str = "",
+) -> tuple[list[str], list[str]]:
+    """Return source lines that compute partial derivatives of a scalar function, and the names of the outputs.
 
-    Parameters
-    ----------
-    function : Elementwise
-        Function made by `core.elementwise`.
-    outputs : sequence of Output
-        Values to compute.
-    arguments : sequence of str, optional
-        Names of the vectors. Defaults to those of the function's arguments. The lines name their own v0, v1, ...
-    known : mapping of str to str, optional
-        Names of vectors that are there already, by what they are: ``"1/r"``, ``"r**2"``, ``"1/r**2"``, ``"cos(phi)"``.
-    dtype : {"float64", "float32"}
-        Data type of all vectors.
-    width : int
-        Their lanes.
-    number : callable, optional
-        Returns the name of a vector that holds a number. Defaults to literals are written.
-    where : str
-        Begins the error messages.
-
-    Returns
-    -------
-    lines : list of str
-        Assignments.
-    names : list of str
-        Names of the vectors that hold the outputs.
-
-    Raises
-    ------
-    NotImplementedError
-        If the function uses an operation without a vector form.
-
-    Examples
-    --------
-    >>> from triskele import core
-    >>> @core.elementwise
-    ... def spring(r, k, r0):
-    ...     return 0.5 * k * (r - r0) ** 2
-    >>> lines, names = expressions(spring, [Output(), Output(("r",))])
-    >>> lines[0], names
-    ('v0 = r - r0', ['v4', 'v5'])
+    The lines assign to v0, v1, ... If the function uses an operation without a vector form, raise a NotImplementedError
+    that begins with `where`.
     """
     algebra, terms = _terms(function, tuple(outputs), where or function.__name__)
     named = dict(zip(function.names, arguments or function.names, strict=True))

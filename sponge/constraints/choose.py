@@ -68,34 +68,15 @@ def water_atoms(topology: Topology, masses: np.ndarray) -> np.ndarray:
 
 def constrain(
     topology: Topology,
-    masses: np.ndarray,
-    bonds: np.ndarray,
-    lengths: np.ndarray,
-    angles: np.ndarray,
-    values: np.ndarray,
-    kind: str | None,
-    rigid_water: bool,
+    masses: np.ndarray,  # (n,); bonds to sites without mass never become constraints
+    bonds: np.ndarray,  # (b, 2) int
+    lengths: np.ndarray,  # (b,) nm
+    angles: np.ndarray,  # (a, 3) int
+    values: np.ndarray,  # (a,) radians
+    kind: str | None,  # "h-bonds", "all-bonds", or "h-angles": all bonds and the angles H-X-H and H-O-X
+    rigid_water: bool,  # whatever `kind` says
 ) -> tuple[Constraints, np.ndarray, np.ndarray]:
-    """Turn bonds and angles into constraints.
-
-    Parameters
-    ----------
-    topology : Topology
-    masses : (n,) array
-        Bonds to sites without mass never become constraints.
-    bonds, lengths : (b, 2) int, (b,) array, nm
-    angles, values : (a, 3) int, (a,) array, radians
-    kind : {None, "h-bonds", "all-bonds", "h-angles"}
-        Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
-    rigid_water : bool
-        Keep waters rigid, whatever `kind` says.
-
-    Returns
-    -------
-    constraints : Constraints
-    free_bonds, free_angles : bool array
-        Bonds that keep their potential.
-    """
+    """Return constraints made from bonds and angles, and masks of the bonds and angles that keep their potential."""
     if kind not in CONSTRAINTS:
         raise ValueError(f"constraints: must be one of {', '.join(map(repr, CONSTRAINTS))}, got {kind!r}")
     elements, water = topology.elements, water_atoms(topology, masses)

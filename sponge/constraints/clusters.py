@@ -24,18 +24,11 @@ def connected(pairs: np.ndarray, n: int) -> np.ndarray:
 
 
 def constraint_clusters(system: Any) -> np.ndarray:
-    """Cluster of each atom: atoms tied by constraints, directly or through others, virtual sites with their parents,
-    and Drude particles with their atoms.
+    """Return the cluster of each atom, (n,) int: equal for atoms that must be updated together.
 
-    Parameters
-    ----------
-    system : System
-
-    Returns
-    -------
-    (n,) int
-        Equal for atoms that must be updated together; clusters are counted by their lowest atom, and an atom without
-        constraints is a cluster of its own.
+    These are atoms tied by constraints, directly or through others, virtual sites with their parents, and Drude
+    particles with their atoms. Clusters are counted by their lowest atom; an atom without constraints is a cluster of
+    its own.
     """
     pairs = [np.asarray(system.constraints.pairs, np.int64).reshape(-1, 2), system.drude_pairs]
     for kind in system.virtual_sites:

@@ -32,35 +32,18 @@ _MOST_ITERATIONS = 100
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Coupled constraints in the order of elimination, cluster after cluster.
+    """Coupled constraints in the order of elimination, cluster after cluster."""
 
-    Attributes
-    ----------
-    pairs : (m, 2) int32
-    squares : (m,) float
-        Squares of the lengths.
-    starts : (clusters + 1,) int64
-        Ranges of constraints.
-    columns : (m + 1,) int64
-        Ranges of the entries below the diagonal of each column of A's factor.
-    rows : (entries,) int32
-        Constraint of each entry.
-    couplings : (entries,) float
-        +-1/m of the shared atom, 0 for entries that elimination makes.
-    updates : int32 array
-        For each column, and each pair of its entries with the first not above the second, in order: which entry (or, as
-        -1 - row, which diagonal element) is reduced by their product.
-    update_starts : (m + 1,) int64
-    """
-
-    pairs: np.ndarray
-    squares: np.ndarray
-    starts: np.ndarray
-    columns: np.ndarray
-    rows: np.ndarray
-    couplings: np.ndarray
+    pairs: np.ndarray  # (m, 2) int32
+    squares: np.ndarray  # (m,) squares of the lengths
+    starts: np.ndarray  # (clusters + 1,) int64, ranges of constraints
+    columns: np.ndarray  # (m + 1,) int64, ranges of the entries below the diagonal of each column of A's factor
+    rows: np.ndarray  # (entries,) int32, constraint of each entry
+    couplings: np.ndarray  # (entries,) +-1/m of the shared atom, 0 for entries that elimination creates
+    # int32; for each column, and each pair of its entries with the first not above the second, in order: the entry (or,
+    # as -1 - row, the diagonal element) that their product reduces
     updates: np.ndarray
-    update_starts: np.ndarray
+    update_starts: np.ndarray  # (m + 1,) int64
 
 
 def elimination(clusters: list[np.ndarray], pairs: np.ndarray, lengths: np.ndarray,

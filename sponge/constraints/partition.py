@@ -18,40 +18,22 @@ _SAME = 1e-9  # relative difference of lengths or masses of a symmetric water
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Constraints by kind.
+    """Constraints by kind."""
 
-    Attributes
-    ----------
-    waters : (w,) int
-        First atom of each rigid water; apex and legs are three atoms in a row.
-    water_lengths : (w, 2) float
-        Apex to leg, leg to leg.
-    stars : (s, 4) int
-        Central atom and up to three leaves; -1 where there is none.
-    star_lengths : (s, 3) float
-    rest : list of int array
-        Numbers of the constraints of each other cluster.
-    pairs, lengths : (m, 2) int, (m,) float
-        All constraints, each pair once.
-    """
-
-    waters: np.ndarray
-    water_lengths: np.ndarray
-    stars: np.ndarray
-    star_lengths: np.ndarray
-    rest: list[np.ndarray]
-    pairs: np.ndarray
-    lengths: np.ndarray
+    waters: np.ndarray  # (w,) int, first atom of each rigid water; apex and legs are three atoms in a row
+    water_lengths: np.ndarray  # (w, 2) nm, apex to leg, leg to leg
+    stars: np.ndarray  # (s, 4) int, central atom and up to three leaves; -1 where there is none
+    star_lengths: np.ndarray  # (s, 3) nm
+    rest: list[np.ndarray]  # int, numbers of the constraints of each other cluster
+    pairs: np.ndarray  # (m, 2) int, all constraints, each pair once
+    lengths: np.ndarray  # (m,) nm
 
 
 def partition(system: Any, masses: np.ndarray | None = None) -> Partition:
-    """Sort the constraints of `system`, as atoms of `masses` [n], its own when left out.
+    """Sort the constraints of `system` by kind, for atoms of `masses` (n,) if given, or else of its own masses.
 
-    Raises
-    ------
-    ConstraintError
-        If a constraint ties an atom to itself, has a length that is not positive, contradicts another one, or touches
-        an atom without mass.
+    A constraint that ties an atom to itself, whose length is not positive or contradicts others, or that touches an
+    atom without mass raises ConstraintError.
     """
     pairs, lengths = _checked(system)
     n = system.n

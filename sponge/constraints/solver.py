@@ -35,26 +35,13 @@ def solver_of(engine: Engine) -> Solver:
 class Solver:
     """Keeps the constraints of an engine's system.
 
-    Parameters
-    ----------
-    engine : Engine
-    masses : (n,) float, optional
-        Masses by which the displacements of constraint forces are divided. Defaults to the engine's.
-
-    Attributes
-    ----------
-    old : (n, 3) float64
-        Positions that fulfill the constraints, which the tasks of `positions` start from: directions of the constraint
-        forces. Whoever moves atoms puts their previous positions here.
-
-    Raises
-    ------
-    ConstraintError
-        If the system's constraints contradict each other or touch atoms without mass.
+    `masses` (n,), by default the engine's, decide how far constraint forces move each atom.
     """
 
     def __init__(self, engine: Engine, masses: np.ndarray | None = None):
         self.chunks, self.flags = engine.atom_chunks, engine.flags
+        # positions that fulfill the constraints, from which the tasks of `positions` take the directions of constraint
+        # forces; whoever moves atoms puts their previous positions here
         self.old = np.zeros((engine.n, 3))
         self._positions, self._velocities = engine.positions, engine.velocities
         self._masses = engine.masses if masses is None else masses
@@ -70,12 +57,10 @@ class Solver:
         engine.on_status(NOT_CONVERGED, _raise_not_converged)
 
     def positions(self, inverse_dt: np.ndarray, tolerance: float) -> list[Task]:
-        """Tasks that put right ``engine.positions`` after a move from `old`, to a relative error of lengths.
+        """Return tasks that restore the lengths in ``engine.positions`` after a move from `old`.
 
-        Parameters
-        ----------
-        inverse_dt : (1,) float64
-            Velocities gain the displacement times this (1/ps); 0 leaves them.
+        `tolerance` is the relative error of the lengths. Velocities gain the displacement times `inverse_dt` (1,), in
+        1/ps; 0 leaves them.
         """
         limit, tasks = np.array([tolerance]), []
         moving = (self.old, self._positions, self._velocities, inverse_dt, self.flags)

@@ -33,39 +33,21 @@ def status_code(what: str) -> int:
 class Evaluation:
     """Collective variables of one engine, and a bias on them.
 
-    One task computes everything from a copy of the few atoms that matter. A bias that is not given as a function is to
-    be put into `bias` and `slopes` by tasks between `first` and `last`.
-
-    Parameters
-    ----------
-    engine : Engine
-    cvs : sequence of CollectiveVariable
-    where : str
-        Begins error messages; different for every bias of a system.
-    energy : callable, optional
-        ``energy(s1, s2, ..., *leaves)`` -> bias in kJ/mol.
-    leaves : sequence of ndarray
-        Held by address.
-
-    Attributes
-    ----------
-    values, slopes : (m,) float64 arrays
-        The variables, and the derivatives of the bias by them.
-    bias : () float64, kJ/mol
-    gradients : (k, 3) float64
-        Gradients of the variables, in order, with respect to the positions of their atoms.
-    rows : (1, 10) float64
-        As in `Plan`.
+    One task computes everything from a copy of the few atoms that matter. A bias that is not given as a function is put
+    into `bias` and `slopes` by tasks between `first` and `last`.
     """
 
-    def __init__(self, engine: Engine, cvs: Sequence[CollectiveVariable], where: str, energy: Callable | None = None,
-                 leaves: Sequence[np.ndarray] = ()):
+    def __init__(self, engine: Engine, cvs: Sequence[CollectiveVariable],
+                 where: str,  # begins error messages; different for every bias of a system
+                 energy: Callable | None = None,  # energy(s1, s2, ..., *leaves) -> bias in kJ/mol
+                 leaves: Sequence[np.ndarray] = ()):  # held by address
         self.engine, self.cvs, self.where = engine, list(cvs), where
         m = len(self.cvs)
         self._atoms = np.concatenate([v.atoms for v in self.cvs]).astype(np.int64)
         self._owners = np.repeat(np.arange(m), [len(v.atoms) for v in self.cvs]).astype(np.int64)
+        # the slopes are derivatives of the bias (kJ/mol) by the variables
         self.values, self.slopes, self.bias = np.zeros(m), np.zeros(m), np.zeros(())
-        self.gradients = np.zeros((len(self._atoms), 3))
+        self.gradients = np.zeros((len(self._atoms), 3))  # of the variables, in order, by the positions of their atoms
         self._by_box = np.zeros((m if engine.periodic else 0, 3, 3))
         self.rows = np.zeros((1, ROW))
         outputs = [self.values, self.gradients]

@@ -111,12 +111,9 @@ def torsion(i: int, j: int, k: int, l: int, *, name: str | None = None) -> Colle
 
 
 def superposition_matrix(m: Any) -> Any:
-    """The 4 x 4 matrices whose largest eigenvalue is the largest sum w_i r_i . R d_i that a rotation R reaches.
+    """Return the 4 x 4 matrices for `m` (..., 3, 3), the sums of w_i r_i d_i^T.
 
-    Parameters
-    ----------
-    m : (..., 3, 3) array
-        The sums of w_i r_i d_i^T.
+    Their largest eigenvalue is the largest sum w_i r_i . R d_i that a rotation R reaches.
     """
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = ([m[..., a, b] for b in range(3)] for a in range(3))
     return np.stack([np.stack(row, axis=-1) for row in (

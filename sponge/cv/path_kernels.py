@@ -154,38 +154,17 @@ def follow(_chunk, positions, atoms, weights, weighted, sizes, lambda_, on_a_lin
 
 @dataclass(frozen=True, eq=False)
 class StructurePath:
-    """Constants of a path of structures, which the task of its two variables shares.
+    """Constants of a path of structures, which the task of its two variables shares."""
 
-    Parameters
-    ----------
-    atoms : (k,) int64
-    references : (N, k, 3) float64, nm
-        About their weighted centers.
-    weights : (k,) float64
-        Of sum 1.
-    lambda_ : float, 1/nm^2
-    on_a_line : float
-        Difference of the two largest eigenvalues, as a share of the mean squares, below which the superposition is not
-        unique.
-    """
+    atoms: np.ndarray  # (k,)
+    references: np.ndarray  # (N, k, 3) nm, about their weighted centers
+    weights: np.ndarray  # (k,), of sum 1
+    lambda_: float  # 1/nm^2
+    on_a_line: float  # gap of the two largest eigenvalues over the mean squares, below which no superposition is unique
 
-    atoms: np.ndarray
-    references: np.ndarray
-    weights: np.ndarray
-    lambda_: float
-    on_a_line: float
-
-    def task(self, wanted: dict[str, tuple[int, int]], positions: np.ndarray, values: np.ndarray,
-             gradients: np.ndarray) -> Task:
-        """Return the task that fills values and gradients.
-
-        Parameters
-        ----------
-        wanted : dict
-            Of "s", "z" or both: the place in `values`, and the first row in `gradients`.
-        positions, values, gradients : ndarray
-            Held by address.
-        """
+    def task(self, wanted: dict[str, tuple[int, int]],  # of "s" and "z": place in `values`, first row in `gradients`
+             positions: np.ndarray, values: np.ndarray, gradients: np.ndarray) -> Task:
+        """Return the task that fills `values` and `gradients`; it holds all three arrays by address."""
         n, k = self.references.shape[:2]
         weighted = self.weights[:, None] * self.references
         places = np.array([wanted.get(part, (-1, -1)) for part in ("s", "z")], np.int64)

@@ -26,17 +26,10 @@ class Contraction:
 
     The map is not one to one: some results come from two neighboring numbers. Which of them it was is pushed as a bit
     onto the number's stack, so that a stack grows by 2 (1 - c) bits a step on average.
-
-    Parameters
-    ----------
-    c : float
-    steps : int
-        Number of steps to be made: stacks of a word are put aside when they could be full.
-    shape : tuple
-        Shape of the numbers.
     """
 
-    def __init__(self, c: float, steps: int, shape: tuple[int, ...]):
+    def __init__(self, c: float, steps: int,  # in all: stacks of a word are put aside when they could be full
+                 shape: tuple[int, ...]):  # of the numbers
         if not 0.5 < c < 1:
             raise ValueError(f"trajectory: friction * timestep must be below ln 2 = 0.69 for method 'reversible', got "
                              f"{-np.log(c):.3g}")

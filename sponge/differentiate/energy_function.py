@@ -75,12 +75,10 @@ class EnergyFunction:
         self._compute = _Compute(self._system)
 
     def __call__(self, params: dict[str, dict[str, Any]], positions: Any, box: Any = None) -> Any:
-        """Energy in kJ/mol.
+        """Return the energy in kJ/mol.
 
-        Raises
-        ------
-        KeyError, ValueError, BoxError
-            If a name is not known, a shape is wrong, or the box does not suit the potentials.
+        Raise KeyError for an unknown name, ValueError for a wrong shape, BoxError for a box that does not suit the
+        potentials.
         """
         system = self._system
         leaves = [value for values in complete(self._defaults, params,

@@ -226,20 +226,14 @@ def _free_energies(reduced, counts):
 
 
 class OverFrames:
-    """A function of a frame, in all frames: compiled, for some frames at once, unless it says that it calls kernels.
+    """``f(params, positions, box)`` in all frames, compiled for some frames at once.
 
-    Parameters
-    ----------
-    f : callable
-        ``f(params, positions, box)`` -> number or array. With an attribute `kernels` that is true it is called as it
-        is.
-    structure : tree structure or None
-        Tree structure of `params`; None for a single array.
-    positions : (frames, n, 3) array
-    boxes : (frames, 3, 3) array or None
+    An `EnergyFunction`, or a function with a true attribute `kernels`, is called as it is, one frame at a time.
     """
 
-    def __init__(self, f: Callable[..., Any], structure: Any, positions: np.ndarray, boxes: np.ndarray | None):
+    def __init__(self, f: Callable[..., Any],  # returns a number or an array
+                 structure: Any,  # tree structure of `params`; None for a single array
+                 positions: np.ndarray, boxes: np.ndarray | None):  # (frames, n, 3), (frames, 3, 3)
         self.positions, self.boxes = positions, boxes
         compiled = not (isinstance(f, EnergyFunction) or getattr(f, "kernels", False))
         self.size = min(max(_BATCH // positions.shape[1] ** 2, 1), 256, len(positions)) if compiled else 1

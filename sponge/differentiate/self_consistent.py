@@ -92,12 +92,9 @@ class SelfConsistentEnergy:
         self._displacements = core.root(self._residual, self._solve, mode="python", linear_solve=self._linear_solve)
 
     def __call__(self, params: dict[str, dict[str, Any]], positions: Any, box: Any = None) -> Any:
-        """Energy in kJ/mol.
+        """Return the energy in kJ/mol with the Drude particles at rest.
 
-        Raises
-        ------
-        RuntimeError
-            If the iteration does not converge; names the Drude particle with the largest force.
+        Raise RuntimeError, which names the Drude particle with the largest force, if the iteration does not converge.
         """
         return self.energy(params, self.relaxed(params, positions, box), box)
 

@@ -32,19 +32,11 @@ def fill_noise(step, key, like, out):  # key uint32 [2]; like, out [n, 3]
 
 
 class Path(NamedTuple):
-    """Result of a trajectory.
+    """Final state of a trajectory, and the results of `observe` on the way."""
 
-    Attributes
-    ----------
-    positions, velocities : (n, 3) array
-        Final state; velocities of Langevin dynamics stand at the half step before.
-    observed : tree of (records, ...) arrays
-        Results of `observe`, called every `every` steps; None without it.
-    """
-
-    positions: Any
-    velocities: Any
-    observed: Any
+    positions: Any  # (n, 3)
+    velocities: Any  # (n, 3); those of Langevin dynamics stand at the half step before
+    observed: Any  # tree of (records, ...) arrays, every `every` steps; None without `observe`
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +66,7 @@ class Scheme:
 
     @classmethod
     def of(cls, integrator: Any, masses: Any, steps: int, every: int | None) -> Scheme:
-        """Return the scheme of an integrator of sponge.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the integrator is not one of these two, masses are not positive, or `steps` is not a multiple of `every`.
-        """
+        """Return the scheme of a `VelocityVerlet` or `LangevinMiddle` integrator."""
         where = "trajectory"
         if not isinstance(integrator, (VelocityVerlet, LangevinMiddle)):
             raise TypeError(
@@ -122,13 +108,7 @@ def _(cotangents, outs, good, *leaves, steps):
 
 
 def finite(good: Any, steps: int, values: Any) -> Any:
-    """`values`, a tree, once they are seen to be finite; `good` says after how many of the steps they still were.
-
-    Raises
-    ------
-    BrokenSimulationError
-        If they are not.
-    """
+    """Return the tree `values`; raise BrokenSimulationError unless it is finite and was so after all `steps`."""
     leaves, structure = tree.flatten(values)
     return tree.unflatten(structure, _finite(good, *leaves, steps=steps))
 

@@ -26,31 +26,7 @@ REST, WITH_SOLVENT, SOLUTE = 0, 1, 2  # classes: U_ww, U_pw, U_pp
 
 
 def solute_mask(system: SystemLike, solute: Any, where: str = "solute") -> np.ndarray:
-    """Return a mask of the atoms of the solute.
-
-    Parameters
-    ----------
-    system : System
-    solute : iterable of int, (n,) bool or None
-        Indices, or a mask; None for all atoms.
-    where : str
-        Begins error messages.
-
-    Returns
-    -------
-    (n,) bool
-
-    Raises
-    ------
-    TypeError, ValueError
-        If these are not atoms of the system, or if there are none.
-
-    Examples
-    --------
-    >>> from triskele import sponge
-    >>> solute_mask(sponge.System(sponge.Topology.of_particles(4), [1.0] * 4), range(2))
-    array([ True,  True, False, False])
-    """
+    """Return a mask (n,) of the atoms of the solute, given as indices, as a mask, or as None for all atoms."""
     n = system.n
     if solute is None:
         return np.ones(n, bool)
@@ -84,15 +60,9 @@ def check_oscillators(system: SystemLike, solute: np.ndarray, where: str) -> Non
 
 
 def enhanced_terms(system: SystemLike, terms: Sequence[str] | None, where: str = "terms") -> tuple[str, ...]:
-    """Names of the potentials whose solute terms are enhanced besides the pair potentials.
+    """Return the names of the potentials whose solute terms are enhanced besides the pair potentials.
 
-    Parameters
-    ----------
-    system : System
-    terms : sequence of str, optional
-        Names of potentials. Defaults to torsions, proper or improper, 1-4 pairs and CMAP.
-    where : str
-        Begins error messages.
+    By default (None) these are torsions, proper or improper, 1-4 pairs and CMAP.
     """
     if terms is None:
         return tuple(p.name for p in system.potentials if p.enhanced)
@@ -107,45 +77,23 @@ def enhanced_terms(system: SystemLike, terms: Sequence[str] | None, where: str =
 
 
 class EnergySplit:
-    r"""The energy as U = U_pp + U_pw + U_ww, for a sampling method that scales parts of it.
+    """The energy as U = U_pp + U_pw + U_ww, for a sampling method that scales parts of it.
+
+    Forces are F = s_pp F_pp + s_pw F_pw + F_ww, with factors that the method sets at every evaluation.
 
     Pairs of atoms go by how many of both belong to the solute; this includes Lennard-Jones and Coulomb pairs within the
     cut-off, whatever potential they come from. Terms of the potentials `terms` go by their atoms: all in the solute,
     pp; some, pw. A potential in `terms` that has no terms to tell apart, such as GB or a FunctionPotential, is pp as a
     whole. Everything else is ww. Nothing is computed twice: the parts come from neighbor lists of their own.
-
-    Forces are F = s_pp F_pp + s_pw F_pw + F_ww with factors that the method sets at every evaluation, once `energies`
-    are there and before forces are summed.
-
-    Parameters
-    ----------
-    engine : Engine
-        Whose potentials have no plans yet.
-    solute : (n,) bool
-        Mask of the solute, from `solute_mask`.
-    terms : sequence of str or "all"
-        Names of potentials, as from `enhanced_terms`. "all": all energy is pp, reciprocal sums and the dispersion
-        correction included; then `solute` must be all atoms.
-    reciprocal : bool
-        Split the reciprocal sums too (with their correction of excluded pairs), in place of counting them as ww.
-
-    Attributes
-    ----------
-    energies : (2,) float64
-        U_pp and U_pw in kJ/mol, of each force evaluation.
-    scales : (2,) float64
-        s_pp and s_pw; 1 at first. s_pw must not be 0.
-    flags : int64 array
-        Flags in which ENERGY is always set, for tasks of classes 1 and 2.
-
-    Raises
-    ------
-    ValueError
-        If a potential cannot be split.
     """
 
-    def __init__(self, engine: Engine, solute: np.ndarray, terms: Sequence[str] | Literal["all"],
-                 reciprocal: bool = False):
+    def __init__(
+        self,
+        engine: Engine,  # whose potentials have no plans yet
+        solute: np.ndarray,  # (n,) bool, from `solute_mask`; all atoms with "all"
+        terms: Sequence[str] | Literal["all"],  # from `enhanced_terms`; "all": even reciprocal sums and tails are pp
+        reciprocal: bool = False,  # split the reciprocal sums, too, with their correction of excluded pairs
+    ):
         self.engine, self.solute = engine, np.asarray(solute, bool)
         if self.solute.shape != (engine.n,) or not self.solute.any():
             raise ValueError(f"energy split: solute must be a mask of {engine.n} atoms with at least one True, got "
@@ -155,8 +103,10 @@ class EnergySplit:
             raise ValueError("energy split: to split everything, the solute must be all atoms")
         self.terms = () if self.everything else tuple(terms)
         self.reciprocal = bool(reciprocal) or self.everything
+        # U_pp and U_pw (kJ/mol) of each force evaluation; s_pp and s_pw, which the method sets at every evaluation once
+        # `energies` are there and before forces are summed; s_pw must not be 0
         self.energies, self.scales = np.zeros(2), np.ones(2)
-        self.flags = np.zeros(N_FLAGS, np.int64)
+        self.flags = np.zeros(N_FLAGS, np.int64)  # ENERGY is always set, for tasks of classes 1 and 2
         self.flags[ENERGY] = 1
         engine.groups = None if self.whole else self.solute.astype(np.int8)
 
@@ -241,19 +191,8 @@ class EnergySplit:
 class TermSplit(EnergySplit):
     """The energy as U = U_rest + U_terms: some potentials apart from all others.
 
-    Parameters
-    ----------
-    engine : Engine
-        Whose potentials have no plans yet.
-    terms : sequence of str
-        Names of potentials.
-    rest : bool
-        U_rest is needed too. Otherwise it stays 0 and its forces as they are, which is faster.
-
-    Attributes
-    ----------
-    energies, scales : (2,) float64
-        U_rest and U_terms in kJ/mol, and the factors of their forces, of which the second must not be 0.
+    `energies` and `scales` (2,) are U_rest and U_terms in kJ/mol, and the factors of their forces, of which the second
+    must not be 0. Without `rest`, U_rest stays 0 and its forces as they are, which is faster.
     """
 
     def __init__(self, engine: Engine, terms: Sequence[str], rest: bool):

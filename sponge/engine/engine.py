@@ -298,13 +298,7 @@ class Runner:
         return self._program
 
     def run(self, steps: int) -> None:
-        """Make `steps` steps.
-
-        Raises
-        ------
-        RuntimeError
-            If a kernel reports a status without a handler; handlers raise errors of their own.
-        """
+        """Make `steps` steps; a status without a handler raises RuntimeError, handlers raise errors of their own."""
         flags = self.engine.flags
         last = flags[STEP] + steps
         while (end := self.program.run(int(last - flags[STEP]))) != -1:

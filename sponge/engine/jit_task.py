@@ -28,28 +28,20 @@ class JitTask(Task):
     It is one chunk, to be put into a phase of its own when it is large, so that its own loops get all threads. What the
     core cannot compile runs as a call to Python, with the same results.
 
-    Parameters
-    ----------
-    function : callable
-        NumPy code, or the result of `core.jit`: takes the arrays of `inputs` one by one, returns a tree with as many
-        leaves as there are `outputs`.
-    engine : Engine
-        Errors inside the function are raised by its runner.
-    inputs, outputs : sequence of ndarray
-        C-contiguous; held by address, never copied. Outputs must have the shapes and dtypes of the results.
-
-    Examples
-    --------
-    >>> from triskele import sponge
     >>> engine = sponge.Engine(sponge.System(sponge.Topology.of_particles(1), [1.0], positions=[[3.0, 4.0, 0.0]]))
     >>> out = np.zeros(())
-    >>> task = JitTask(lambda x: np.sum(x * x), engine, [engine.positions], [out])
-    >>> task.run()
+    >>> JitTask(lambda x: np.sum(x * x), engine, [engine.positions], [out]).run()
     >>> out
     array(25.)
     """
 
-    def __init__(self, function: Callable, engine: Engine, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]):
+    def __init__(
+        self,
+        function: Callable,  # NumPy code or a `core.jit` of the inputs; returns a tree of as many leaves as `outputs`
+        engine: Engine,  # whose runner raises errors inside the function
+        inputs: Sequence[np.ndarray],  # C-contiguous, like the outputs; held by address, never copied
+        outputs: Sequence[np.ndarray],  # with the shapes and dtypes of the results
+    ):
         jitted = function if hasattr(function, "program") else core.jit(function)
         self.kernel, self.chunks = self, 1  # a kernel has a name, which errors show
         self.__name__ = getattr(function, "__name__", "function")

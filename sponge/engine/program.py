@@ -19,38 +19,19 @@ __all__ = ["Phase", "Program", "StepPlan"]
 
 @dataclass(eq=False)
 class Phase:
-    """The tasks that run between two barriers of all threads.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        In mode "parallel" the chunks of all tasks are handed to the threads in any order; in mode "sequence" all tasks
-        have the same number of chunks and chunk c runs through the tasks one after the other, so that it stays in
-        cache.
-    mode : {"parallel", "sequence"}
-    every : int
-        Only in steps whose number is a multiple.
-    flag : int, optional
-        Only when this word of the flags is not zero.
-    call : callable, optional
-        A Python function without arguments in place of tasks.
-    name : str
-        Name in timings and errors.
-    redo : bool
-        When a later phase fails and the cause is fixed, the loop resumes here: the nearest such phase at or
-        before the one that failed.
-    begins : bool
-        A computation of forces begins here: the loop resumes at such a phase when the plans had to be made anew, so
-        that all of their arrays are filled.
-    """
+    """The tasks that run between two barriers of all threads."""
 
     tasks: Sequence[Task] = ()
+    # "parallel": threads take the chunks of all tasks in any order; "sequence": all tasks have the same number of
+    # chunks, and chunk c runs through them one after the other, so that it stays in cache
     mode: Literal["parallel", "sequence"] = "parallel"
-    every: int = 1
-    flag: int | None = None
-    call: Callable[[], None] | None = None
-    name: str = ""
+    every: int = 1  # only in steps whose number is a multiple
+    flag: int | None = None  # only when this word of the flags is not zero
+    call: Callable[[], None] | None = None  # a Python function in place of tasks
+    name: str = ""  # in timings and errors
+    # when a phase fails and the cause is fixed, the loop resumes at the nearest such phase at or before the failed one
     redo: bool = False
+    # a computation of forces begins here: the loop resumes here when plans were made anew, to fill all of their arrays
     begins: bool = False
 
     def __post_init__(self):
@@ -65,12 +46,7 @@ _FLAG_NAMES = {ENERGY: "ENERGY", REBUILD: "REBUILD", FORCES_STALE: "FORCES_STALE
 
 @dataclass(frozen=True)
 class StepPlan:
-    """The phases of a step, in the order in which they run; its text is one line for each.
-
-    Parameters
-    ----------
-    phases : tuple of Phase
-    """
+    """The phases of a step, in the order in which they run; its text is one line for each."""
 
     phases: tuple[Phase, ...]
 
@@ -91,12 +67,8 @@ _WORDS = 8  # of a phase's record: mode, tasks, number of tasks, chunks, every, 
 class Program:
     """Phases made ready for the native loop.
 
-    Parameters
-    ----------
-    phases : sequence of Phase
-    flags : int64 array
-        `flags[STEP]` is the number of the step, counted up at its end; a phase that leaves `flags[STATUS]` other than 0
-        stops the loop.
+    ``flags[STEP]`` (`flags` is int64) is the number of the step, counted up at its end; a phase that leaves
+    ``flags[STATUS]`` other than 0 stops the loop.
     """
 
     def __init__(self, phases: Sequence[Phase], flags: np.ndarray):
@@ -118,14 +90,11 @@ class Program:
         self._next = 0  # the phase to resume with, after an interruption
 
     def run(self, steps: int) -> int:
-        """Make steps until `flags[STEP]` has grown by `steps`, or a phase fails.
+        """Make steps until ``flags[STEP]`` has grown by `steps`, or a phase fails.
 
-        Returns
-        -------
-        int
-            -1, or the number of the phase after which ``flags[STATUS]`` is not 0. The next call resumes with that very
-            phase again, in the same step: clear the status, mend the cause, and call `run` for the rest. Or -2, when a
-            call to Python has made the phases outdated: continue with a new program.
+        Return -1, or the number of the phase after which ``flags[STATUS]`` is not 0. The next call resumes with that
+        very phase, in the same step: clear the status, mend the cause, and call `run` for the rest. Return -2 when a
+        call to Python has made the phases outdated: continue with a new program.
         """
         last = int(self.flags[STEP]) + steps
         loop, (records, flags), count = _loop(), self._addresses, len(self.phases)

@@ -23,15 +23,10 @@ _FEW = 20  # parameters for which a Jacobian is made by differences
 
 
 class Reweighted:
-    """Gauss and Newton's steps on averages over an `Ensemble`, within its overlap.
-
-    Attributes
-    ----------
-    limited : bool
-        True if the last minimization ended at the limit of the overlap.
-    """
+    """Gauss and Newton's steps on averages over an `Ensemble`, within its overlap."""
 
     def __init__(self, problem: Problem, by: Reweighting):
+        # limited: the last minimization ended at the limit of the overlap
         self.problem, self.by, self.limited = problem, by, False
         self.energy, self.ensemble, self.last = problem.energy(), None, None
         self._added: list[tuple[np.ndarray, Samples]] = []  # to the ensemble

@@ -21,27 +21,12 @@ _KIND, _VERSION = "checkpoint of a fit", 1
 class Saved:
     """The file of a fit, if it has one.
 
-    Parameters
-    ----------
-    path : path-like, optional
-    problem : Problem
-    options : dict of str to JSON-like
-        What else a fit must have in common with the one that wrote the file.
-
-    Attributes
-    ----------
-    value : dict or None
-        The description that the file holds; None if there is no file.
-    arrays : dict of str to array
-
-    Raises
-    ------
-    CheckpointError
-        If the file is damaged, or belongs to another fit; the message names what differs.
+    `options` are JSON-like: what else a fit must have in common with the one that wrote the file. A file that is
+    damaged or belongs to another fit raises CheckpointError, which names what differs.
     """
 
     def __init__(self, path: str | os.PathLike | None, problem: Problem, **options: Any):
-        self.path, self.value = path, None
+        self.path, self.value = path, None  # value: the description that the file holds; None without a file
         self.arrays: dict[str, np.ndarray] = {}
         self._identity = json.loads(json.dumps({
             "parameters": {name: np.ravel(x).tolist() for name, x in problem.parameters.start.items()},

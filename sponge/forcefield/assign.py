@@ -29,11 +29,7 @@ class Assignment:
 def assign_templates(topology: Topology, forcefield: ForceField) -> Assignment:
     """Find the template of each residue by elements and bonds; names decide between templates that both fit.
 
-    Raises
-    ------
-    MissingTemplateError
-        For the first residue that no template fits (with the nearest one and the differences), or that several fit
-        which would give different parameters.
+    A residue that no template fits, or several with different parameters, raises MissingTemplateError.
     """
     if np.any(np.diff(topology.residue_index) < 0):
         raise ValueError("create_system: atoms of a residue must follow each other, got a topology with mixed residues")

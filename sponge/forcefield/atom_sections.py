@@ -29,17 +29,9 @@ _MODES = {"SinglePermutation": "0", "UniqueCentralParticle": "1"}
 
 def add_atom_sections(system: Any, field: ForceField, assignment: Assignment, graph: np.ndarray,
                       cutoff: float | None) -> None:
-    """Add the forces of all such sections to a system.
+    """Add the forces of all such sections to a system, with `cutoff` in nm, or None for all pairs.
 
-    Parameters
-    ----------
-    system : System
-    field : ForceField
-    assignment : Assignment
-    graph : (m, 2) int
-        Bonds by which exclusions are counted: those of the topology and of virtual sites.
-    cutoff : float or None
-        Cut-off (nm), that of the nonbonded potential; None for all pairs.
+    Exclusions are counted by the bonds `graph` (m, 2), which are those of the topology and of virtual sites.
     """
     terms = OpenMMTerms("create_system", system.n, read_force)
     terms.exclude("the NonbondedForce", system.exclusions)

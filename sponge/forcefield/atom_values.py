@@ -26,18 +26,10 @@ class NonbondedTypes:
 
 @dataclass(frozen=True)
 class AtomSection:
-    """A section whose terms are found among all atoms, such as CustomNonbondedForce.
+    """A section whose terms are found among all atoms, such as CustomNonbondedForce."""
 
-    Attributes
-    ----------
-    element : xml.etree.ElementTree.Element
-    parameters : list of str
-        Names of the values of atoms.
-    atoms : NonbondedTypes
-    """
-
-    element: Any
-    parameters: list[str]
+    element: Any  # xml.etree.ElementTree.Element
+    parameters: list[str]  # names of the values of atoms
     atoms: NonbondedTypes
 
 

@@ -17,26 +17,9 @@ __all__ = ["Impropers", "find_impropers", "find_terms"]
 def find_terms(
     what: str, atoms: np.ndarray, table: TermTable, assignment: Assignment, topology: Topology, needed: bool = True
 ) -> np.ndarray:
-    """Index into the table's values for each term [m]; -1 where there is none.
+    """Return the index (m,) into the values of `table` for each term of `atoms` (m, k), -1 where there is none.
 
-    Parameters
-    ----------
-    what : str
-        Name of the terms in errors.
-    atoms : (m, k) int
-    table : TermTable
-        Values by the types of k atoms.
-    assignment : Assignment
-        Types of all atoms.
-    topology : Topology
-        Names the atoms in errors.
-    needed : bool
-        Raise an error for a term without parameters.
-
-    Raises
-    ------
-    MissingParameterError
-        Names atoms and types of the first term without parameters, and how many there are.
+    If terms are `needed`, one without parameters raises MissingParameterError, which calls the terms `what`.
     """
     keys = assignment.atom_type[atoms]
     unique, _, inverse = _unique_rows(keys, len(assignment.types))

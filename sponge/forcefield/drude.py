@@ -51,13 +51,7 @@ def read_drude(forcefield: Any, section: Any) -> None:
 
 
 def drude_particles(forcefield: Any, template: Any) -> list[tuple[int, tuple[int, ...], DrudeType]]:
-    """The Drude particles of a residue template: place, places of the four other atoms (-1 for none), and type.
-
-    Raises
-    ------
-    MissingParameterError
-        If the template does not have exactly one atom that a Drude particle belongs to.
-    """
+    """Return the Drude particles of a residue template: place, places of four other atoms (-1 for none), and type."""
     found = []
     for k, name in enumerate(template.types if forcefield.drude else ()):
         kind = next((forcefield.drude[key] for key in forcefield.types[name].keys if key in forcefield.drude), None)
@@ -78,13 +72,7 @@ def drude_particles(forcefield: Any, template: Any) -> list[tuple[int, tuple[int
 
 
 class Oscillators:
-    """The Drude oscillators of all atoms.
-
-    Attributes
-    ----------
-    particles : (m, 5) int
-        As for `drude_oscillators`.
-    """
+    """The Drude oscillators of all atoms."""
 
     def __init__(self, forcefield: Any, assignment: Assignment, topology: Topology):
         rows, kinds = [np.empty((0, 5), np.int64)], []
@@ -93,7 +81,7 @@ class Oscillators:
             for place, others, kind in drude_particles(forcefield, template):
                 rows.append(padded[:, [place, *others]])
                 kinds += [kind[1:]] * len(atoms)
-        self.particles = np.concatenate(rows)
+        self.particles = np.concatenate(rows)  # (m, 5) int, as for `drude_oscillators`
         self._values = np.array(kinds, np.float64).reshape(-1, 5)
         residues = NamedResidues(assignment, topology) if forcefield.named_anisotropies else None
         for rule in forcefield.named_anisotropies:

@@ -82,13 +82,10 @@ def _names(template: Template) -> tuple[list[str], frozenset[str]]:
 class NamedImpropers:
     """Impropers of CHARMM's residues and patches by the names of their atoms, with parameters by classes.
 
-    Parameters
-    ----------
-    tables : mapping
-        Lists of impropers by residue and by patch ("residue_impropers", "patch_impropers", "delete_impropers"), four
-        pairs (offset of the residue, name of the atom) each; the order of names ("residue_order", "patch_order"); and
-        parameters by the classes of the four atoms, None for any: (periodicity, phase, k) in
-        "periodic_improper_types", ((k, angle),) with the energy k (phi - angle)^2 in "harmonic_improper_types".
+    `tables` holds impropers by residue and by patch ("residue_impropers", "patch_impropers", "delete_impropers"), four
+    pairs (offset of the residue, name of the atom) each; the order of names ("residue_order", "patch_order"); and
+    parameters by the classes of the four atoms, None for any: (periodicity, phase, k) in "periodic_improper_types",
+    ((k, angle),) with the energy k (phi - angle)^2 in "harmonic_improper_types".
     """
 
     def __init__(self, tables: Mapping[str, Any]):
@@ -102,25 +99,10 @@ class NamedImpropers:
 
     def find(self, residues: NamedResidues, assignment: Assignment,
              bonded: list[set[int]]) -> tuple[list[tuple], list[tuple]]:
-        """The impropers of a topology.
+        """Return the impropers of a topology: (atoms, (periodicity, phase, k)), and harmonic (atoms, (k, angle)).
 
-        Parameters
-        ----------
-        residues : NamedResidues
-        assignment : Assignment
-            Types of all atoms.
-        bonded : list of set of int
-            Atoms bound to each atom.
-
-        Returns
-        -------
-        periodic : list of (atoms, (periodicity, phase, k))
-        harmonic : list of (atoms, (k, angle))
-
-        Raises
-        ------
-        MissingParameterError
-            If an improper has no parameters, or both kinds of them.
+        `bonded` has the atoms bound to each atom. An improper without parameters, or with those of both kinds, raises
+        MissingParameterError.
         """
         periodic, harmonic = [], []
         for number in residues.having([*self._residues, *self._patches]):
@@ -188,11 +170,8 @@ def _matching(table: Mapping[tuple, Any], classes: tuple[str, ...]) -> Any:
 class NamedAnisotropies:
     """Anisotropic polarizabilities of CHARMM's residues and patches by the names of their atoms.
 
-    Parameters
-    ----------
-    tables : mapping
-        (three atoms, aniso12, aniso34) by residue or patch and atom ("residue_anisotropies", "patch_anisotropies");
-        atoms that a patch makes isotropic ("delete_anisotropies"); and the order of names.
+    `tables` holds (three atoms, aniso12, aniso34) by residue or patch and atom ("residue_anisotropies",
+    "patch_anisotropies"), atoms that a patch makes isotropic ("delete_anisotropies"), and the order of names.
     """
 
     def __init__(self, tables: Mapping[str, Any]):

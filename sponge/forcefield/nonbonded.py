@@ -16,13 +16,7 @@ __all__ = ["atom_parameters", "build_nonbonded", "columns"]
 
 
 def atom_parameters(field: ForceField, assignment: Assignment) -> dict[str, np.ndarray]:
-    """Return the parameters of each atom, (n,): "charge" (e), "sigma" (nm), "epsilon" (kJ/mol), and those of 1-4 pairs.
-
-    Raises
-    ------
-    MissingParameterError
-        If a type has no entry, or an entry and the residue both lack a value.
-    """
+    """Return each atom's parameters, (n,): "charge" (e), "sigma" (nm), "epsilon" (kJ/mol), and those of 1-4 pairs."""
     out = {name: np.zeros(len(assignment.atom_type)) for name in ("charge", "sigma", "epsilon", "sigma14", "epsilon14")}
     for template, atoms in assignment.groups:
         for k, kind in enumerate(template.types):
@@ -90,21 +84,10 @@ def _entry(section: NonbondedTypes, kind):
 
 def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, np.ndarray], pairs: np.ndarray,
                     divisors: Mapping[tuple[int, int], Sequence[float]], **options: Any):
-    """The Nonbonded potential, and the 1-4 pairs as a potential (None if there are none that act).
+    """Return the Nonbonded potential, and the 1-4 pairs as a potential (None if there are none that act).
 
-    Parameters
-    ----------
-    field : ForceField
-    assignment : Assignment
-        Types of all atoms.
-    atoms : dict
-        From `atom_parameters`.
-    pairs : (m, 2) int
-        Atoms three bonds apart.
-    divisors : mapping
-        Pairs with scales of their own, from `pair_divisors`.
-    options
-        Options of `Nonbonded`.
+    `atoms` comes from `atom_parameters`; `pairs` (m, 2) are atoms three bonds apart, and `divisors`, from
+    `pair_divisors`, scales some of them; `options` are those of `Nonbonded`.
     """
     from ..potentials.bonded.pair14 import pair14
     from ..potentials.nonbonded.nonbonded import Nonbonded

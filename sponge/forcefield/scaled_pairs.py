@@ -19,15 +19,10 @@ _AMBER = (1.2, 2.0)  # Amber's divisors of 1-4 interactions
 
 
 class ScaledPairs:
-    """Divisors of the electrostatic and the Lennard-Jones interactions of 1-4 pairs.
+    """Divisors of the electrostatic and the Lennard-Jones interactions of 1-4 pairs, by the names of four atom types.
 
-    Torsions count in the direction in which the first atom has the lower number, and the last one of a pair decides, as
-    in the scripts of OpenMM's files.
-
-    Parameters
-    ----------
-    electrostatic, lennard_jones : mapping
-        Divisors by the names of four atom types. A pair in one of them has Amber's standard divisor for the other.
+    Types in one of the two mappings have Amber's standard divisor for the other. Torsions count in the direction in
+    which the first atom has the lower number, and the last one of a pair decides, as in the scripts of OpenMM's files.
     """
 
     def __init__(self, electrostatic: Mapping[tuple, Any], lennard_jones: Mapping[tuple, Any]):
@@ -43,15 +38,7 @@ class ScaledPairs:
         return cls(dict.fromkeys(map(tuple, types), 1.0), dict.fromkeys(map(tuple, types), 1.0))
 
     def find(self, propers: np.ndarray, assignment: Assignment) -> dict[tuple[int, int], list[float]]:
-        """Both divisors by pair of atoms, the lower number first.
-
-        Parameters
-        ----------
-        propers : (m, 4) int
-            Torsions, sorted, each with the lower number first.
-        assignment : Assignment
-            Types of all atoms.
-        """
+        """Return both divisors by pair of atoms for sorted torsions (m, 4), all with the lower number first."""
         names = [kind.name for kind in assignment.types]
         number = {name: k for k, name in enumerate(names)}
         found: dict[tuple[int, int], list[float]] = {}

@@ -62,11 +62,8 @@ def implicit_solvent(script: str) -> str | None:
 
 
 def read_script(tag: str, text: str) -> Script | None:
-    """The script of an element <Script> or <InitializationScript>; None if we do not know it.
+    """Return the script of an element <Script> or <InitializationScript>, or None if we do not know it.
 
-    Examples
-    --------
-    >>> from triskele.sponge.forcefield.scripts import read_script
     >>> read_script("Script", "import os") is None
     True
     """

@@ -10,13 +10,7 @@ __all__ = ["bonded_angles", "bonded_impropers", "bonded_propers", "five_chains",
 
 
 def neighbor_lists(bonds: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Bound atoms of each atom, sorted: those of atom i are ``near[starts[i]:starts[i + 1]]``.
-
-    Returns
-    -------
-    starts : (n + 1,) int
-    near : (2 m,) int
-    """
+    """Return starts (n + 1,) and near (2 m,): the atoms bound to i, sorted, are ``near[starts[i]:starts[i + 1]]``."""
     i, j = np.concatenate([bonds, bonds[:, ::-1]]).astype(np.int64).T
     order = np.lexsort((j, i))
     return np.searchsorted(i[order], np.arange(n + 1)), j[order]

@@ -25,16 +25,10 @@ __all__ = ["degrees_of_freedom", "drude_kinetic_energy", "freedom_of", "kinetic_
 
 
 def degrees_of_freedom(system: System, without_com: bool | None = None) -> int:
-    """Three for each atom with mass, less the constraints, less three when the motion of the center of mass is taken
-    out.
+    """Return the degrees of freedom: 3 per atom with mass, less constraints, less 3 without center-of-mass motion.
 
-    An atom counts once with its Drude particle: the motion of one relative to the other has a temperature of its own.
-
-    Parameters
-    ----------
-    system : System
-    without_com : bool, optional
-        True if the motion of the center of mass is taken out. Defaults to what runs of the system do.
+    Whether that motion is removed defaults to what runs of the system do. An atom counts once with its Drude particle:
+    the motion of one relative to the other has a temperature of its own.
     """
     massive = int(np.count_nonzero(system.masses)) - len(moving_drude_pairs(system))
     held = len(partition(system).pairs) if len(system.constraints) else 0
@@ -75,18 +69,11 @@ def temperature(system: System, velocities: np.ndarray) -> float:
 
 
 def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None = None) -> None:
-    """Draw ``engine.velocities`` from Maxwell and Boltzmann's distribution at the engine's positions.
+    """Draw ``engine.velocities`` from the Maxwell-Boltzmann distribution at `temperature` in K.
 
-    What would change constrained lengths is projected out, which leaves the distribution of the constrained system, and
-    so is the motion of the center of mass, if the system's is taken out in runs. Drude particles move with their atoms.
-
-    Parameters
-    ----------
-    engine : Engine
-    temperature : float, K
-        Temperature of the heat bath.
-    seed : int, optional
-        ``engine.seed`` when left out.
+    What would change constrained lengths at the engine's positions is projected out, which leaves the distribution of
+    the constrained system, and so is the motion of the center of mass if runs of the system remove it. Drude particles
+    move with their atoms. `seed` defaults to ``engine.seed``.
     """
     temperature = number_in("K", temperature, "velocities: temperature")
     check.number(temperature, "velocities: temperature", 0)

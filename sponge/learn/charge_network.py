@@ -88,17 +88,9 @@ class ChargeNetwork:
         return self.network.dtype
 
     def __call__(self, batch: Batch) -> tuple[Any, Any]:
-        """Charges of atoms and dipole moments of frames.
+        """Return the charges of atoms, (atoms,) in e, and the dipole moments of frames, (frames, 3) in e nm.
 
-        Parameters
-        ----------
-        batch : Batch
-
-        Returns
-        -------
-        charges : (atoms,) float64, e
-        dipoles : (frames, 3) float64, e nm
-            About the origin of the batch's positions.
+        Both are float64; dipole moments are about the origin of the batch's positions.
         """
         frames = len(batch.frame)
         vectors = batch.positions[batch.neighbors] - batch.positions[:, None] + batch.offsets

@@ -96,17 +96,7 @@ class Network:
         )
 
     def __call__(self, batch: Batch) -> tuple[Any, Any]:
-        """Energies of frames and forces of atoms.
-
-        Parameters
-        ----------
-        batch : Batch
-
-        Returns
-        -------
-        energies : (frames,) float64, kJ/mol
-        forces : (atoms, 3), kJ/mol/nm
-        """
+        """Return the energies of frames, (frames,) float64 in kJ/mol, and forces on atoms, (atoms, 3) in kJ/mol/nm."""
         frames = len(batch.frame)
 
         def energy(x):
@@ -183,21 +173,10 @@ def positive(where: str, **values: Any) -> None:
 
 
 def neighbor_rows(atoms: np.ndarray, others: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of neighbors from pairs of atoms.
+    """Return rows of neighbors of `n` atoms from both directions of each pair, `atoms` and `others` (m,).
 
-    Parameters
-    ----------
-    atoms, others : (m,) int
-        An atom and a neighbor of it; both directions of each pair.
-    n : int
-        Number of atoms.
-
-    Returns
-    -------
-    neighbors : (n, k) int32
-        Neighbors of each atom, rising; its own number at free places. There is at least one place.
-    which : (n, k) int64
-        The pair in each place; -1 at free places.
+    Rows (n, k) int32 hold the neighbors of each atom, rising, and its own number at free places; there is at least one
+    place. A second array (n, k) int64 holds the pair in each place, -1 at free places.
     """
     order = np.lexsort((others, atoms))
     count = np.bincount(atoms, minlength=n)

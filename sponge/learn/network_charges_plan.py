@@ -52,16 +52,9 @@ def chain(_chunk, atoms, slopes, derivatives, weights):
 class Networks:
     """Tasks of a charge network: charges of its atoms, and the forces that derivatives by them cause.
 
-    Attributes
-    ----------
-    own : (m,) float64, e
-        Charges of the atoms.
-    before, after : list of Phase
-        Set `own`; set `forces` and `rows` from the derivatives of the energy by the charges of all atoms.
-    forces : (n, 3) float64
-    rows : (chunks, 10) float64
-    edges : Edges or None
-        Neighbors, whose rows may have to grow.
+    The phases `before` set the charges `own` (m,) float64 in e; those `after` set `forces` (n, 3) and `rows` (chunks,
+    10) from the derivatives of the energy by the charges of all atoms. `edges`, or None, are neighbors whose rows may
+    have to grow.
     """
 
     def __init__(self, engine: Engine, network: ChargeNetwork, species: np.ndarray, atoms: np.ndarray | None,
@@ -154,11 +147,7 @@ def _with_derivatives(network, shares, x):
 class NetworkChargesPlan(Plan):
     """The network; the plan of a `Nonbonded`; and what its derivatives by the charges mean for the atoms.
 
-    Attributes
-    ----------
-    edges : Edges or None
-    charges : (n,) float64, e
-        As of the last evaluation.
+    `charges` (n,), in e, are those of the last evaluation.
     """
 
     def __init__(self, networks: Networks, inner: Any, moving: MovingCharges, rows14: bool):

@@ -138,14 +138,9 @@ def different_atoms(atoms: Any, where: str) -> np.ndarray | None:
 
 def network_species(network: Network, system: SystemLike, atoms: np.ndarray | None, elements: Any,
                     where: str) -> np.ndarray:
-    """Places of the elements of a system's atoms in those of the network.
+    """Return the places of the elements of a system's atoms in those of the network.
 
-    Raises
-    ------
-    ValueError
-        If an element is not known to the network, or atoms or elements do not fit the system.
-    BoxError
-        If the box is too small for the network's cut-off.
+    A box less than twice as wide as the network's cut-off raises BoxError.
     """
     if atoms is not None:
         check_indices(atoms, system.n, f"{where}: atoms")
@@ -245,12 +240,7 @@ def scatter(chunk, atoms, neighbors, vectors, counts, gradients, energy, forces,
 
 
 class NeuralPlan(Plan):
-    """Edges, the network on them with derivatives by their vectors, and what this means for the atoms.
-
-    Attributes
-    ----------
-    edges : Edges
-    """
+    """Edges, the network on them with derivatives by their vectors, and what this means for the atoms."""
 
     def __init__(self, potential: NeuralPotential, engine: Engine, places: int = 0):
         network = potential.network

@@ -25,24 +25,13 @@ _SOFT = 1e-2  # of a squared length, so that forces stay smooth where a vector p
 @short_repr
 @dataclass(frozen=True)
 class Interaction:
-    """One message and one update of all atoms (figure 2 of the paper).
+    """One message and one update of all atoms (figure 2 of the paper)."""
 
-    Attributes
-    ----------
-    context : tuple of Linear
-        Scalars of the sender, by way of `silu`, to [parts * features].
-    filters : Linear
-        Radial functions to [parts * features]. The parts are scalars, directions and, where there are vectors yet,
-        vectors.
-    mix : tuple of Linear
-        Matrices U and V of the vectors.
-    update : tuple of Linear
-        Scalars and lengths of V v to [3 * features]: what is added to scalars, what multiplies <U v, V v>, and U v.
-    """
-
-    context: tuple[Linear, Linear]
+    context: tuple[Linear, Linear]  # scalars of the sender, by way of `silu`, to [parts * features]
+    # radial functions to [parts * features]; the parts are scalars, directions and, after the first layer, vectors
     filters: Linear
-    mix: tuple[Linear, Linear]
+    mix: tuple[Linear, Linear]  # matrices U and V of the vectors
+    # scalars and lengths of V v to [3 * features]: what is added to scalars, what multiplies <U v, V v>, and U v
     update: tuple[Linear, Linear]
 
 
@@ -149,20 +138,14 @@ class PaiNN(Network):
 
 
 @core.custom_vjp
-def _message(x, filters, v, directions, neighbors):
-    """Return the contributions of neighbors to scalars (n, f) and vectors (n, 3, f) (eq. 7 and 8).
-
-    Parameters
-    ----------
-    x : (n, parts * f) array
-        What atoms send.
-    filters : (n, k, parts * f) array
-        The same for both directions of a pair.
-    v : (n, 3, f) array, or None for zeros
-    directions : (n, k, 3) array
-        Opposite for the two directions of a pair.
-    neighbors : (n, k) int
-    """
+def _message(
+    x,  # (n, parts * f), what atoms send
+    filters,  # (n, k, parts * f), the same for both directions of a pair
+    v,  # (n, 3, f), or None for zeros
+    directions,  # (n, k, 3), opposite for the two directions of a pair
+    neighbors,  # (n, k) int
+):
+    """Return the contributions of neighbors to scalars (n, f) and vectors (n, 3, f) (eq. 7 and 8)."""
     f = x.shape[1] // (2 if v is None else 3)
     sent = x[neighbors] * filters
     scalars = np.sum(sent[..., :f], axis=1)

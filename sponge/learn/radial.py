@@ -13,20 +13,10 @@ __all__ = ["envelope", "waves"]
 
 
 def envelope(r: Any, cutoff: float) -> Any:
-    """1 at r = 0 and 0 from the cut-off on, twice continuously differentiable.
+    """Return 1 - 10 x^3 + 15 x^4 - 6 x^5 with x = r / cutoff: 1 at r = 0, 0 from the cut-off on, twice differentiable.
 
-    1 - 10 x^3 + 15 x^4 - 6 x^5 with x = r / cutoff. From the cut-off on it is zero to the last bit, with all
-    derivatives, so that pairs there contribute nothing at all.
+    From the cut-off on it is zero to the last bit, with all derivatives, so that pairs there contribute nothing at all.
 
-    Parameters
-    ----------
-    r : array
-        Distances in nm.
-    cutoff : float, nm
-        Cut-off radius.
-
-    Examples
-    --------
     >>> envelope(np.array([0.0, 0.25, 0.5, 0.7]), 0.5).tolist()
     [1.0, 0.5, 0.0, 0.0]
     """
@@ -35,20 +25,11 @@ def envelope(r: Any, cutoff: float) -> Any:
 
 
 def waves(r: Any, cutoff: float, n: int) -> Any:
-    """Spherical waves sqrt(2 / c) sin(k pi r / c) / r for k = 1 ... n as a last axis, with lengths in angstrom.
+    """Return spherical waves sqrt(2 / c) sin(k pi r / c) / r for k = 1 ... n as a last axis, for r > 0 and c in nm.
 
-    J. Gasteiger, J. Gross and S. Guennemann, ICLR 2020, eq. 7, https://arxiv.org/abs/2003.03123.
+    The lengths of the formula are in angstrom. J. Gasteiger, J. Gross and S. Guennemann, ICLR 2020, eq. 7,
+    https://arxiv.org/abs/2003.03123.
 
-    Parameters
-    ----------
-    r : array
-        Distances in nm, positive.
-    cutoff : float, nm
-        Cut-off radius.
-    n : int
-
-    Examples
-    --------
     >>> waves(np.array([0.25]), 0.5, 2).round(6).tolist()
     [[0.252982, 0.0]]
     """

@@ -278,32 +278,20 @@ def add_up_forces(chunk, chunks, n, flags, blocks, elements, c, species, own, at
 class RadialFunctions:
     """The radial symmetry functions of a network, and the forces that follow from derivatives by them.
 
-    Parameters
-    ----------
-    engine : Engine
-    network : BehlerParrinello
-        Without angular functions.
-    atoms : (m,) int
-    species : (m,) int32
-        Their places in the network's elements.
-    real : dtype
-        Floating-point type of the functions.
-
-    Attributes
-    ----------
-    values : real [m, elements * places]
-        The functions, for each element of the neighbors filled up to a multiple of eight, as
-        `BehlerParrinello.radial_heads` takes them.
-    weights : real [m, elements * places]
-        Derivatives of an energy by them; set between `before` and `after`.
-    before, after : list of Phase
-        Set `values`; set `forces` and `rows`.
-    forces : (n, 3) float64
-    rows : (chunks, 10) float64
-        Virials; no energies.
+    The phases `before` set `values` (m, elements * places): the functions, for each element of the neighbors filled up
+    to a multiple of eight, as `BehlerParrinello.radial_heads` takes them. With the derivatives of an energy by them in
+    `weights`, of the same shape, the phases `after` set `forces` (n, 3) and virials, but no energies, in `rows`
+    (chunks, 10).
     """
 
-    def __init__(self, engine: Engine, network: BehlerParrinello, atoms: np.ndarray, species: np.ndarray, real: Any):
+    def __init__(
+        self,
+        engine: Engine,
+        network: BehlerParrinello,  # without angular functions
+        atoms: np.ndarray,  # (m,) int
+        species: np.ndarray,  # (m,) int32, their places in the network's elements
+        real: Any,  # floating-point type of the functions
+    ):
         listed, n, blocks, elements = (shared_rows(engine, network.cutoff, _SKIN), engine.n, -(-network.radial // 8),
                                        len(network.elements))
         own = np.full(n, -1, np.int32)

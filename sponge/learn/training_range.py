@@ -44,18 +44,14 @@ def with_range(network: Network, batches: Batches) -> Network:
     return dataclasses.replace(network, seen=rows)  # type: ignore[type-var]
 
 
-def outside(network: Network, species: np.ndarray, atoms: np.ndarray | None, positions: np.ndarray,
-            box: Any) -> tuple[int, str] | None:
-    """The atom that is farthest outside the range of the training data, and how far; None if all are within.
-
-    Parameters
-    ----------
-    network : Network
-    species : (m,) int
-    atoms : (m,) int, optional
-    positions : (n, 3) float64, nm
-    box : (3, 3) float64, nm, optional
-    """
+def outside(
+    network: Network,
+    species: np.ndarray,  # (m,) int
+    atoms: np.ndarray | None,  # (m,) int; None: all
+    positions: np.ndarray,  # (n, 3) nm
+    box: Any,  # (3, 3) nm, or None
+) -> tuple[int, str] | None:
+    """Return the atom that is farthest outside the range of the training data, and how far; None if all are within."""
     if not network.seen:
         return None
     e = len(network.elements)

@@ -61,13 +61,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def columns(block: bytes, width: int, per_line: int, dtype: Any, where: str) -> np.ndarray:
-    """Numbers or texts of a block of lines with `per_line` columns of `width` characters.
-
-    Raises
-    ------
-    FileFormatError
-        If a column is not a number; the message names the line within the block.
-    """
+    """Return the numbers or texts of a block of lines with `per_line` columns of `width` characters."""
     rows = np.frombuffer(block, np.uint8)
     length = width * per_line + 1
     whole = len(block) // length
@@ -119,18 +113,7 @@ def _numbers(spaced: np.ndarray, dtype: Any, where: str) -> np.ndarray:
 
 
 class Prmtop:
-    """The sections of a prmtop file, each read when it is asked for.
-
-    Parameters
-    ----------
-    path : str or Path
-        A prmtop in the format of AMBER 7 or later, gzipped or not.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is not a prmtop, or a section does not hold as many entries as the file says.
-    """
+    """The sections of a prmtop file of AMBER 7 or later, gzipped or not, each read when it is asked for."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
@@ -176,13 +159,7 @@ class Prmtop:
         return name in self._sections
 
     def get(self, name: str, count: int | None = None) -> np.ndarray:
-        """A section as an array.
-
-        Raises
-        ------
-        FileFormatError
-            If it is missing or has another number of entries than `count` (without it: than the pointers say).
-        """
+        """Return a section as an array, which must have `count` entries, or as many as the pointers say."""
         if name in self._values:
             return self._values[name]
         if name not in self._sections:
@@ -227,17 +204,9 @@ class Prmtop:
 
 
 def read_restart(path: str | Path) -> dict[str, Any]:
-    """Coordinates of an inpcrd or restart file, ASCII (gzipped or not) or NetCDF.
+    """Read the coordinates of an inpcrd or restart file, ASCII (gzipped or not) or NetCDF.
 
-    Returns
-    -------
-    dict
-        ``positions`` [n, 3] nm; ``velocities`` [n, 3] nm/ps or None; ``box`` [3, 3] nm or None; ``time`` ps or None.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is cut off, holds non-numeric fields, or is of another kind.
+    The dictionary has ``positions`` (n, 3) nm; ``velocities`` (n, 3) nm/ps, ``box`` (3, 3) nm and ``time`` ps, or None.
     """
     data = read_bytes(path)
     return _netcdf(path, data) if data[:3] == b"CDF" else _ascii(path, data)

@@ -21,13 +21,7 @@ def is_charmm_crd(path: str | Path) -> bool:
 
 
 def read_crd(path: str | Path) -> dict[str, Any]:
-    """Positions [n, 3] in nm of a CHARMM coordinate file, and None for what it does not hold.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is cut off, or holds fields that are not numbers; the message names the line.
-    """
+    """Return the positions (n, 3) in nm of a CHARMM coordinate file, and None for what it does not hold."""
     lines = read_bytes(path).decode("latin-1").split("\n")
     start = _title(lines)
     words = lines[start].split() if start < len(lines) else []

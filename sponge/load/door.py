@@ -18,14 +18,10 @@ _DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionE
 
 @contextmanager
 def documented(*files: str | Path, options: bool = False) -> Iterator[None]:
-    """Turn errors that files lead to into FileFormatError.
+    """Turn errors that `files` lead to into FileFormatErrors that name them.
 
-    Parameters
-    ----------
-    *files : str or Path
-        Files that are read inside.
-    options : bool
-        True if the caller has given options: a plain ValueError may be about one, and is passed on unchanged.
+    Subclasses of ValueError pass unchanged, and so do plain ValueErrors if the caller has given `options`, which they
+    may be about.
     """
     where = ", ".join(map(str, files))
     try:

@@ -18,17 +18,9 @@ _WIDTH = 15
 
 
 def read_g96(path: str | Path) -> dict[str, Any]:
-    """Coordinates of a .g96 file; of several frames the first.
+    """Read the coordinates of a .g96 file; of several frames the first.
 
-    Returns
-    -------
-    dict
-        ``positions`` [n, 3] nm; ``velocities`` [n, 3] nm/ps or None; ``box`` [3, 3] nm or None.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is cut off, or holds fields that are not numbers; the message names the line.
+    The dictionary has ``positions`` (n, 3) nm; ``velocities`` (n, 3) nm/ps and ``box`` (3, 3) nm, or None.
     """
     blocks = _blocks(path)
     vectors = {}

@@ -19,17 +19,9 @@ __all__ = ["read_gro"]
 
 
 def read_gro(path: str | Path) -> dict[str, Any]:
-    """Coordinates of a .gro file; of several frames the first.
+    """Read the coordinates of a .gro file; of several frames the first.
 
-    Returns
-    -------
-    dict
-        ``positions`` [n, 3] nm; ``velocities`` [n, 3] nm/ps or None; ``box`` [3, 3] nm or None.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is cut off, or holds non-numeric fields; the message names the line.
+    The dictionary has ``positions`` (n, 3) nm; ``velocities`` (n, 3) nm/ps and ``box`` (3, 3) nm, or None.
     """
     lines = read_bytes(path).decode("latin-1").split("\n")
     try:

@@ -18,15 +18,7 @@ _Site = tuple[str, int, list[int], tuple]  # kind, site, parents, parameters in 
 
 
 class Molecule:
-    """A [ moleculetype ] with the sections that follow it; atoms are counted from 0.
-
-    Attributes
-    ----------
-    terms : dict
-        For each kind, pairs of atoms and parameters.
-    bonds : list
-        Pairs that are joined chemically, for exclusions.
-    """
+    """A [ moleculetype ] with the sections that follow it; atoms are counted from 0."""
 
     SECTIONS: tuple[str, ...]
 
@@ -37,8 +29,8 @@ class Molecule:
         self.residues: list[tuple[str, str]] = []  # number and name
         self.charges: list[float] = []
         self.masses: list[float] = []
-        self.terms: dict[str, list[tuple[tuple[int, ...], tuple[float, ...]]]] = {}
-        self.bonds: list[tuple[int, int]] = []
+        self.terms: dict[str, list[tuple[tuple[int, ...], tuple[float, ...]]]] = {}  # by kind: atoms and parameters
+        self.bonds: list[tuple[int, int]] = []  # pairs that are joined chemically, for exclusions
         self.exclusions: list[tuple[int, int]] = []
         self.sites: list[_Site] = []
         self.cmaps: list[tuple[tuple[int, ...], tuple[str, ...]]] = []

@@ -28,21 +28,11 @@ class Line(NamedTuple):
 
 
 def read_lines(path: str | Path, include: str | Path | None, defines: dict[str, str]) -> Iterator[Line]:
-    """Lines of a topology and of the files it includes, under the names of their sections.
+    """Return the lines of a topology and of the files it includes, under the names of their sections.
 
-    Parameters
-    ----------
-    path : str or Path
-    include : str or Path, optional
-        Folder that included files are looked for in, after the folders of the including file and of `path`, and before
-        those of GROMACS (the environment's GMXLIB, and where it is usually installed).
-    defines : dict
-        Macros, in addition to those of the file.
-
-    Raises
-    ------
-    FileFormatError
-        If an included file is missing, a directive is unknown, or ``#ifdef`` and ``#endif`` do not match.
+    Included files are looked for in the folders of the including file and of `path`, in `include`, and in those of
+    GROMACS (the environment's GMXLIB, and where it is usually installed). `defines` are macros in addition to those of
+    the file.
     """
     folders = [Path(path).parent, *([Path(include)] if include is not None else [])]
     folders += [Path(p) for p in (*os.environ.get("GMXLIB", "").split(os.pathsep), *_FOLDERS) if p]

@@ -20,21 +20,13 @@ _ALIKE = {0: (0,), 1: (1,), 2: (2, 3, 4)}
 
 
 class OpenMMTerms(Terms):
-    """Terms as `Terms` has them, made with OpenMM's rules.
+    """Terms as `Terms` has them, made with OpenMM's rules."""
 
-    Attributes
-    ----------
-    system : System
-        The system that terms are added to; there while they are made.
-    read : callable
-        ``read(terms, force)`` adds a force that is a part of another one, and returns whether it is periodic.
-    """
-
-    system: System
+    system: System  # that terms are added to; there while they are made
 
     def __init__(self, where: str, n: int, read: Callable[[OpenMMTerms, Any], bool]):
         super().__init__(where, n)
-        self.read = read
+        self.read = read  # adds a force that is a part of another one, and returns whether it is periodic
         self._method: int | None = None  # of the NonbondedForce
         self._tables: list[tuple[str, int, Any, dict[str, Any]]] = []
         self._excluded: tuple[str, set[tuple[int, int]]] | None = None
@@ -64,13 +56,7 @@ class OpenMMTerms(Terms):
         self._add.append(lambda: (make if self.system.box is None else in_box)())
 
     def exclude(self, where: str, pairs: np.ndarray) -> None:
-        """Pairs [m, 2] that a force leaves out: all forces between pairs must leave out the same.
-
-        Raises
-        ------
-        FileFormatError
-            If a pair occurs twice, joins an atom to itself, or the pairs differ from those of another force.
-        """
+        """Take the pairs (m, 2) that a force leaves out: all forces between pairs must leave out the same."""
         rows = [tuple(p) for p in np.sort(np.asarray(pairs, np.int64).reshape(-1, 2), axis=1).tolist()]
         for p in rows:
             if p[0] == p[1] or p[0] < 0 or p[1] >= self.n:
@@ -107,13 +93,7 @@ class OpenMMTerms(Terms):
         return self._excluded is not None and self._excluded[1] != {tuple(p) for p in np.sort(pairs, axis=1).tolist()}
 
     def pair_method(self, where: str, method: int) -> None:
-        """Remember the method of a force between pairs: 0 no cut-off, 1 cut-off without images, 2 cut-off in a box.
-
-        Raises
-        ------
-        FileFormatError
-            If it is another one.
-        """
+        """Note the method of a force between pairs: 0 no cut-off, 1 cut-off without images, 2 cut-off in a box."""
         if method not in _ALIKE:
             raise FileFormatError(f"{where}: method must be 0 (NoCutoff), 1 (CutoffNonPeriodic) or 2 (CutoffPeriodic), "
                                   f"got {method}")
@@ -135,13 +115,7 @@ class OpenMMTerms(Terms):
         self._tables.append((where, method, table, options))
 
     def add_to(self, system: System) -> None:
-        """Make all potentials and add them to the system.
-
-        Raises
-        ------
-        FileFormatError
-            If values do not fit together.
-        """
+        """Make all potentials and add them to the system."""
         self.system = system
         if system.box is not None and self._not_in_a_box:
             raise FileFormatError(

@@ -81,13 +81,7 @@ _KNOWN: dict[str, tuple[set[str], set[str]]] = {
 
 
 def read_xml(path: str | Path) -> ET.Element:
-    """The root element of an XML file, gzipped or not.
-
-    Raises
-    ------
-    FileFormatError
-        If it is not well-formed; the message names the line.
-    """
+    """Return the root element of an XML file, gzipped or not."""
     try:
         return ET.fromstring(read_bytes(path))
     except ET.ParseError as error:
@@ -118,34 +112,20 @@ def read_state(root: ET.Element) -> dict[str, Any]:
 
 
 def load_openmm(
-    path: str | Path, topology: Topology | None = None, positions: Any = None, velocities: Any = None, box: Any = None
+    path: str | Path,
+    topology: Topology | None = None,  # names and residues; None: each molecule is a residue
+    positions: Any = None,  # (n, 3) nm
+    velocities: Any = None,  # (n, 3) nm/ps
+    box: Any = None,  # (3, 3) nm, in place of the file's; used if any force is periodic
 ) -> System:
-    """Read an OpenMM ``System`` as `XmlSerializer` writes it.
+    """Read an OpenMM ``System`` as `XmlSerializer` writes it; a force of an unknown class raises FileFormatError.
 
     Harmonic bonds and angles, periodic and Ryckaert-Bellemans torsions, cross terms, NonbondedForce, DrudeForce,
     GBSAOBCForce, and CustomGBForce of the implicit solvents HCT, OBC, GBn and GBn2 are read as what they are. Other
-    custom forces become the potential that their expression is, or are compiled from it: those of bonds, angles,
-    torsions, single particles, pairs, compounds, centroids, hydrogen bonds, many particles, collective variables, the
-    volume, and any CustomGBForce. A force of another class is refused by name.
+    custom forces become the potential that their expression is, or are compiled from it.
 
-    Global parameters, and those of NonbondedForce that depend on them, have their default values. Force groups are all
-    in force. A barostat or thermostat is left out with a warning, since it belongs to a `Simulation`.
-
-    Parameters
-    ----------
-    path : str or Path
-        XML, gzipped or not.
-    topology : Topology, optional
-        Names and residues, which the file does not have; without it each molecule is a residue.
-    positions, velocities : (n, 3) array, nm and nm/ps, optional
-        Positions and velocities of the atoms.
-    box : (3, 3) array, optional
-        Replaces the file's box; used if any force is periodic.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is not a System, or holds an unsupported force; the message names the force.
+    Global parameters, and those of NonbondedForce that depend on them, have their default values, and all force groups
+    act. A barostat or thermostat is left out with a warning, since it belongs to a `Simulation`.
     """
     root = read_xml(path)
     if root.tag != "System":

@@ -82,33 +82,16 @@ class AtomRecords:
 
 def assemble(
     atoms: AtomRecords,
-    box: np.ndarray | None,
+    box: np.ndarray | None,  # (3, 3) nm, vectors in rows
     where: str,
-    altloc: str = "highest",
-    links: np.ndarray | None = None,
-    components: dict | None = None,
+    altloc: str = "highest",  # or "first", or a letter
+    links: np.ndarray | None = None,  # (m, 2), bonds that the file has, as pairs of `serials`
+    components: dict | None = None,  # bonds that the file describes: {residue name: [(atom name, atom name), ...]}
 ) -> Structure:
-    """Residues, chains and bonds from the atom records of a file.
+    """Find the residues, chains and bonds of the atom records of a file.
 
-    Parameters
-    ----------
-    atoms : AtomRecords
-    box : (3, 3) array or None, nm
-        Box vectors, one in each row.
-    where : str
-        Begins the error messages.
-    altloc : "highest", "first" or a letter
-        Which of several places of a residue's atoms is kept: that of the highest total occupancy (the first of equals),
-        the first in the file, or the named one (where a residue has no such place, the one of highest occupancy).
-    links : (m, 2) array
-        Bonds given by the file, as pairs of `serials`.
-    components : dict
-        Bonds of residues that the file describes itself: {residue name: [(atom name, atom name), ...]}.
-
-    Raises
-    ------
-    FileFormatError
-        If there are no atoms, or an atom occurs twice in a residue.
+    Of several places of a residue's atoms, `altloc` keeps that of the highest total occupancy (the first of equals),
+    the first in the file, or that of a letter (where a residue has no such place, the one of highest occupancy).
     """
     if not len(atoms):
         raise FileFormatError(f"{where}: there must be atoms, got none")
@@ -229,16 +212,12 @@ def standard_residue(name: str) -> tuple | None:
 def standard_bonds(
     topology: Topology, positions: np.ndarray, box: np.ndarray | None = None, components: dict | None = None
 ) -> np.ndarray:
-    """Bonds of amino acids, nucleotides and water by their atom names, and disulfide bridges by distance.
+    """Return the bonds (m, 2) of amino acids, nucleotides and water by atom names, and disulfide bridges by distance.
 
     Residues that follow each other in a chain are joined if their atoms are no further apart than 0.25 nm. Hydrogens of
     standard residues under names that are not known are bound to the nearest heavy atom of their residue. Cysteines
-    without a hydrogen at the sulfur are bridged if their sulfurs are each other's nearest and within 0.3 nm. All by the
-    nearest image.
-
-    Returns
-    -------
-    (m, 2) int32
+    without a hydrogen at the sulfur are bridged if their sulfurs are each other's nearest and within 0.3 nm. All
+    distances are those of nearest images.
     """
     names, residues = topology.names, topology.residue_names
     starts = np.searchsorted(topology.residue_index, np.arange(len(residues) + 1))

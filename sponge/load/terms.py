@@ -90,17 +90,9 @@ def molecules_as_residues(elements: np.ndarray, masses: np.ndarray, bonds: np.nd
 
 
 class Terms:
-    """Terms of the energy as a file lists them, to be turned into potentials.
+    """Terms of the energy as a file lists them, to be turned into potentials; errors begin with `where`, the file.
 
-    Readers call a method for each section; empty ones leave no trace. Indices may come as floats, as text files give
-    them.
-
-    Parameters
-    ----------
-    where : str
-        The file, for errors.
-    n : int
-        Number of atoms.
+    Readers call a method for each section; empty ones leave no trace. Indices may be floats, as text files have them.
     """
 
     def __init__(self, where: str, n: int):

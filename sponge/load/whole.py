@@ -11,26 +11,10 @@ __all__ = ["make_whole", "whole_positions"]
 
 
 def make_whole(positions: np.ndarray, bonds: np.ndarray, box: np.ndarray | None) -> np.ndarray:
-    """Positions with each molecule in one piece: bound atoms stand at their nearest images.
+    """Return positions (n, 3) in nm with each molecule in one piece: bound atoms stand at their nearest images.
 
     The first atom of each molecule stays; molecules that are whole, or have no ends as their bonds go around the box,
-    stay bit by bit.
-
-    Parameters
-    ----------
-    positions : (n, 3) float, nm
-        Positions of the atoms.
-    bonds : (m, 2) int
-    box : (3, 3) float or None
-
-    Returns
-    -------
-    (n, 3) float
-
-    Examples
-    --------
-    >>> make_whole(np.array([[0.1, 0, 0], [1.95, 0, 0]]), np.array([[0, 1]]), np.eye(3) * 2)[1]
-    array([-0.05,  0.  ,  0.  ])
+    stay bit for bit.
     """
     if box is None or not len(bonds):
         return positions
@@ -61,22 +45,8 @@ def make_whole(positions: np.ndarray, bonds: np.ndarray, box: np.ndarray | None)
 
 
 def whole_positions(system: SystemLike, positions: np.ndarray, box: np.ndarray | None) -> np.ndarray:
-    """Positions with each molecule of a system in one piece: what bonds, constraints and Drude springs hold together.
+    """Return positions (n, 3) in nm with all that bonds, constraints and Drude springs hold together in one piece.
 
-    Parameters
-    ----------
-    system : System
-    positions : (n, 3) float, nm
-    box : (3, 3) float or None
-
-    Returns
-    -------
-    (n, 3) float
-        Those given if all are whole.
-
-    Examples
-    --------
-    >>> from triskele import sponge
     >>> pair = sponge.Topology.of_particles(2, bonds=[[0, 1]])
     >>> system = sponge.System(pair, [1.0, 1.0], box=[2.0, 2.0, 2.0])
     >>> whole_positions(system, np.array([[0.1, 0, 0], [1.95, 0, 0]]), system.box)[1]

@@ -39,21 +39,15 @@ class Schedule(NamedTuple):
     prune_every: int
 
 
-def drift(buffer, variance, slope, curvature, cutoff, density):
-    """Mean energy per atom, in kJ/mol, of pairs that cross a buffer unseen.
-
-    Parameters
-    ----------
-    buffer : float
-        Width in nm.
-    variance : (t, t) array
-        Variance of the relative displacement along one axis, nm^2.
-    slope, curvature : (t, t) array
-        First and second derivative of the pair energies at the cut-off.
-    cutoff : float
-    density : (t,) array
-        Atoms of each type in 1/nm^3.
-    """
+def drift(
+    buffer,  # width, nm
+    variance,  # (t, t), of the relative displacement along one axis, nm^2
+    slope,  # (t, t), first derivative of the pair energies at the cut-off
+    curvature,  # (t, t), second derivative
+    cutoff,  # nm
+    density,  # (t,), atoms of each type in 1/nm^3
+):
+    """Return the mean energy per atom, in kJ/mol, of pairs that cross a buffer unseen."""
     s = np.sqrt(variance)
     g = np.exp(-0.5 * (buffer / s) ** 2) / np.sqrt(2 * np.pi)
     e = 0.5 * erfc(buffer / s / np.sqrt(2))

@@ -70,42 +70,16 @@ def check_rows(chunk, flags, places, most, counts):
 
 
 class Edges:
-    """Neighbors of each atom, kept up to date inside the step loop.
+    """Neighbors of each atom, kept up to date inside the step loop."""
 
-    Parameters
-    ----------
-    engine : Engine
-    cutoff : float, nm
-        Cut-off radius.
-    atoms : (m,) int, optional
-        The atoms to consider. Defaults to all. Row k, and the number k in rows, belong to ``atoms[k]``.
-    places : int
-        Neighbors that a row has room for; 0 for as many as are there now, and some to spare.
-    real : dtype
-        Floating-point type of the vectors.
-
-    Attributes
-    ----------
-    neighbors : (m, places) int32
-        Free places hold the row's own number.
-    vectors : real [m, places, 3]
-        From the atom to its neighbor, in nm; of length 2 * cutoff at free places.
-    counts : (m,) int64
-        Neighbors of each atom.
-    most : (1,) int64
-        The largest of them.
-
-    Examples
-    --------
-    >>> system = sponge.System(sponge.Topology.of_particles(2), [1, 1], positions=[[0, 0, 0], [0.3, 0, 0]])
-    >>> engine = sponge.Engine(system)
-    >>> edges = Edges(engine, 0.5)
-    >>> edges.now()
-    >>> edges.neighbors[:, 0].tolist(), edges.vectors[:, 0, 0].round(6).tolist()
-    ([1, 0], [0.3, -0.3])
-    """
-
-    def __init__(self, engine: Engine, cutoff: float, atoms: Any = None, places: int = 0, real: Any = np.float64):
+    def __init__(
+        self,
+        engine: Engine,
+        cutoff: float,  # nm
+        atoms: Any = None,  # (m,) int; None: all. Row k, and the number k in rows, belong to atoms[k]
+        places: int = 0,  # neighbors that a row has room for; 0: as many as are there now, and some to spare
+        real: Any = np.float64,  # floating-point type of the vectors
+    ):
         engine = engine.owner  # whose flags say when lists are built
         self.engine, self.cutoff = engine, float(cutoff)
         self.atoms = np.arange(engine.n) if atoms is None else np.asarray(atoms, np.int64)
@@ -117,9 +91,9 @@ class Edges:
             most = np.bincount(pairs.ravel(), minlength=1).max()
             places = min(int(most * _SPARE) + 2, max(len(self.atoms) - 1, 1))
         m = len(self.atoms)
-        self.neighbors = np.zeros((m, places), np.int32)
-        self.vectors = np.zeros((m, places, 3), real)
-        self.counts, self.most = np.zeros(m, np.int64), np.zeros(1, np.int64)
+        self.neighbors = np.zeros((m, places), np.int32)  # free places hold the row's own number
+        self.vectors = np.zeros((m, places, 3), real)  # to the neighbor, nm; of length 2 * cutoff at free places
+        self.counts, self.most = np.zeros(m, np.int64), np.zeros(1, np.int64)  # neighbors of each atom; the largest
 
     @property
     def before(self) -> list[Phase]:
@@ -134,13 +108,7 @@ class Edges:
         return [*listed.before, Phase(tasks, name="edges", redo=True), Phase([check], name="full edges")]
 
     def now(self) -> None:
-        """Fill the rows from the engine's positions, outside of any step.
-
-        Raises
-        ------
-        ValueError
-            If a row is too short.
-        """
+        """Fill the rows from the engine's positions, outside of any step; a row that is too short raises ValueError."""
         from ..engine.engine import Runner
         from ..engine.flags import REBUILD, STEP
 

@@ -65,22 +65,7 @@ _IMAGES = [(0, 0, 0)] + [n for n in itertools.product(range(-3, 4), range(-2, 3)
 
 
 class PairList:
-    """Cluster pairs of one kind: arrays [chunks, ...] that the kernels of `nonbonded_kernels` read.
-
-    Attributes
-    ----------
-    entries : (chunks, capacity, 8) int32
-        Words I, SHIFT, START, LJ_END, PLAIN_END, END, MASK of `state`.
-    n_entries : (chunks,) int64
-    pairs : (chunks, capacity) uint16 or int32
-        Second clusters, counted from the chunk's `window`.
-    masks : (chunks, capacity) uint16
-        Of pairs of an entry from PLAIN_END on, from MASK on. Sixteen bits: pairs of atoms 4a + b that count.
-    touched : (chunks, capacity) uint16 or int32
-        Clusters that get a force, counted from `window`, in order.
-    n_touched, window : (chunks,) int64
-        Number of touched clusters, and the cluster that the first block of the buffer belongs to.
-    """
+    """Cluster pairs of one kind: arrays (chunks, ...) that the kernels of `potentials.pairs` read."""
 
     def __init__(self, kind: int, chunks: int, sizes: dict[str, int]):
         self.kind = kind
@@ -88,11 +73,16 @@ class PairList:
                                  (chunks, sizes["masks"] + 1))
         # one more than the search fills: pruning writes before it knows whether to keep
         place = np.uint16 if sizes["touched"] <= _SHORT else np.int32
+        # words I, SHIFT, START, LJ_END, PLAIN_END, END, MASK of `state`
         self.outer_entries, self.entries = (sparse_zeros(entries, np.int32) for _ in range(2))
         self.n_outer, self.n_entries = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
+        # second clusters, counted from the chunk's window
         self.outer_pairs, self.pairs = (sparse_zeros(pairs, place) for _ in range(2))
+        # of the pairs of an entry from PLAIN_END on, from MASK on; bits are the pairs of atoms 4a + b that count
         self.outer_masks, self.masks = (sparse_zeros(masks, np.uint16) for _ in range(2))
+        # clusters that get a force, counted from the window, in order
         self.touched = sparse_zeros((chunks, sizes["touched"]), place)
+        # window: the cluster that the first block of the force buffer belongs to
         self.n_touched, self.window = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
 
 
@@ -100,50 +90,25 @@ class NeighborList:
     """Pairs of atoms within a cut-off, as pairs of clusters of four.
 
     Without a schedule the list is strict: it is rebuilt before any atom has moved by half the buffer, and holds every
-    pair within the cut-off at every step. `schedule` trades this for speed within a tolerance of energy drift.
-
-    Parameters
-    ----------
-    engine : Engine
-        Gives positions, box, exclusions, groups and precision.
-    cutoff : float, nm
-        Cut-off radius.
-    complete : bool
-        List all pairs, excluded ones and those of all groups too, in float64 and always strictly.
-
-    Attributes
-    ----------
-    xs : float32 or float64 [clusters * 16]
-        Sorted coordinates in blocks x4 y4 z4 w4 (w unused), in the brick that repeats.
-    atoms : (clusters * 4,) int32
-        Atom of each slot, -1 for padding.
-    slots : (n,) int32
-        Slot of each atom.
-    shifts : (images * 3,) float64
-        Image vectors; added to the first cluster of an entry.
-    lists : list of PairList
-        One, or with groups three: pairs with 0, 1 and 2 clusters of group 1.
-    word : int
-        The first of the two of `Engine.flags` that are this list's.
-    chunks : int
-        Number of chunks of lists and force buffers; depends only on the number of atoms.
-    before : list of Phase
-        Phases that run before the pair kernels.
-
-    Raises
-    ------
-    BoxError
-        If the cut-off is over half the smallest edge of the box.
+    pair within the cut-off at every step. `schedule` trades this for speed within a tolerance of energy drift. The
+    phases `before` run before the pair kernels.
     """
 
-    def __init__(self, engine: Engine, cutoff: float, *, complete: bool = False):
+    def __init__(
+        self,
+        engine: Engine,
+        cutoff: float,  # nm
+        *,
+        complete: bool = False,  # list excluded pairs and those of all groups, too, in float64 and always strictly
+    ):
         self.engine, self.cutoff, self._complete = engine, float(cutoff), complete
         if not 0 < self.cutoff < np.inf:
             raise ValueError(f"neighbor list: cut-off must be positive and finite, got {cutoff}")
         n = engine.n
         self.real = np.dtype(np.float32 if engine.precision == "mixed" and not complete else np.float64)
+        # of lists and force buffers; must depend only on the number of atoms
         self.chunks = max(1, min(n // 500, 16) if n < 32_000 else min(n // 2000, 64))
-        self.word = first_word(engine)
+        self.word = first_word(engine)  # of the two of `Engine.flags` that are this list's
         self._sort_chunks = int(np.clip(n // 4096, 1, 32))
         groups = None if complete else engine.groups
         self._groups = np.zeros(1, np.int8) if groups is None else groups
@@ -159,7 +124,9 @@ class NeighborList:
         self._atom_start = np.zeros(self._most_columns * self._n_groups + 1, np.int64)
         self.cluster_start = np.zeros(self._most_columns * self._n_groups + 1, np.int64)
         self._order, self._before = np.zeros(n, np.int32), np.arange(n, dtype=np.int32)
+        # atom of each slot, -1 for padding; slot of each atom
         self.atoms, self.slots = np.full(4 * most_clusters, -1, np.int32), np.zeros(n, np.int32)
+        # sorted coordinates in blocks x4 y4 z4 w4 (w unused), in the brick that repeats
         self.xs, self._built_xs = (aligned_zeros(16 * most_clusters, self.real) for _ in range(2))
         self._turns = aligned_zeros(12 * most_clusters, np.int32)
         # the search reads 16 at once
@@ -168,7 +135,7 @@ class NeighborList:
         self.has_lj = np.ones(n, np.uint8)  # atoms with Lennard-Jones parameters; a potential may clear it
         self._thermal = np.zeros(n, self.real)
         self.images = np.array(_IMAGES if engine.periodic else _IMAGES[:1], np.float64)
-        self.shifts = np.zeros(3 * len(self.images))
+        self.shifts = np.zeros(3 * len(self.images))  # image vectors, added to the first cluster of an entry
         self._excluded_start, self._excluded = _by_atom([] if complete else engine.system.exclusions, n)
         # a row for each thread; pages never used cost nothing, and a line more than the marks take holds the lock
         self._marks = sparse_zeros((self.chunks, most_clusters + 16), np.int32)
@@ -196,19 +163,17 @@ class NeighborList:
         self._scheduled = None
         self._set(self.cutoff + _BUFFER, self.cutoff + _BUFFER, 0, 0, 0.0)
 
-    def schedule(self, temperature: float, timestep: float, tolerance: float = 3e-6) -> None:
+    def schedule(
+        self,
+        temperature: float,  # K, the highest that the run is meant to have
+        timestep: float,  # ps between two evaluations of pair forces
+        tolerance: float = 3e-6,  # drift in kJ/mol/ps per atom; 0 is `strict`
+    ) -> None:
         """Choose radii and intervals for a run, from the energy drift that pairs missed meanwhile may cause.
 
-        Parameters
-        ----------
-        temperature : float, K
-            The highest that the run is meant to have.
-        timestep : float
-            Time between two evaluations of pair forces, in ps.
-        tolerance : float
-            Drift in kJ/mol/ps per atom; 0 is `strict`. In water, 1e-3 kT/ns per degree of freedom is 5e-6. At 0.005 a
-            run of TIP3P drifts by 0.09, at 3e-4 by 0.006, at 3e-5 by 0.002 of these units, which costs next to nothing
-            less.
+        In water, a drift of 1e-3 kT/ns per degree of freedom is 5e-6 kJ/mol/ps per atom. At a tolerance of 0.005 a run
+        of TIP3P drifts by 0.09 kT/ns per degree of freedom, at 3e-4 by 0.006, and at 3e-5 by 0.002, which costs hardly
+        more.
         """
         if tolerance <= 0 or temperature <= 0 or timestep <= 0 or self._complete:
             self.strict()
@@ -234,7 +199,7 @@ class NeighborList:
 
     # ------------------------------------------------------------------------------------------------------ arrays
     def _allocate(self):
-        kinds = [-1] if self._n_groups == 1 else [0, 1, 2]
+        kinds = [-1] if self._n_groups == 1 else [0, 1, 2]  # one, or pairs with 0, 1 and 2 clusters of group 1
         self.lists = [
             PairList(k, self.chunks, self._sizes) for k in kinds
         ]
@@ -373,12 +338,8 @@ class NeighborList:
     def allow(self, moved: float) -> None:
         """Let the next evaluation find all pairs after a move that no schedule knows of.
 
-        It prunes the outer list, or builds another one if the move takes up a good part of the buffer.
-
-        Parameters
-        ----------
-        moved : float, nm
-            How much closer atoms of a pair may have come.
+        Atoms of a pair may have come closer by `moved` nm. This prunes the outer list, or builds another one if the
+        move takes up a good part of the buffer.
         """
         if self._scheduled is None:  # a strict list sees for itself
             return
@@ -393,18 +354,9 @@ class NeighborList:
 
     # ------------------------------------------------------------------------------------------------------- looking
     def listed_pairs(self, kind: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The pairs of atoms that the kernels now look at, whether within the cut-off or in the buffer.
+        """Return the pairs that the kernels now look at, within the cut-off or in the buffer: i, j (m,), shift (m, 3).
 
-        Parameters
-        ----------
-        kind : int
-            Number in `lists`.
-
-        Returns
-        -------
-        i, j : (m,) int
-        shift : (m, 3) float64
-            Such that positions[i] - positions[j] + shift is the difference of the pair's positions.
+        positions[i] - positions[j] + shift is the difference of the pair's positions; `kind` is the number in `lists`.
         """
         part, found, clusters = self.lists[kind], [], self.state[CLUSTERS]
         for c in range(self.chunks):
@@ -435,13 +387,7 @@ def _most_columns(engine: Engine, n: int) -> int:
 
 
 def first_word(engine: Engine) -> int:
-    """The first of two words of ``engine.flags`` for one more list.
-
-    Raises
-    ------
-    ValueError
-        If there are too many lists.
-    """
+    """Return the first of two words of ``engine.flags`` for one more list; too many lists raise ValueError."""
     word = FIRST_WORD + 2 * len(engine.neighbor_lists)
     if word >= LAST_WORD:
         raise ValueError(

@@ -278,43 +278,17 @@ def finish(chunk, need, flags):
 
 
 class NeighborRows:
-    """All neighbors of each atom within a cut-off, in rows.
+    """All neighbors of each atom within `cutoff` nm, in rows that reach `skin` nm farther: more is rebuilt less often.
 
-    Parameters
-    ----------
-    engine : Engine
-        Gives positions and box.
-    cutoff : float, nm
-    skin : float, nm
-        How far beyond the cut-off rows reach: more is rebuilt less often.
-
-    Attributes
-    ----------
-    xs : (4 * entries,) float64
-        Coordinates of entries in blocks x y z w, atoms first; w belongs to the potential. Entry ``sizes[0]`` is far
-        from all others.
-    atoms : (entries,) int32
-        Atom of each entry.
-    turns : (entries, 3) float64
-        Box vectors added to the atom's position.
-    counts : (n,) int64
-        Neighbors of each of the first n entries.
-    rows : (n, width) int32
-        Their entries, filled up to a multiple of eight with the far one.
-    sizes : (4,) int64
-        Number of entries, and of cells along each axis.
-    chunks : int
-        Number of chunks of kernels over rows; depends only on the number of atoms.
-    before : list of Phase
-        Phases that run before the kernels.
+    The phases `before` run before the kernels over rows.
     """
 
     def __init__(self, engine: Engine, cutoff: float, skin: float = SKIN):
         self.engine, self.cutoff, self.skin, n = engine, float(cutoff), float(skin), engine.n
         self.word = first_word(engine)
-        self.chunks = int(np.clip(n // 500, 1, 64))
+        self.chunks = int(np.clip(n // 500, 1, 64))  # of kernels over rows; must depend only on the number of atoms
         self.images = np.array(_IMAGES if engine.periodic else _IMAGES[:1], np.float64)
-        self.sizes, self._grid = np.zeros(4, np.int64), np.zeros(6)
+        self.sizes, self._grid = np.zeros(4, np.int64), np.zeros(6)  # sizes: of entries, and of cells along each axis
         self._wrapped, self._version = np.zeros((n, 6)), -1
         self.moments, self.state = {"built": Moment(engine)}, np.zeros(N_STATE, np.int64)
         # guesses, which grow when they are not enough: a metal of 100 atoms/nm^3
@@ -328,8 +302,11 @@ class NeighborRows:
         e, n, places = self.engine, self.engine.n, self._places
         cells = max(4, int(np.cbrt(8 * n)))  # at most, along an axis
         starts = np.zeros((2, (cells + 2) ** 3 + 1), np.int64)
+        # coordinates of entries in blocks x y z w, atoms first; w belongs to the potential; entry sizes[0] is far away
         self.xs, self._built = aligned_zeros(4 * places + 64, np.float64), np.zeros((places, 3))
+        # atom of each entry, and the box vectors added to its position
         self.atoms, self.turns, keys = np.zeros(places, np.int32), np.zeros((places, 3)), np.zeros(places, np.int64)
+        # number and entries of the neighbors of the first n entries, filled up to a multiple of eight with the far one
         self.counts, self.rows = np.zeros(n, np.int64), aligned_zeros((n, self._width), np.int32)
         radius, need, periodic = self.cutoff + self.skin, self.word, int(e.periodic)
         place = e.positions, e.box, periodic

@@ -25,18 +25,6 @@ class DipolePME(PME):
 
     The stages of `PME` give the field of the charges. They come first at new positions: those of dipoles rely on the
     places of the atoms in the mesh. All stages use the same mesh.
-
-    Parameters
-    ----------
-    engine, charges, alpha, grid
-        As for `PME`.
-
-    Attributes
-    ----------
-    forces : (n, 3) float64
-        Forces on charges and dipoles, after `felt_by`.
-    sums : (chunks, 10) float64
-        The part of the virial that is not in `rows`.
     """
 
     def __init__(self, engine: Engine, charges: Any, alpha: float, grid: tuple[int, int, int]):
@@ -45,6 +33,7 @@ class DipolePME(PME):
         _, _, geometry, values, sizes, slabs, order, starts, mesh, _, fractions, places, _, _ = spread.args
         self._spread = geometry, values, gather.args[4], sizes, slabs, order, starts, mesh, fractions, places
         self._feel = geometry, values, sizes, order, gather.args[7], fractions, places
+        # forces on charges and dipoles, after `felt_by`; the part of the virial that is not in `rows`
         self.forces, self.sums = np.zeros((engine.n, 3)), np.zeros((gather.chunks, ROW))
         self._own = COULOMB * 4 * alpha**3 / (3 * np.sqrt(np.pi))
         self.reduce = [Task(add_forces, engine.atom_starts, self.forces, engine.forces, chunks=engine.atom_chunks)]

@@ -19,44 +19,18 @@ __all__ = ["coulomb_influence", "dipole_reciprocal_energy", "dispersion_influenc
            "ewald_energy", "mesh_factor", "multipole_matrix", "reciprocal_energy", "smooth_coulomb", "spline_moduli"]
 
 
-def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int],
-                      order: int = 5) -> Any:
-    """Smooth particle mesh Ewald: reciprocal sum, self energy and neutralizing background.
+def reciprocal_energy(
+    charges: Any,  # (n,) e
+    positions: Any,  # (n, 3) nm, wrapped or unwrapped
+    box: Any,  # (3, 3) nm, vectors in rows
+    alpha: float,  # splitting parameter, 1/nm
+    grid: tuple[int, int, int],  # points along each box vector
+    order: int = 5,  # of the B-splines, 4 to 6
+) -> Any:
+    """Return the energy (kJ/mol) of smooth particle mesh Ewald: reciprocal sum, self energy, neutralizing background.
 
-    Parameters
-    ----------
-    charges : (n,) array, e
-        Partial charges.
-    positions : (n, 3) array, nm
-        May be wrapped or unwrapped.
-    box : (3, 3) array
-        Rows are the box vectors, in nm.
-    alpha : float
-        Splitting parameter in 1/nm.
-    grid : tuple of three int
-        Points along each box vector.
-    order : int
-        Order of the B-splines, 4 to 6.
-
-    Returns
-    -------
-    scalar
-        Energy in kJ/mol, without anything for excluded pairs.
-
-    References
-    ----------
-    U. Essmann et al., J. Chem. Phys. 103, 8577 (1995), equations 4.1 to 4.8; background: equation 2.5 of
-    J. Kolafa and J. W. Perram, Mol. Simul. 9, 351 (1992).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from triskele import core
-    >>> from triskele.sponge.pme import reciprocal_energy
-    >>> charges, positions = np.array([1.0, -1.0]), np.array([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3]])
-    >>> potential = core.grad(reciprocal_energy)(charges, positions, 2 * np.eye(3), 3.0, (20, 20, 20))
-    >>> potential.shape
-    (2,)
+    Nothing is taken off for excluded pairs. U. Essmann et al., J. Chem. Phys. 103, 8577 (1995), eq. 4.1 to 4.8;
+    background: eq. 2.5 of J. Kolafa and J. W. Perram, Mol. Simul. 9, 351 (1992).
     """
     influence = coulomb_influence(box, alpha, grid)
     return _mesh_energy(influence, charges, positions, box, grid, order) + _coulomb_constants(
@@ -64,25 +38,11 @@ def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid
 
 
 def coulomb_influence(box: Any, alpha: float, grid: tuple[int, int, int]) -> Any:
-    """Influence function of charges on the half spectrum, without the splines' moduli.
+    """Return the influence function of charges on the half spectrum (nx, ny, nz // 2 + 1), without the splines' moduli.
 
-    Parameters
-    ----------
-    box, alpha, grid
-        As for `reciprocal_energy`.
+    It is twice the energy of a wave of unit amplitude, in kJ/mol, and 0 for the mean. U. Essmann et al., J. Chem. Phys.
+    103, 8577 (1995), eq. 4.7.
 
-    Returns
-    -------
-    (nx, ny, nz // 2 + 1) array
-        Twice the energy of a wave of unit amplitude, in kJ/mol; 0 for the mean.
-
-    References
-    ----------
-    U. Essmann et al., J. Chem. Phys. 103, 8577 (1995), equation 4.7.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> coulomb_influence(2 * np.eye(3), 3.0, (8, 8, 8)).shape
     (8, 8, 5)
     """
@@ -95,28 +55,11 @@ def coulomb_influence(box: Any, alpha: float, grid: tuple[int, int, int]) -> Any
 
 def dipole_reciprocal_energy(charges: Any, dipoles: Any, positions: Any, box: Any, alpha: float,
                              grid: tuple[int, int, int], order: int = 5) -> Any:
-    """Smooth particle mesh Ewald of charges and point dipoles: reciprocal sum, self energies and background.
+    """Return the energy of smooth PME of charges and dipoles (n, 3) in e nm, as `reciprocal_energy` does for charges.
 
-    Parameters
-    ----------
-    charges : (n,) array, e
-    dipoles : (n, 3) array, e nm
-    positions, box, alpha, grid, order
-        As for `reciprocal_energy`; second derivatives by positions need order 5 or 6.
+    Second derivatives by positions need order 5 or 6. A. Toukmaji, C. Sagui, J. Board, T. Darden, J. Chem. Phys. 113,
+    10913 (2000).
 
-    Returns
-    -------
-    scalar
-        Energy in kJ/mol, without anything for excluded pairs.
-
-    References
-    ----------
-    A. Toukmaji, C. Sagui, J. Board, T. Darden, J. Chem. Phys. 113, 10913 (2000).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from triskele.sponge.pme import dipole_reciprocal_energy, reciprocal_energy
     >>> charges, positions, box = np.array([1.0, -1.0]), np.array([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3]]), 2 * np.eye(3)
     >>> with_dipoles = dipole_reciprocal_energy(charges, np.zeros((2, 3)), positions, box, 3.0, (20, 20, 20))
     >>> bool(np.isclose(with_dipoles, reciprocal_energy(charges, positions, box, 3.0, (20, 20, 20))))
@@ -129,22 +72,10 @@ def dipole_reciprocal_energy(charges: Any, dipoles: Any, positions: Any, box: An
 
 
 def multipole_matrix(positions: Any, box: Any, alpha: float, grid: tuple[int, int, int], order: int = 5) -> Any:
-    """Second derivatives of `dipole_reciprocal_energy` by charges and dipoles, in rows and columns of each atom.
+    """Return the second derivatives (4 n, 4 n) of `dipole_reciprocal_energy` by charges and dipoles.
 
-    Parameters
-    ----------
-    positions, box, alpha, grid, order
-        As for `dipole_reciprocal_energy`.
+    Units are kJ/mol, e and nm. Rows and columns are charge and dipole (x, y, z) of the first atom, of the second, etc.
 
-    Returns
-    -------
-    (4 n, 4 n) array, kJ/mol, e and nm
-        Charge and dipole (x, y, z) of the first atom, of the second, and so on.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from triskele.sponge.pme import multipole_matrix
     >>> multipole_matrix(np.array([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3]]), 2 * np.eye(3), 3.0, (20, 20, 20)).shape
     (8, 8)
     """
@@ -163,48 +94,20 @@ def multipole_matrix(positions: Any, box: Any, alpha: float, grid: tuple[int, in
 
 def dispersion_reciprocal_energy(coefficients: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int],
                                  order: int = 5) -> Any:
-    """Particle mesh Ewald for -c_i c_j / r^6: reciprocal sum and self energy.
+    """Return the energy of particle mesh Ewald for -c_i c_j / r^6: reciprocal sum and self energy, in kJ/mol.
 
-    Parameters
-    ----------
-    coefficients : (n,) array
-        Square root of each atom's C6, 2 sigma^3 sqrt(epsilon), in (kJ/mol)^(1/2) nm^3: pairs mix geometrically.
-    positions, box, alpha, grid, order
-        As for `reciprocal_energy`.
-
-    Returns
-    -------
-    scalar
-        Energy in kJ/mol.
-
-    References
-    ----------
-    U. Essmann et al., J. Chem. Phys. 103, 8577 (1995), equations 5.1 to 5.5.
+    `coefficients` (n,) are the square roots of each atom's C6, 2 sigma^3 sqrt(epsilon), in (kJ/mol)^(1/2) nm^3: pairs
+    mix geometrically. U. Essmann et al., J. Chem. Phys. 103, 8577 (1995), eq. 5.1 to 5.5.
     """
     influence = dispersion_influence(box, alpha, grid)
     return _mesh_energy(influence, coefficients, positions, box, grid, order) + alpha**6 / 12 * np.sum(coefficients**2)
 
 
 def dispersion_influence(box: Any, alpha: float, grid: tuple[int, int, int]) -> Any:
-    """Influence function of the coefficients of dispersion on the half spectrum, without the splines' moduli.
+    """Return the influence function of dispersion on the half spectrum, as `coulomb_influence` does for charges.
 
-    Parameters
-    ----------
-    box, alpha, grid
-        As for `reciprocal_energy`.
+    U. Essmann et al., J. Chem. Phys. 103, 8577 (1995), eq. 5.1 to 5.5; here the mean is not 0.
 
-    Returns
-    -------
-    (nx, ny, nz // 2 + 1) array
-        Twice the energy of a wave of unit amplitude, in kJ/mol.
-
-    References
-    ----------
-    U. Essmann et al., J. Chem. Phys. 103, 8577 (1995), equations 5.1 to 5.5.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> bool(np.all(dispersion_influence(2 * np.eye(3), 3.0, (8, 8, 8)) < 0))
     True
     """
@@ -218,23 +121,10 @@ def dispersion_influence(box: Any, alpha: float, grid: tuple[int, int, int]) -> 
 
 
 def ewald_energy(charges: Any, positions: Any, box: Any, alpha: float, counts: tuple[int, int, int]) -> Any:
-    """Plain Ewald sum: reciprocal sum over |n_a| < counts[a], self energy and neutralizing background.
+    """Return the plain Ewald energy (kJ/mol): reciprocal sum over |n_a| < counts[a], self energy and background.
 
-    Parameters
-    ----------
-    charges, positions, box, alpha
-        As for `reciprocal_energy`.
-    counts : tuple of three int
-        Wave vectors on each side along each axis, zero included.
-
-    Returns
-    -------
-    scalar
-        Energy in kJ/mol, without anything for excluded pairs.
-
-    References
-    ----------
-    M. P. Allen and D. J. Tildesley, Computer Simulation of Liquids, 2nd ed., section 6.2.
+    Arguments are those of `reciprocal_energy`; nothing is taken off for excluded pairs. M. P. Allen and D. J.
+    Tildesley, Computer Simulation of Liquids, 2nd ed., section 6.2.
     """
     inverse = np.linalg.inv(box)
     fractional = positions @ inverse

@@ -25,20 +25,15 @@ class Ewald:
     """Reciprocal part of the Ewald sum, over the wave vectors |n_a| < counts[a], in float64.
 
     The work grows as the square of the number of atoms. Attributes are those of `PME`.
-
-    Parameters
-    ----------
-    engine : Engine
-        An engine of a periodic system.
-    charges : (n,) array, e
-        Partial charges.
-    alpha : float
-        Splitting parameter in 1/nm.
-    counts : tuple of three int
-        As for `ewald_energy`.
     """
 
-    def __init__(self, engine: Engine, charges: Any, alpha: float, counts: tuple[int, int, int]):
+    def __init__(
+        self,
+        engine: Engine,  # of a periodic system
+        charges: Any,  # (n,) e
+        alpha: float,  # splitting parameter, 1/nm
+        counts: tuple[int, int, int],  # wave vectors on each side along each axis, zero included
+    ):
         if min(counts) < 1:
             raise ValueError(f"ewald: counts must be at least 1, got {tuple(counts)}")
         n, self.engine, self.alpha = engine.n, engine, float(alpha)

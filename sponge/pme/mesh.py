@@ -36,46 +36,21 @@ def grid_size(wanted: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 class PME:
-    """Reciprocal part of particle mesh Ewald for charges, or for the coefficients of dispersion.
+    """Reciprocal part of particle mesh Ewald for charges, or for the coefficients of dispersion."""
 
-    Parameters
-    ----------
-    engine : Engine
-        An engine of a periodic system; `positions`, `forces` and `box` are read and written in place.
-    charges : (n,) array, e
-        Charges; for dispersion the square roots of C6.
-    alpha : float
-        Splitting parameter in 1/nm.
-    grid : tuple of three int
-        See `grid_size`.
-    order : {4, 5, 6}
-        Order of the splines.
-    dispersion : bool
-        Sum -c_i c_j / r^6 in place of q_i q_j / r.
-    builds : (1,) int64, optional
-        Counts the rebuilds of the neighbor list; the atoms are sorted again after each. Default: at each evaluation.
-    felt : (n,) array, optional
-        Charges that feel the field. Defaults to the charges that create it.
-    precision : {"mixed", "double"}, optional
-        Defaults to the engine's.
-
-    Attributes
-    ----------
-    before : list of Task
-        Tasks that run before the stages.
-    stages : list of list of Task
-        Spread; transform planes; solve along x; transform planes back; gather.
-    reduce : list of Task
-        Adds the forces.
-    scratch : tuple of arrays
-        What stands in them between evaluations does not matter.
-    rows : ndarray [m, 10]
-        Energy and virial, with self energy and neutralizing background.
-    """
-
-    def __init__(self, engine: Engine, charges: Any, alpha: float, grid: tuple[int, int, int], order: int = 5, *,
-                 dispersion: bool = False, builds: np.ndarray | None = None, felt: Any = None,
-                 precision: str | None = None):
+    def __init__(
+        self,
+        engine: Engine,  # of a periodic system; positions, forces and box are read and written in place
+        charges: Any,  # (n,) e; for dispersion the square roots of C6
+        alpha: float,  # splitting parameter, 1/nm
+        grid: tuple[int, int, int],  # see `grid_size`
+        order: int = 5,  # of the splines, 4 to 6
+        *,
+        dispersion: bool = False,  # sum -c_i c_j / r^6 in place of q_i q_j / r
+        builds: np.ndarray | None = None,  # (1,) int64, counts list builds: sort atoms after each; None: always
+        felt: Any = None,  # (n,) charges that feel the field; None: those that create it
+        precision: str | None = None,  # "mixed" or "double"; None: the engine's
+    ):
         if order not in _ORDERS:
             raise ValueError(f"pme: order must be one of {_ORDERS}, got {order}")
         if min(grid) < order:
@@ -132,8 +107,8 @@ class PME:
         rows = fft.aligned(at_once * layout.rows, dtype).reshape(at_once, -1)
         width = max(layout.scratch, 6 * nx * fft.LANES) + fft.LANES  # the lock of a slot has a cache line of its own
         work = fft.aligned(at_once * width, dtype).reshape(at_once, -1)
-        self.scratch = spread_mesh, scratch, rows, work
-        self.rows = np.zeros((by_lines + 1, ROW))
+        self.scratch = spread_mesh, scratch, rows, work  # their contents do not matter between evaluations
+        self.rows = np.zeros((by_lines + 1, ROW))  # energy and virial, with self energy and neutralizing background
 
         x_tables, y_tables, z_tables = zip(layout.passes, layout.twiddles)
         geometry, r = self._geometry, engine.positions
@@ -147,6 +122,7 @@ class PME:
             owners = np.repeat(np.stack([np.cumsum(own) - own, own], 1), own, axis=0)
             self.before = [Task(mesh.sort, r, geometry, sizes, slabs, owners, builds, seen, keys, counts, atoms, slots,
                                 starts)]
+        # spread; transform planes; solve along x; transform planes back; gather
         self.stages = [
             [
                 Task(

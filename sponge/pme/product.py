@@ -14,50 +14,28 @@ from .mesh import spline_polynomials
 __all__ = ["reciprocal_product"]
 
 
-def reciprocal_product(influence: Callable[..., np.ndarray], charges: np.ndarray, positions: np.ndarray,
-                       v: np.ndarray, box: np.ndarray, alpha: float, grid: tuple[int, int, int], order: int,
-                       changes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The Hessian of a mesh energy by positions and charges times `v` and `changes`.
+def reciprocal_product(
+    influence: Callable[..., np.ndarray],  # `coulomb_influence` or `dispersion_influence`
+    charges: np.ndarray,  # (n,) e, or square roots of C6
+    positions: np.ndarray,  # (n, 3) nm
+    v: np.ndarray,  # (n, 3), the vector
+    box: np.ndarray,  # (3, 3) nm, vectors in rows
+    alpha: float,  # splitting parameter, 1/nm
+    grid: tuple[int, int, int],  # points along each box vector
+    order: int,  # of the splines
+    changes: np.ndarray | None = None,  # (n,), the part of the vector that belongs to the charges
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the Hessian of a mesh energy by positions and charges times `v` and `changes`: (n, 3) and (2, n) arrays.
 
     With Q the spread charges, the energy is a quadratic form of Q, so that its gradient is a field phi = A Q. Along v
     the mesh changes by Q', and the gradient of an atom, the sum of phi over the slopes of its spline, by the sums of A
-    Q' over these slopes and of phi over their own derivatives along v: four transforms for any v.
+    Q' over these slopes and of phi over their own derivatives along v: four transforms for any v. (U. Essmann et al.,
+    J. Chem. Phys. 103, 8577 (1995), eq. 4.1 to 4.9, differentiated.)
 
-    Parameters
-    ----------
-    influence : callable
-        `coulomb_influence` or `dispersion_influence`.
-    charges : (n,) array
-        Charges in e, or square roots of C6.
-    positions, v : (n, 3) float64, nm
-        Positions, and the vector.
-    box : (3, 3) array, nm
-        Box vectors in rows.
-    alpha : float
-        Splitting parameter, 1/nm.
-    grid : tuple of three int
-        Points along each box vector.
-    order : int
-        Order of the splines.
-    changes : (n,) array, optional
-        Part of the vector that belongs to the charges. Defaults to zero, without derivatives by charges.
+    The first array is in kJ/mol/nm^2 times the unit of `v`. The second, (2, 0) without `changes`, has the derivatives
+    of the mesh's own energy, without self energies and background, by the charges, and their derivatives along the
+    vector.
 
-    Returns
-    -------
-    by_position : (n, 3) float64
-        In kJ/mol/nm^2 times the unit of `v`.
-    by_charge : (2, n) float64
-        The energy's derivatives by the charges, and their derivatives along the vector; (2, 0) without `changes`. The
-        mesh's own part: without self energies and background.
-
-    References
-    ----------
-    U. Essmann et al., J. Chem. Phys. 103, 8577 (1995), equations 4.1 to 4.9, differentiated.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from triskele import core
     >>> from triskele.sponge.pme.energy import coulomb_influence, reciprocal_energy
     >>> q, x = np.array([1.0, -1.0]), np.array([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3]])
     >>> v = np.array([[1.0, 0, 0], [0, 2, 0]])

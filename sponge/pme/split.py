@@ -22,23 +22,12 @@ __all__ = ["SplitPME"]
 
 
 class SplitPME(PME):
-    """`PME` of all charges, with a second mesh for the charges of the solute alone.
+    """`PME` of all charges, with a second mesh for the charges of the solute only, for an engine with an `EnergySplit`.
 
     The energy is bilinear in the charges: with phi and phi_p the potentials of all charges and of the solute's, the
     solute has U_pp = q_p phi_p / 2, and U_pw = q_p phi - 2 U_pp. The virial of U_pw takes a third mesh, which is solved
-    only when energies are asked for.
-
-    Parameters
-    ----------
-    engine : Engine
-        With an `EnergySplit`.
-    charges, alpha, grid, order, dispersion, builds
-        As for `PME`.
-
-    Attributes
-    ----------
-    classes, enhanced, after
-        As of `Plan`; `stages`, `reduce`, `before` and `rows` are those of all charges and of the parts.
+    only when energies are asked for. `classes`, `enhanced` and `after` are those of `Plan`; `stages`, `reduce`,
+    `before` and `rows` those of all charges and of the parts.
     """
 
     def __init__(self, engine: Engine, charges: Any, alpha: float, grid: tuple[int, int, int], order: int = 5, *,

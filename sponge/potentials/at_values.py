@@ -18,35 +18,19 @@ __all__ = ["Part", "at_values"]
 
 
 class Part(NamedTuple):
-    """One addend.
+    """One addend of the sum in `at_values`."""
 
-    Attributes
-    ----------
-    function : callable
-        ``function(data, *leaves)`` returns a number: pure code for the core. One object for all parts that differ only
-        in their data, so that it is compiled once.
-    data : tree of arrays
-        Constants to derivatives.
-    compile : bool
-        True if it is worth compiling.
-    """
-
+    # function(data, *leaves) returns a number: pure code for the core. Parts that differ only in their data share one
+    # object, so that it is compiled once.
     function: Callable[..., Any]
-    data: Any
-    compile: bool = False
+    data: Any  # tree of arrays, constants to derivatives
+    compile: bool = False  # True if it is worth compiling
 
 
-def at_values(choose: Callable[..., list[Part]], *leaves: Any) -> Any:
-    """The sum of the parts that ``choose(*values of leaves)`` returns, with all its derivatives by the leaves.
+def at_values(choose: Callable[..., list[Part]],  # takes float64 arrays
+              *leaves: Any) -> Any:  # float64 arrays or Tensors
+    """Return the sum of the parts that ``choose(*values of leaves)`` returns, with all its derivatives by the leaves.
 
-    Parameters
-    ----------
-    choose : callable
-        Takes float64 arrays, returns a list of `Part`.
-    *leaves : float64 arrays or Tensors
-
-    Examples
-    --------
     >>> near = lambda x: [Part(lambda i, x: np.sum(x[i] ** 3), np.flatnonzero(x < 2))]
     >>> core.hessian(lambda x: at_values(near, x))(np.array([1.0, 3.0])).tolist()
     [[6.0, 0.0], [0.0, 0.0]]

@@ -13,12 +13,10 @@ __all__ = ["Bar", "Clock", "speed"]
 
 
 class Bar(Reporter):
-    """Shows a progress bar, or elsewhere, as in logs, says once after two seconds how far the run is.
+    """Shows a progress bar; in logs it says once, after two seconds, how far the run is.
 
-    Parameters
-    ----------
-    progress : bool, optional
-        Whether the bar is shown; by default on terminals and in notebooks. False shows and says nothing.
+    `progress` None shows the bar on terminals and in notebooks, True shows it always, and False neither shows nor says
+    anything.
     """
 
     def __init__(self, progress: bool | None):

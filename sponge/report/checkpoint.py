@@ -44,15 +44,9 @@ class Checkpoint(Reporter):
 
 
 def as_checkpoint(checkpoint: str | os.PathLike | Checkpoint, steps: int, multiple: int = 1) -> Checkpoint:
-    """Return the `Checkpoint` of a run, for a path with the default interval.
+    """Return the `Checkpoint` of a run of `steps` steps.
 
-    Parameters
-    ----------
-    checkpoint : path-like or Checkpoint
-    steps : int
-        Length of the run; the interval is a twentieth of it.
-    multiple : int
-        The interval is made a multiple of this.
+    For a path, the interval is a twentieth of the run, made a multiple of `multiple`.
     """
     if isinstance(checkpoint, Checkpoint):
         return checkpoint

@@ -18,12 +18,7 @@ _PARTS = 100  # of a run, after each of which functions without an interval of t
 class Records(Reporter):
     """Calls a function with the step, the time in ps, and everything in `Simulation.energies`, by name.
 
-    Parameters
-    ----------
-    function : callable
-        Takes a dictionary of numbers: ``print``, the ``append`` of a list, or a `Report` such as `TensorBoard`.
-    every : int
-        Number of steps between two calls.
+    The function takes a dictionary: ``print``, the ``append`` of a list, or a `Report` such as `TensorBoard`.
     """
 
     def __init__(self, function: Callable[[dict[str, Any]], Any], every: int):
@@ -55,17 +50,8 @@ class Records(Reporter):
 def as_reporters(report: Any, where: str, steps: int) -> list[Reporter]:
     """Return the reporters of a run of `steps` steps.
 
-    Parameters
-    ----------
-    report : None, or one or several of Reporter, Report and functions of a dictionary of numbers
-    where : str
-        The function that got them, as errors begin.
-    steps : int
-
-    Raises
-    ------
-    TypeError
-        If one is neither a reporter nor callable.
+    `report` is None, or one or several of Reporter, Report and functions of a dictionary of numbers; anything else
+    raises a TypeError that begins with `where`.
     """
     if report is None:
         return []

@@ -19,17 +19,7 @@ __all__ = ["FileReporter", "Reporter", "check_path"]
 
 
 def check_path(name: str, path: str, descriptor: int, lost: str) -> None:
-    """Raise ReporterError unless `path` still names the open file `descriptor`.
-
-    Parameters
-    ----------
-    name : str
-        The reporter, as errors begin.
-    path : str
-    descriptor : int
-    lost : str
-        Branch taken otherwise.
-    """
+    """Raise a ReporterError that begins with `name` and `lost` unless `path` still names the open file `descriptor`."""
     try:
         there = os.path.samestat(os.stat(path), os.fstat(descriptor))
     except OSError as error:

@@ -14,18 +14,8 @@ class StagedFile(io.RawIOBase):
     """A file for a library that cannot bear failed writes, such as HDF5, whose state is broken by a full disk.
 
     Writes change pages in memory. `commit` brings them to the disk: first what makes the file longer, which is taken
-    back if it does not fit; then, when no more room is needed, what lies within the file.
-
-    Parameters
-    ----------
-    path : str
-    new : bool
-        Begin an empty file; otherwise the file must exist.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
+    back if it does not fit; then, when no more room is needed, what lies within the file. Unless it is `new`, and
+    begins empty, the file must exist.
     """
 
     def __init__(self, path: str, new: bool):
@@ -91,13 +81,7 @@ class StagedFile(io.RawIOBase):
         return done
 
     def commit(self) -> None:
-        """Write all changes to the disk.
-
-        Raises
-        ------
-        OSError
-            If there is no room, or the disk fails. The file on the disk is then as it was, as far as that can be done.
-        """
+        """Write all changes to the disk; after an OSError the file there is as it was, as far as that can be done."""
         if self._kept < self._on_disk:
             os.ftruncate(self._disk.fileno(), self._kept)
             self._on_disk = self._kept

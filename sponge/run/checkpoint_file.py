@@ -28,25 +28,12 @@ _OLD = b"TRISKELE SPONGE\0"  # beginning of files of version 1, which had a form
 
 
 def write_checkpoint(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
-    """Write arrays and a JSON-like dictionary to `path`, all or nothing.
-
-    Raises
-    ------
-    OSError
-        If the disk is full or the path cannot be written; what was at `path` before is untouched.
-    """
+    """Write arrays and a JSON-like dictionary to `path`, all or nothing: an error leaves what was there untouched."""
     archive.write(path, _KIND, _VERSION, meta, arrays)
 
 
 def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and dictionary of a checkpoint.
-
-    Raises
-    ------
-    FileNotFoundError
-    CheckpointError
-        If the file is truncated, damaged, of another kind or of a newer version.
-    """
+    """Return the arrays and the dictionary of a checkpoint; a damaged or foreign file raises CheckpointError."""
     with open(path, "rb") as file:
         if file.read(len(_OLD)) == _OLD:
             raise CheckpointError(f"{_KIND} {os.fspath(path)!r}: must be written by this release, got a file of "
@@ -58,13 +45,7 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
 
 
 def check_belongs(path: str, meta: dict[str, Any], here: dict[str, Any]) -> dict[str, int]:
-    """Return the lengths of the files of a checkpoint's reporters, if its fingerprint is `here`.
-
-    Raises
-    ------
-    CheckpointError
-        If the checkpoint belongs to something else; says what differs.
-    """
+    """Return the lengths of a checkpoint's reporter files; raise CheckpointError if its fingerprint is not `here`."""
     if meta["fingerprint"] != here:
         raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
                               + ", ".join(differences(meta["fingerprint"], here)))

@@ -33,14 +33,7 @@ class ConfigError(TriskeleError, ValueError):
 
 
 def read_config(path: str | os.PathLike) -> dict[str, Any]:
-    """The sections of a configuration file, their names and those of all keys checked.
-
-    Raises
-    ------
-    FileNotFoundError
-    ConfigError
-        If the file is not TOML, or a section or key is unknown (the message has the nearest known ones) or missing.
-    """
+    """Return the sections of a configuration file, their names and those of all keys checked."""
     path = Path(path)
     try:
         config = tomllib.loads(path.read_text())
@@ -62,23 +55,10 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def run_config(path: str | os.PathLike) -> Simulation:
-    """Make the run that a configuration file describes.
+    """Make the run that a configuration file describes, and return the simulation at its end.
 
-    All files are looked for, and written, in the folder of the configuration file.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    Simulation
-        At its end.
-
-    Raises
-    ------
-    ConfigError
-        See `read_config`; also for values of a wrong type.
+    All files are looked for, and written, in the folder of the configuration file. Values of a wrong type raise
+    ConfigError.
     """
     path = Path(path)
     config = read_config(path)
@@ -106,19 +86,7 @@ def run_config(path: str | os.PathLike) -> Simulation:
 def write_template(path: str | os.PathLike) -> list[Path]:
     """Write a file with all keys and what they mean, and beside it the files of a peptide in water that it runs.
 
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    list of Path
-        What was written.
-
-    Raises
-    ------
-    FileExistsError
-        If one of the files is there already.
+    Return the paths; if one of the files is there already, raise FileExistsError and write none.
     """
     path = Path(path)
     sources = [Path(__file__).with_name("template.toml"), *example_files("alanine-dipeptide-water")]

@@ -43,25 +43,16 @@ def look_at_atoms(chunk, starts, positions, velocities, flags):
 class Guard:
     """Watches over the state of a simulation.
 
-    Every 100 steps, and at the end of each block of steps, all positions and velocities are looked at. When some are
-    not finite, or an atom is impossibly fast, the steps since the last good state are made again one by one, to find
-    where it began.
+    Every 100 steps, and at the end of each block of steps, it checks all positions and velocities. When some are not
+    finite, or an atom is impossibly fast, it repeats the steps since the last good state one by one to find where this
+    began.
 
     After the first steps, and then at ever longer intervals, it looks whether networks are used outside the range of
     their training data, and warns once of each.
-
-    Parameters
-    ----------
-    sim : Simulation
-
-    Attributes
-    ----------
-    path : str
-        Path for the last good state, written when the simulation breaks.
     """
 
     def __init__(self, sim: SimulationLike):
-        self.sim, self.path = sim, "run.last_good.chk"
+        self.sim, self.path = sim, "run.last_good.chk"  # for the last good state, written when the simulation breaks
         self._good: Any = None
         self._next_look, self._pause, self._outside = 0, _EVERY, set[str]()
         sim._engine.on_status(_BROKEN, _stop)
@@ -81,10 +72,7 @@ class Guard:
     def advance(self, steps: int) -> None:
         """Make `steps` steps, or put the simulation back into the last good state, write that, and raise.
 
-        Raises
-        ------
-        BrokenSimulationError
-            If the state broke; whatever else a step raises comes through.
+        The error is a BrokenSimulationError if the state broke; whatever else a step raises comes through.
         """
         sim = self.sim
         try:

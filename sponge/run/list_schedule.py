@@ -21,16 +21,14 @@ class ListSchedule:
 
     Lists must not change when a run is divided into parts, or when it resumes from a checkpoint: both keep the box and
     the temperature of its beginning, and a checkpoint has the positions from which the present lists were made.
-
-    Parameters
-    ----------
-    engine : Engine
-    interval, expected : functions
-        Return the time between two evaluations of pair forces, in ps, and the temperature to expect of a run that
-        begins now, in K.
     """
 
-    def __init__(self, engine: Engine, interval: Callable[[], float], expected: Callable[[], float]):
+    def __init__(
+        self,
+        engine: Engine,
+        interval: Callable[[], float],  # returns the time between two evaluations of pair forces, ps
+        expected: Callable[[], float],  # returns the temperature to expect of a run that begins now, K
+    ):
         self._engine, self._interval, self._expected = engine, interval, expected
         self._box: np.ndarray | None = None
         self._temperature = 0.0

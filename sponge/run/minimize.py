@@ -57,37 +57,15 @@ class Minimum:
 
 def minimize(engine: Engine, tolerance: float = 10.0, max_steps: int = 0, method: Literal["lbfgs", "fire"] = "lbfgs",
              report: Reports = None, progress: bool | None = None) -> Minimum:
-    """Move ``engine.positions`` to a local minimum of the potential energy.
+    """Move ``engine.positions`` to a local minimum of the potential energy; see `Simulation.minimize`.
 
-    Parameters
-    ----------
-    engine : Engine
-    tolerance : float
-        Root mean square of the components of the force to stop at, in kJ/mol/nm.
-    max_steps : int
-        Steps to stop after; 0 for no limit.
-    method : {"lbfgs", "fire"}
-        Quasi-Newton steps with a line search [1]_, or damped dynamics [2]_.
-    report, progress
-        See `Simulation.minimize`.
+    "lbfgs" takes quasi-Newton steps with a line search: Liu, Nocedal, "On the limited memory BFGS method for large
+    scale optimization", Math. Program. 45 (1989) 503, doi:10.1007/BF01589116. "fire" is damped dynamics: Bitzek,
+    Koskinen, Gähler, Moseler, Gumbsch, "Structural relaxation made simple", Phys. Rev. Lett. 97 (2006) 170201,
+    doi:10.1103/PhysRevLett.97.170201.
 
-    Returns
-    -------
-    Minimum
-
-    Raises
-    ------
-    BrokenSimulationError
-        If energies are not finite though atoms have been moved apart at random.
-    ConstraintError
-        If the positions are too far from fulfilling the constraints.
-
-    References
-    ----------
-    .. [1] Liu, Nocedal, "On the limited memory BFGS method for large scale optimization", Math. Program. 45 (1989) 503.
-       doi:10.1007/BF01589116
-    .. [2] Bitzek, Koskinen, Gähler, Moseler, Gumbsch, "Structural relaxation made simple", Phys. Rev. Lett. 97 (2006)
-       170201. doi:10.1103/PhysRevLett.97.170201
+    Raise BrokenSimulationError if energies are not finite though atoms have been moved apart at random, and
+    ConstraintError if the positions are too far from fulfilling the constraints.
     """
     if method not in _METHODS:
         raise ValueError(f"minimize: method must be one of {', '.join(_METHODS)}, got {method!r}")

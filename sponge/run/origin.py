@@ -19,21 +19,12 @@ ADVICE = "make a new Simulation, with state=sim.state()"
 class MadeFrom:
     """The system and all settings of a simulation as they were when it was made.
 
-    Parameters
-    ----------
-    sim : Simulation
-    given : iterable of str
-        Names among "positions", "velocities" and "box" that did not come from the system.
-
-    Attributes
-    ----------
-    fingerprint : dict
-        All by name, see `checkpoint.fingerprint`: slower to make than a hash, but it can tell what has changed.
+    `given` are names among "positions", "velocities" and "box" that did not come from the system.
     """
 
     def __init__(self, sim: SimulationLike, given: Iterable[str]):
         self._sim = sim
-        self.fingerprint = fingerprint(sim)
+        self.fingerprint = fingerprint(sim)  # slower to make than a hash, but by name: it can tell what has changed
         self._hash = self._present_hash()
         self._starts = {name: fingerprint_of(getattr(sim.system, name)) for name in {"positions", "velocities", "box"}
                         - set(given)}

@@ -13,13 +13,7 @@ _MOVED = 0.1  # change of ln n_k within an epoch beyond which its samples cannot
 
 
 class Rows:
-    """A table that only grows: views of what it held stay as they are.
-
-    Parameters
-    ----------
-    width : int
-        Numbers (float64) in a row.
-    """
+    """A table of float64 that only grows: views of what it held stay as they are."""
 
     def __init__(self, width: int):
         self._all, self._n = np.empty((16, width)), 0
@@ -48,26 +42,12 @@ class Rows:
 
 
 class Records:
-    """Rows that a kernel leaves in a buffer, and all those that were taken over from it.
-
-    Parameters
-    ----------
-    width : int
-        Numbers (float64) in a row.
-    size : int
-        Rows that the buffer holds.
-
-    Attributes
-    ----------
-    buffer : (size, width) float64
-    count : (1,) int64
-        Rows in the buffer.
-    mark : (1,) int64
-        First number of the last row, the state's, or -1: a step of which a later phase failed records no state twice.
-    """
+    """Rows that a kernel leaves in a buffer of `size` rows, and all those that were taken over from it."""
 
     def __init__(self, width: int, size: int):
+        # count: rows in the buffer
         self.buffer, self.count, self._rows = np.zeros((size, width)), np.zeros(1, np.int64), Rows(width)
+        # first number of the last row, the state's, or -1: a step of which a later phase failed records no state twice
         self.mark = np.array([-1])
 
     def take_over(self) -> None:
@@ -94,30 +74,12 @@ class Records:
         self.mark[0] = self._rows.values[-1, 0] if len(self._rows) else -1
 
 
-def find_states(where: str, known: np.ndarray, steps: Any, every: int, present: int) -> np.ndarray:
-    """Places of states among the recorded ones; the present state, which the next step records, comes after the last.
+def find_states(where: str, known: np.ndarray,  # (m,) numbers of the recorded states, in order
+                steps: Any,  # (k,) numbers of the states that are sought
+                every: int, present: int) -> np.ndarray:  # steps between records; number of the present state
+    """Return the places (k,) of states among the recorded ones; the present state comes after the last.
 
-    Parameters
-    ----------
-    where : str
-        Begins error messages.
-    known : (m,) int64
-        Numbers of the recorded states, in order.
-    steps : (k,) int
-        Numbers of the states that are sought.
-    every : int
-        Steps between records, for the error message.
-    present : int
-        Number of the present state.
-
-    Returns
-    -------
-    (k,) int64
-
-    Raises
-    ------
-    ValueError
-        If a state is neither recorded nor the present one.
+    Raise ValueError if a state is neither recorded nor the present one.
     """
     steps = np.asarray(steps)
     if steps.ndim != 1 or steps.dtype.kind not in "iu":
@@ -133,28 +95,12 @@ def find_states(where: str, known: np.ndarray, steps: Any, every: int, present: 
 
 
 class History:
-    """Energies of states, in epochs within which mode and n_k were the same.
+    """Energies of states, in epochs within which mode and n_k were the same."""
 
-    Parameters
-    ----------
-    temperatures : int
-        Number of temperatures of the ladder.
-    cross : float
-        The enhanced energy is E = U_pp + cross U_pw.
-    size : int
-        Number of records that `buffer` holds.
-
-    Attributes
-    ----------
-    buffer : (size, 3) float64
-        Records that a kernel leaves here; they are taken over when somebody looks.
-    count, mark : (1,) int64
-        Number of records in the buffer, and number of the state that was recorded last.
-    epochs : Rows
-        Number of the first record, mode, ln n_k (NaN: plain dynamics).
-    """
-
-    def __init__(self, temperatures: int, cross: float, size: int):
+    def __init__(self, temperatures: int,  # of the ladder
+                 cross: float,  # the enhanced energy is E = U_pp + cross U_pw
+                 size: int):  # of the buffer
+        # a row of epochs is: number of the first record, mode, ln n_k (NaN: plain dynamics)
         self.cross, self._kept, self.epochs = cross, Records(3, size), Rows(2 + temperatures)
         self.buffer, self.count, self.mark = self._kept.buffer, self._kept.count, self._kept.mark
 
@@ -164,13 +110,7 @@ class History:
         return self._kept.rows
 
     def energies(self, which: Any = slice(None)) -> np.ndarray:
-        """Enhanced energies of some records.
-
-        Raises
-        ------
-        FloatingPointError
-            If one is not finite.
-        """
+        """Return the enhanced energies of some records; raise FloatingPointError if one is not finite."""
         records = self.records.values[which]
         energies = records[:, 1] + self.cross * records[:, 2]
         if not np.isfinite(energies).all():
@@ -223,12 +163,7 @@ class History:
 
     def usable(self, log_n: np.ndarray | None) -> np.ndarray:
         """Return a mask (m,) of the records that can be reweighted: none from mode "iterate" once there are others;
-        none while ln n_k moved.
-
-        Parameters
-        ----------
-        log_n : (N,) array, optional
-            The present ln n_k if it changes at every step.
+        none while ln n_k moved. `log_n` (N,) is the present ln n_k if it changes at every step.
         """
         learning = self.modes == ITERATE
         useless = np.zeros(len(learning), bool)

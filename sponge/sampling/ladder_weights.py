@@ -28,21 +28,12 @@ __all__ = ["ESTIMATORS", "MBAR", "Approximation", "Iteration", "LadderWeights", 
            "from_mean_energies", "from_one_temperature"]
 
 
-def from_mean_energies(betas: Any, energies: Any) -> np.ndarray:
-    r"""ln n_k from the mean energy of each temperature, by the trapezoidal rule.
+def from_mean_energies(betas: Any, energies: Any) -> np.ndarray:  # (N,) mol/kJ, (N,) kJ/mol
+    r"""Return ln n_k from the mean energy of each temperature, by the trapezoidal rule.
 
     .. math:: \ln n_{k+1} - \ln n_k = (\beta_{k+1} - \beta_k) (\langle E\rangle_k + \langle E\rangle_{k+1}) / 2,
 
     because d ln Z / d beta = -<E> (Park and Pande, Phys. Rev. E 76, 016703 (2007)).
-
-    Parameters
-    ----------
-    betas, energies : (N,) array, mol/kJ and kJ/mol
-
-    Examples
-    --------
-    >>> from_mean_energies([0.4, 0.2], [10.0, 20.0])
-    array([ 1.5, -1.5])
     """
     betas, energies = np.asarray(betas, np.float64), np.asarray(energies, np.float64)
     if betas.shape != energies.shape or betas.ndim != 1 or not np.isfinite(energies).all():
@@ -62,27 +53,14 @@ def from_one_temperature(betas: np.ndarray, energies: np.ndarray, beta: float) -
 
 
 class LadderWeights:
-    """Estimator of ln n_k from energies.
-
-    Parameters
-    ----------
-    betas : (N,) array
-        Inverse temperatures of the ladder, mol/kJ.
-    beta : float
-        Inverse temperature of the simulation.
-
-    Attributes
-    ----------
-    log_n : (N,) float64
-        The estimate; zeros before the first block.
-    """
+    """Estimator of ln n_k from energies."""
 
     online = False  # whether it learns inside the step loop: see `Online`
     _saved: ClassVar[tuple[str, ...]] = ("log_n",)  # names of the arrays that are its state
 
-    def __init__(self, betas: Any, beta: float):
+    def __init__(self, betas: Any, beta: float):  # mol/kJ: of the ladder, (N,), and of the simulation
         self.betas, self.beta = np.array(betas, np.float64), float(beta)
-        self.log_n = np.zeros(len(self.betas))
+        self.log_n = np.zeros(len(self.betas))  # the estimate
 
     def add(self, energies: np.ndarray, log_n: np.ndarray | None) -> None:
         """Take in a block of energies [m], drawn with `log_n` [N], or from plain dynamics if that is None."""
@@ -108,16 +86,11 @@ class Iteration(LadderWeights):
     r"""Iteration of the ratios m_k = n_{k+1} / n_k over blocks (Gao, J. Chem. Phys. 128, 064105 (2008); Yang and Gao,
     J. Chem. Phys. 131, 214109 (2009)).
 
-    A block drawn with m_k has seen P_k, and gives the ratio m_k P_k / P_{k+1}, with the weight
+    A block drawn with m_k that has seen P_k yields the ratio m_k P_k / P_{k+1}, with the weight
     w_k = sum_t sqrt(P_k(t) P_{k+1}(t)): how much of both temperatures it has seen. With the sum W_k of the weights of
     all earlier blocks,
 
     .. math:: m_k \leftarrow (W_k m_k + w_k m_k P_k / P_{k+1}) / (W_k + w_k), \quad W_k \leftarrow W_k + w_k .
-
-    Parameters
-    ----------
-    betas, beta
-        As for `LadderWeights`.
     """
 
     _saved = ("log_n", "log_w")
@@ -166,16 +139,10 @@ class _Generation:
 class MBAR(LadderWeights):
     """ln n_k = -ln Z_k from the energies of all blocks together, each with the n_k it was drawn with.
 
-    Blocks from before the system has found its most important states contradict later ones, and would hold the solution
-    back until they are outvoted. They are forgotten in generations: when the new one has a third of all energies
-    that were ever seen, the one before is dropped. So what counts is the last third at least, and the last 5/9 at most.
-    A solution is sought again when there are 10 % more of them; energies are kept in an `EnergyHistogram`, so that it
-    costs the same however long the run is.
-
-    Parameters
-    ----------
-    betas, beta
-        As for `LadderWeights`.
+    Blocks from before the system has found its most important states contradict later ones. They are forgotten in
+    generations: when the new one has a third of all energies seen so far, the one before is dropped. The estimate rests
+    on at least the last third of the energies and at most the last 5/9, and is renewed after 10 % more of them.
+    The cost does not grow with the length of the run, because energies are kept in an `EnergyHistogram`.
     """
 
     def __init__(self, betas: Any, beta: float):
@@ -294,11 +261,6 @@ class Approximation(Online):
     10 N energies, are flat to 50 %. When it has come down to 1/t, t being the number of energies, it follows that: the
     law of best convergence (Belardinelli and Pereyra, J. Chem. Phys. 127, 184105 (2007); Tan, J. Comput. Graph. Stat.
     26, 54 (2017)).
-
-    Parameters
-    ----------
-    betas, beta
-        As for `LadderWeights`.
     """
 
     _saved = ("log_n", "numbers", "sums")
@@ -368,26 +330,17 @@ def reweigh(_chunk, on, energy, betas, beta, at_beta, log_n, log_sums, terms):
 
 
 class Reweighted(Online):
-    r"""On-the-fly probability enhanced sampling of expanded ensembles [1]_, here of temperatures.
+    r"""On-the-fly probability enhanced sampling of expanded ensembles, here of temperatures (Invernizzi, Piaggi,
+    Parrinello, "Unified approach to enhanced sampling", Phys. Rev. X 10 (2020) 041034. doi:10.1103/PhysRevX.10.041034).
 
     After every energy, :math:`\ln n_k = -\ln \langle e^{-(\beta_k - \beta) E} \rangle` from all energies so far,
     with weights :math:`e^{V/RT}` of the bias that each was drawn with,
 
     .. math:: V = -RT \ln \frac{1}{N} \sum_k n_k e^{-(\beta_k - \beta) E} .
 
-    That is the bias of SITS: both differ only in how they learn n_k. Here :math:`n = 1` at the temperature of the
+    That is the bias of SITS: the two differ only in how they learn n_k. Here :math:`n = 1` at the temperature of the
     simulation, so that biases of all times have a common zero; n is interpolated where the ladder does not hold it. n_k
     that were given count as 100 energies.
-
-    Parameters
-    ----------
-    betas, beta
-        As for `LadderWeights`.
-
-    References
-    ----------
-    .. [1] Invernizzi, Piaggi, Parrinello, "Unified approach to enhanced sampling", Phys. Rev. X 10 (2020) 041034.
-       doi:10.1103/PhysRevX.10.041034
     """
 
     _saved = ("log_n", "log_sums")

@@ -27,18 +27,7 @@ _REMEMBERING = re.compile(r"(NLIST|NL_|NEIGH_)")  # a resumed run rebuilds neigh
 def logical_lines(where: str, given: Any) -> Iterator[str]:
     """Yield the lines of an input, or of a file, without comments, and with continued lines joined.
 
-    Parameters
-    ----------
-    where : str
-        Begins error messages.
-    given : path-like or sequence of str
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the input is neither, has no lines, ends within a continued line, or has an action that is refused.
-    OSError
-        If the file cannot be read.
+    Raise ValueError for a refused action, for an empty input, and for one that ends within a continued line.
     """
     if isinstance(given, str) and "\n" in given:
         raise ValueError(f"{where}: input must be a path or a sequence of lines, got a text of several (give "
@@ -86,46 +75,18 @@ def _joined(where, rows):
 
 
 def action_of(line: str) -> str:
-    """Return the name of a line's action.
-
-    Parameters
-    ----------
-    line : str
-        As of `logical_lines`.
-
-    Examples
-    --------
-    >>> action_of("phi: TORSION ATOMS=1,2,3,4")
-    'TORSION'
-    """
+    """Return the name of the action of a line, such as TORSION of "phi: TORSION ATOMS=1,2,3,4"."""
     words = line.split()
     return words[1] if words[0].endswith(":") and len(words) > 1 else words[0]
 
 
 def with_memory(line: str) -> bool:
-    """Return True unless the action is known to depend on the present state alone.
-
-    Parameters
-    ----------
-    line : str
-        As of `logical_lines`.
-
-    Examples
-    --------
-    >>> [with_memory(line) for line in ("RESTRAINT ARG=phi AT=0 KAPPA=1", "METAD ARG=phi SIGMA=0.3 PACE=10 HEIGHT=1")]
-    [False, True]
-    """
+    """Return True unless the action of a line is known to depend only on the present state, as RESTRAINT does."""
     return action_of(line) not in _WITHOUT_MEMORY or any(map(_REMEMBERING.match, line.split()))
 
 
 def message_of(error: BaseException) -> str:
-    """Return what PLUMED says, without the place in its source and without empty lines.
-
-    Parameters
-    ----------
-    error : Exception
-        Of PLUMED's Python package.
-    """
+    """Return what PLUMED says in an error, without the place in its source and without empty lines."""
     text = re.split(r"\+\+\+ message follows \+\+\+", str(error))[-1]
     rows = [row.strip() for row in text.splitlines()]
     return " ".join(row for row in rows if row and not row.startswith("+++") and set(row) != {"#"}) or repr(error)

@@ -14,34 +14,13 @@ __all__ = ["Ranks"]
 
 
 class Ranks:
-    """The ranks of an MPI run, or this process alone.
+    """The ranks of an MPI run, or this process alone. Replicas are handed out in blocks.
 
-    Parameters
-    ----------
-    n : int
-        Number of replicas, handed out in blocks.
-    comm : mpi4py communicator, optional
-        ``COMM_WORLD`` when left out, if mpiexec has started more than one process.
-
-    Attributes
-    ----------
-    rank, size : int
-    own : range
-        The replicas of this rank.
-    threads : int
-        Number of processors for this rank, when other ranks on the same machine share them.
-
-    Raises
-    ------
-    ValueError
-        If there are more ranks than replicas.
-    ImportError
-        If mpiexec has started several processes, and mpi4py is missing: each would do the work of all.
-    RuntimeError
-        If it is an mpiexec of another MPI than mpi4py's: likewise.
+    By default `comm` is ``COMM_WORLD`` if mpiexec has started more than one process. Raise if mpi4py is then missing or
+    belongs to another MPI: each process would do the work of all.
     """
 
-    def __init__(self, n: int, comm: Any = None):
+    def __init__(self, n: int, comm: Any = None):  # number of replicas
         self._comm = mpi.world("replicas") if comm is None else comm
         self.rank, self.size = 0, 1
         if self._comm is not None:
@@ -51,8 +30,8 @@ class Ranks:
                 f"replicas: there must be at least as many replicas as MPI ranks, got {n} replicas on {self.size} ranks"
             )
         self._first = [n * r // self.size for r in range(self.size + 1)]
-        self.own = range(self._first[self.rank], self._first[self.rank + 1])
-        here = mpi.location()
+        self.own = range(self._first[self.rank], self._first[self.rank + 1])  # the replicas of this rank
+        here = mpi.location()  # other ranks on the same machine share its processors
         self.threads = max(1, get_threads() // self.gather(here).count(here))
 
     def owner(self, k: int) -> int:
@@ -63,16 +42,9 @@ class Ranks:
         """Gather the objects of all ranks, in rank order, on every rank."""
         return [item] if self.size == 1 else self._comm.allgather(item)
 
-    def swap(self, pairs: list[tuple[int, int]], arrays: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
-        """Return the partner's array for each of this rank's replicas in `pairs`.
-
-        Parameters
-        ----------
-        pairs : list of (int, int)
-            The same on all ranks; no replica is in two.
-        arrays : dict
-            By number of the replica, float64 and all of one shape: those of the own replicas in `pairs`.
-        """
+    def swap(self, pairs: list[tuple[int, int]],  # the same on all ranks; no replica is in two
+             arrays: dict[int, np.ndarray]) -> dict[int, np.ndarray]:  # by replica; float64, all of one shape
+        """Return the partner's array for each of this rank's replicas in `pairs`."""
         result, requests = {}, []
         for pair in pairs:
             for k, other in (pair, pair[::-1]):

@@ -76,16 +76,10 @@ class EnergyHistogram:
     A bin is represented by the mean of its samples. What is left of the bins is then second order in their width: a
     width of 0.05 / (largest beta - smallest beta) changes ln Z by less than 0.05^2 / 8. Bins are counted from the first
     sample, so that a constant added to all energies does not move their edges.
-
-    Parameters
-    ----------
-    betas : (N,) array
-        That will be asked for.
-    widest : float
-        Largest width of a bin, kJ/mol, where second moments are wanted.
     """
 
-    def __init__(self, betas: np.ndarray, widest: float = np.inf):
+    def __init__(self, betas: np.ndarray,  # (N,) that will be asked for
+                 widest: float = np.inf):  # kJ/mol, largest width of a bin where second moments are wanted
         spread = float(np.ptp(betas))
         self.width = min(0.05 / spread if spread else np.inf, widest)
         self.origin = np.nan
@@ -123,31 +117,16 @@ def mixture_of_all(samples: np.ndarray, log_n: np.ndarray, log_z: np.ndarray) ->
     return logsumexp(np.log(samples[used])[:, None] + log_n - logsumexp(log_n + log_z, 1)[:, None], 0)
 
 
-def solve(energy: np.ndarray, count: np.ndarray, samples: np.ndarray, log_n: np.ndarray, betas: np.ndarray,
-          start: np.ndarray | None = None, tolerance: float = 1e-8, most: int = 2000) -> tuple[np.ndarray, np.ndarray]:
-    """ln Z_k of each temperature and ln c_k of the mixture of all samples, from the equations at the top of the file.
+def solve(energy: np.ndarray, count: np.ndarray,  # (bins,)
+          samples: np.ndarray,  # (epochs,) number of samples drawn with each set of n
+          log_n: np.ndarray,  # (epochs, N), -inf where a temperature takes no part
+          betas: np.ndarray, start: np.ndarray | None = None,  # (N,); ln Z to begin with
+          tolerance: float = 1e-8,  # largest change of a ln Z to stop at
+          most: int = 2000) -> tuple[np.ndarray, np.ndarray]:  # iterations
+    """Return ln Z_k of each temperature, less that of the first, and ln c_k of the mixture of all samples.
 
-    They are iterated, and sped up by Anderson's mixing of the last few iterates (J. ACM 12, 547 (1965)).
-
-    Parameters
-    ----------
-    energy, count : (bins,) array
-    samples : (epochs,) array
-        Number of samples drawn with each set of n.
-    log_n : (epochs, N) array
-        -inf where a temperature takes no part.
-    betas : (N,) array
-    start : (N,) array, optional
-        ln Z to begin with.
-    tolerance : float
-        Largest change of a ln Z to stop at.
-    most : int
-        Iterations to stop after.
-
-    Returns
-    -------
-    log_z, log_c : (N,) array
-        The mean of exp(-beta_k E) under weights exp(-ln sum_j c_j exp(-beta_j E)); c sums over the samples.
+    The equations at the top of the file are iterated, and sped up by Anderson's mixing of the last few iterates (J. ACM
+    12, 547 (1965)). Z_k is the sum of exp(-beta_k E) / sum_j c_j exp(-beta_j E) over all samples.
     """
     used = count > 0
     terms = -energy[used, None] * betas
@@ -184,22 +163,10 @@ def solve(energy: np.ndarray, count: np.ndarray, samples: np.ndarray, log_n: np.
 
 
 def kish(weights: Any, epochs: Any = None) -> float:
-    """Return the number of independent, equally weighted samples that a weighted series is worth.
+    """Return the number of independent, equally weighted samples that a weighted series, in order of time, is worth.
 
-    Kish's (sum w)^2 / sum w^2, divided by the statistical inefficiency of the weights, which are in order of time.
-
-    Parameters
-    ----------
-    weights : (samples,) array
-        Not negative.
-    epochs : (samples,) int, optional
-        Parts of the series that were drawn in different ways; the inefficiency is that of the longest one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> kish(np.ones(100))
-    100.0
+    Kish's (sum w)^2 / sum w^2, divided by the statistical inefficiency of the weights: that of the longest of the
+    `epochs` (samples,), the parts of the series that were drawn in different ways.
     """
     weights = np.asarray(weights, np.float64)
     if (
@@ -219,8 +186,6 @@ def kish(weights: Any, epochs: Any = None) -> float:
 def count_round_trips(energies: np.ndarray, low: float, high: float) -> int:
     """Count the round trips of a series (m,) from `low` or below to `high` or above, and back.
 
-    Examples
-    --------
     >>> count_round_trips(np.array([0.0, 3.0, 1.0, 5.0, 0.0, 5.0]), 0.0, 5.0)
     1
     """
@@ -232,38 +197,12 @@ def count_round_trips(energies: np.ndarray, low: float, high: float) -> int:
 
 
 class LadderReweighting:
-    """Energies drawn with one or several n_k, and what they say about other temperatures.
+    """Energies drawn with one or several n_k, and what they say about other temperatures."""
 
-    Parameters
-    ----------
-    energies : (m,) array
-        The enhanced energy E of each sample, kJ/mol, in order of time.
-    log_n : (N,) or (epochs, N) array
-        ln n_k with which they were drawn; a row of NaN for samples drawn from plain dynamics.
-    temperatures : (N,) array
-        K.
-    temperature : float
-        Temperature of the simulation, K.
-    epochs : (m,) int, optional
-        Row of `log_n` that each sample was drawn with.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or something is not finite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> rt = units.GAS_CONSTANT * 300.0
-    >>> plain = LadderReweighting(rng.gamma(50.0, rt, 4000), np.full(1, np.nan), [300.0], 300.0)
-    >>> value, error = plain.heat_capacity([300.0])
-    >>> bool(abs(value[0] - 50 * units.GAS_CONSTANT) < 4 * error[0])
-    True
-    """
-
-    def __init__(self, energies: Any, log_n: Any, temperatures: Any, temperature: float, epochs: Any = None):
+    def __init__(self, energies: Any,  # (m,) kJ/mol, enhanced energies in order of time
+                 log_n: Any,  # (N,) or (epochs, N); a row of NaN for samples drawn from plain dynamics
+                 temperatures: Any, temperature: float,  # (N,) K, of the ladder; K, of the simulation
+                 epochs: Any = None):  # (m,) row of `log_n` that each sample was drawn with
         where = "LadderReweighting"
         self.energies = np.asarray(energies, np.float64)
         rows = np.atleast_2d(np.asarray(log_n, np.float64))
@@ -296,14 +235,10 @@ class LadderReweighting:
         self._log_z = solve(self._energy, self._histogram.count, self._samples, self._log_n, self._betas)[0]
 
     def weights(self, temperature: float, chosen: Any = None, where: str = "weights") -> np.ndarray:
-        """Weights, of sum 1, that take samples to `temperature`: all, or those whose numbers are `chosen` [m].
+        """Return weights, of sum 1, that take samples to `temperature`: all, or those whose numbers are `chosen` [m].
 
-        Chosen samples count as drawn from the mixture of what they were drawn with; Z_k comes from all.
-
-        Warns
-        -----
-        PoorOverlapWarning
-            If they are worth fewer than 20 independent samples.
+        Chosen samples count as drawn from the mixture of what they were drawn with; Z_k comes from all. Warn
+        (PoorOverlapWarning) if they are worth fewer than 20 independent samples.
         """
         chosen = np.arange(len(self.energies)) if chosen is None else np.asarray(chosen, np.int64)
         if not len(chosen):

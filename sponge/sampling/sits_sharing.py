@@ -18,15 +18,9 @@ class Sharing:
 
     All walkers feed the same news in the same order into the same estimator, and so agree bit for bit. At first they
     take over what walker 0 knows.
-
-    Parameters
-    ----------
-    learner : LadderWeights
-    state : dict, optional
-        State of a checkpoint.
     """
 
-    def __init__(self, learner: LadderWeights, state: dict[str, Any] | None = None):
+    def __init__(self, learner: LadderWeights, state: dict[str, Any] | None = None):  # state: of a checkpoint
         self._learner = learner
         self._common: dict[str, np.ndarray] | None = None
         # that wait, and what they were drawn with

@@ -13,13 +13,7 @@ __all__ = ["VariableBias", "per_variable"]
 
 
 def per_variable(where: str, name: str, given: Any, m: int, positive: bool = False) -> list[float]:
-    """Return one finite number for each of m variables, from a number for all or one for each.
-
-    Raises
-    ------
-    ValueError
-        If it is neither, or has numbers that are not finite, or not positive where they have to be.
-    """
+    """Return one finite number for each of m variables, from a number for all or one for each."""
     try:
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError):  # a word

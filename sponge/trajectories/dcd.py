@@ -21,17 +21,7 @@ _AKMA = 0.04888821  # ps: CHARMM's unit of time, sqrt(dalton A^2 / (kcal/mol))
 
 
 class DCDReader(Reader):
-    """Frames of a DCD file.
-
-    Parameters
-    ----------
-    path : path
-
-    Raises
-    ------
-    FileFormatError
-        If the file is not a DCD file, is truncated in its header, has fixed atoms or a fourth dimension.
-    """
+    """Frames of a DCD file; fixed atoms and a fourth dimension are not supported."""
 
     def __init__(self, path: str | os.PathLike):
         self.path = Path(path)

@@ -19,19 +19,7 @@ __all__ = ["MDAnalysisReader", "MDTrajReader", "XTCReader"]
 
 
 class XTCReader(Reader):
-    """Frames of an XTC file of GROMACS, through MDTraj, or MDAnalysis where MDTraj is not installed.
-
-    Parameters
-    ----------
-    path : path
-
-    Raises
-    ------
-    ImportError
-        If neither MDTraj nor MDAnalysis is installed.
-    FileFormatError
-        If the file is damaged.
-    """
+    """Frames of an XTC file of GROMACS, through MDTraj, or MDAnalysis where MDTraj is not installed."""
 
     def __init__(self, path: str | os.PathLike):
         self.path = os.fspath(path)
@@ -67,12 +55,7 @@ class XTCReader(Reader):
 
 
 class MDTrajReader(Reader):
-    """Frames of an `mdtraj.Trajectory`.
-
-    Parameters
-    ----------
-    trajectory : mdtraj.Trajectory
-    """
+    """Frames of an `mdtraj.Trajectory`."""
 
     def __init__(self, trajectory: Any):
         self._source = trajectory
@@ -93,13 +76,7 @@ class MDTrajReader(Reader):
 
 
 class MDAnalysisReader(Reader):
-    """Frames of a universe or a group of atoms of MDAnalysis, whose current frame is left as it was.
-
-    Parameters
-    ----------
-    source : MDAnalysis.Universe or MDAnalysis.AtomGroup
-        MDAnalysis has angstrom and ps.
-    """
+    """Frames of a Universe or AtomGroup of MDAnalysis (angstrom and ps), whose current frame is left as it was."""
 
     def __init__(self, source: Any):
         self._atoms = source.atoms

@@ -17,17 +17,9 @@ __all__ = ["PDBReader"]
 
 
 class PDBReader(Reader):
-    """Models of a PDB file, each with the box that stands before it. The text is held, models are read on demand.
+    """Models of a PDB file, plain or gzipped, each with the box that stands before it.
 
-    Parameters
-    ----------
-    path : path
-        Plain or packed (.gz).
-
-    Raises
-    ------
-    FileFormatError
-        As `read_pdb`; and, when a model is read, if its atoms are not those of the first.
+    The text is held, models are read on demand; one whose atoms are not those of the first then raises FileFormatError.
     """
 
     def __init__(self, path: str | os.PathLike):

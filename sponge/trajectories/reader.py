@@ -10,34 +10,12 @@ __all__ = ["Reader"]
 
 
 class Reader:
-    """Frames of a trajectory, in nm and ps.
+    """Frames of a trajectory, in nm and ps."""
 
-    Attributes
-    ----------
-    frames : int
-        Number of frames.
-    n : int
-        Number of atoms.
-    topology : Topology or None
-        Where the source has one.
-    """
-
-    frames: int
-    n: int
-    topology: Topology | None = None
+    frames: int  # number of frames
+    n: int  # number of atoms
+    topology: Topology | None = None  # where the source has one
 
     def read(self, k: int) -> tuple[np.ndarray, np.ndarray | None, float | None]:
-        """Read a frame.
-
-        Parameters
-        ----------
-        k : int
-            From 0 to frames - 1.
-
-        Returns
-        -------
-        positions : (n, 3) float64, nm
-        box : (3, 3) float64, nm, or None
-        time : float, ps, or None
-        """
+        """Return positions (n, 3), box (3, 3) or None, both float64, and time or None of frame `k` >= 0."""
         raise NotImplementedError

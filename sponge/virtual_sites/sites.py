@@ -75,12 +75,9 @@ class VirtualSite:
         raise NotImplementedError
 
     def place(self, positions: Any) -> Any:
-        """Return all positions, (n, 3), with those of the sites replaced; differentiable.
+        """Return all positions, (n, 3) in nm, with those of the sites replaced; differentiable.
 
-        Parameters
-        ----------
-        positions : (n, 3) array, nm
-            Molecules must be whole; what stands at the sites is not read.
+        Molecules must be whole; what stands at the sites is not read.
         """
         placed = self.positions_of(positions[self.parents])
         n = positions.shape[0]
@@ -248,14 +245,10 @@ def place_tasks(engine: Engine) -> list[Task]:
 
 
 def plan(engine: Engine) -> tuple[list[Task], list[Task], np.ndarray]:
-    """Tasks that place all sites, and those that hand their forces on to the parents.
+    """Return tasks that place all sites, tasks that hand their forces on to the parents, and rows (chunks, 10).
 
-    Returns
-    -------
-    place, spread : list of Task
-    rows : (chunks, 10) float
-        Energies (0) and virials that are to be added to those of the potentials: what the virial gains when forces act
-        on the parents of sites that are not fixed averages.
+    Rows are energies (0) and virials to be added to those of the potentials: what the virial gains when forces act on
+    the parents of sites that are not fixed averages.
     """
     from .kernels import spread_forces
 

@@ -6,6 +6,7 @@ import doctest
 import functools
 import importlib
 import inspect
+import re
 import runpy
 import sys
 import types
@@ -42,6 +43,38 @@ def examples():
             if not method.startswith("_"):
                 found[f"{name}.{method}"] = getattr(getattr(member, "__func__", member), "__doc__", None)
     return {name: text for name, text in found.items() if isinstance(text, str) and ">>> " in text}
+
+
+def inner():
+    """Lines of the docstrings with sections that no reference shows, by module and name.
+
+    Bases of public classes are public, too, and so is what the docstring of a public name names, such as its result.
+    """
+    face = {(module, name) for module, names in REFERENCE["public_modules"]().items() for name in names}
+    named = set()
+    for thing in map(inspect.unwrap, things().values()):
+        for kind in inspect.getmro(thing) if inspect.isclass(thing) else [thing]:
+            face.add((getattr(kind, "__module__", None), getattr(kind, "__qualname__", None)))
+            for part in [kind, *vars(kind).values()]:
+                named.update(re.findall(r"\b(?:[A-Z]\w+|[a-z]+_\w+)", str(getattr(part, "__doc__", None))))
+    found = {}
+
+    def visit(node, name, module, public):
+        """Look at the functions and classes that a node defines, and inside of them."""
+        for part in node.body:
+            if isinstance(part, ast.FunctionDef | ast.ClassDef):
+                inside = f"{name}.{part.name}" if name else part.name
+                shown = (module, inside) in face or part.name in named and not name or (
+                    public and (not part.name.startswith("_") or part.name == "__call__"))
+                if not shown and re.search(r"^-{4,}$", ast.get_docstring(part) or "", re.M):
+                    found[f"{module} {inside}"] = part.body[0].end_lineno - part.body[0].lineno
+                visit(part, inside, module, shown)
+
+    for package in ("core", "sponge", "quantum", "reinforce", "command"):
+        for path in (ROOT / package).rglob("[!_]*.py"):
+            module = ".".join(("triskele", *path.relative_to(ROOT).with_suffix("").parts))
+            visit(ast.parse(path.read_text(encoding="utf-8")), "", module, False)
+    return found
 
 
 def unbound(docstring):

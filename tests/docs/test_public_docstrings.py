@@ -8,7 +8,7 @@ import inspect
 import re
 from pathlib import Path
 
-from tests.docs.public import examples, things, unbound
+from tests.docs.public import examples, inner, things, unbound
 
 LACKING = set(Path(__file__).with_name("docstrings_to_write.txt").read_text().splitlines())
 
@@ -42,6 +42,12 @@ def test_public_docstrings_are_complete():
     assert len(things()) > 500
     assert not (new := found - LACKING), "\n".join(sorted(new))
     assert not (mended := LACKING - found), "to be deleted from docstrings_to_write.txt:\n" + "\n".join(sorted(mended))
+
+
+def test_inner_docstrings_are_short():
+    """Sections are for the reference; inside, one line, and shapes and units at the arguments."""
+    found = inner()
+    assert sum(found.values()) <= 400, "\n".join(f"{lines} {name}" for name, lines in sorted(found.items()))
 
 
 def test_examples_of_public_names_can_be_pasted():

@@ -108,21 +108,15 @@ class Value:
 
 
 class Builder:
-    """Instructions of one body over `width` lanes of `dtype`.
+    """Instructions of one body over `width` lanes of `dtype`, "f32" or "f64"."""
 
-    Parameters
-    ----------
-    dtype : "f32" or "f64"
-    width : int
-        1 gives scalar code for the loop vectorizer, n gives <n x dtype>.
-    fma : bool
-        Whether the target multiplies and adds in one rounding. Without it `llvm.fma` would be a call into libm, so
-        exact products are split by Dekker's method instead.
-    parent : Builder, optional
-        Builder whose lines of code this one continues.
-    """
-
-    def __init__(self, dtype: str, width: int = 1, fma: bool = True, parent: Builder | None = None):
+    def __init__(
+        self,
+        dtype: str,
+        width: int = 1,  # 1: scalar code for the loop vectorizer, n: <n x dtype>
+        fma: bool = True,  # if False, split exact products by Dekker's method: `llvm.fma` would call libm
+        parent: Builder | None = None,  # whose lines this one continues
+    ):
         self.dtype, self.width, self.has_fma = dtype, width, fma
         self.bits, self.mantissa, self.bias = _BITS[dtype], _MANTISSA[dtype], _BIAS[dtype]
         self.is64 = dtype == "f64"

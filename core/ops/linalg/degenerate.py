@@ -62,16 +62,9 @@ sealed.primitive.samples = lambda rng: [((rng.normal(size=(2, 3)), np.zeros((2, 
 
 
 def off_diagonal(k: Any, ct: Any, x: Any) -> Any:
-    """The part of a gradient between different vectors, before its Hermitian part is taken.
+    """Return the part of a gradient between different vectors, before its Hermitian part is taken.
 
-    Parameters
-    ----------
-    k : (..., n, n)
-        The cotangent of the vectors in their own basis.
-    ct : (..., n)
-        The cotangent of the eigenvalues.
-    x : (..., n)
-        The eigenvalues.
+    `k` (..., n, n) is the cotangent of the vectors in their own basis, `ct` that of the eigenvalues `x`, both (..., n).
     """
     n, real = np.shape(x)[-1], np.result_type(x)
     same, diagonal = _coincide(x), np.eye(n, dtype=bool)

@@ -33,40 +33,20 @@ def _direction(p, key):
     return (d * (np.sqrt((np.abs(p) ** 2).sum(axes)) / np.where(norm > 0, norm, 1))).astype(p.dtype)
 
 
-def landscape(loss: Callable[[Any, Any], Any], params: Any, rest: Any, batch: Any, *, points: int = 21,
-              reach: float = 1.0, seed: int = 0) -> dict[str, Any]:
-    """Loss of a batch on a grid around the parameters, along two filter-normalized random directions.
+def landscape(
+    loss: Callable[[Any, Any], Any],  # loss(net, batch)
+    params: Any,
+    rest: Any,  # the other part of the network, see `nn.split`
+    batch: Any,
+    *,
+    points: int = 21,  # of the grid, along each direction
+    reach: float = 1.0,  # the grid extends from -reach to reach; at 1 filters have moved by their own norm
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return the loss of a batch around the parameters, along two filter-normalized random directions.
 
-    Parameters
-    ----------
-    loss : callable
-        ``loss(net, batch)``.
-    params, rest : tree
-        The parts of the network, see `nn.split`.
-    batch : tree
-    points : int, default 21
-        Of the grid, along each direction.
-    reach : float, default 1.0
-        The grid extends from -reach to reach; at 1 filters have moved by their own norm.
-    seed : int, default 0
-
-    Returns
-    -------
-    dict
-        ``grid``, the coordinates, and ``loss``, a (points, points) array.
-
-    References
-    ----------
-    H. Li, Z. Xu, G. Taylor, C. Studer and T. Goldstein, Visualizing the Loss Landscape of Neural Nets, NeurIPS 2018,
-    equation (1) and section 4.
-
-    Examples
-    --------
-    >>> from triskele.core import nn
-    >>> params, rest = nn.split(nn.Linear(np.ones((2, 1))))
-    >>> found = landscape(lambda net, x: (net(x) ** 2).mean(), params, rest, np.ones((4, 2)), points=3)
-    >>> found["loss"].shape, float(found["loss"][1, 1])
-    ((3, 3), 4.0)
+    ``grid`` holds the coordinates, ``loss`` a (points, points) array. See Li et al., Visualizing the Loss Landscape of
+    Neural Nets, NeurIPS 2018, equation (1) and section 4.
     """
     first, second = directions(params, 2 * seed), directions(params, 2 * seed + 1)
 

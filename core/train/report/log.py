@@ -19,39 +19,16 @@ Entry = dict[str, Any]
 
 
 class RunLog:
-    """A file of JSON lines that is whole after every line.
+    """A file of JSON lines that is whole after every line; `epoch` is the number of epochs that the run has done.
 
-    Parameters
-    ----------
-    path : Path
-    epoch : int
-        Epochs that the run has done: 0 for a new run, which replaces the file. Otherwise the file is continued. Its
-        end, entries of later epochs, and half a line that a killed process has left are dropped first.
-
-    Attributes
-    ----------
-    entries : list of dict
-        Each has one kind of content, under the kind's name, and ``epoch``.
-
-    Raises
-    ------
-    ReporterError
-        If the file cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     log = RunLog(Path(folder, "run.jsonl"), 0)
-    ...     log.write("numbers", 1, {"loss": 0.5})
-    ...     log.close()
-    ...     read_log(log.path)
-    [{'epoch': 1, 'numbers': {'loss': 0.5}}]
+    A new run (0 epochs) replaces the file. Otherwise the file is continued: the entry of its end, entries of later
+    epochs, and half a line that a killed process has left are dropped first.
     """
 
     def __init__(self, path: Path, epoch: int):
         self.path = path
         before = read_log(path) if epoch and path.exists() else []
+        # each with "epoch" and one kind of content, under the kind's name
         self.entries = [e for e in before if e["epoch"] <= epoch and "end" not in e]
         try:
             with atomic(path) as file:
@@ -82,13 +59,7 @@ class RunLog:
 
 
 def read_log(path: str | os.PathLike) -> list[Entry]:
-    """Return the entries of a log; half a line at its end, which a killed process may leave, is no entry.
-
-    Raises
-    ------
-    ReporterError
-        If the file is not such a log.
-    """
+    """Return the entries of a log, without half a line at its end, which a killed process may leave."""
     found = []
     lines = Path(path).read_bytes().split(b"\n")
     for k, line in enumerate(lines):

@@ -29,11 +29,8 @@ def forward_graph(net: Any, inputs: Any) -> tuple[Graph, list[str]]:
 
 
 def network_graph(net: Any, inputs: Any) -> list[dict[str, Any]]:
-    """Steps of the forward pass in order: name, shape, line, the parameters that it reads, and the earlier steps.
+    """Return the steps of the forward pass: name, shape, line, the parameters that each reads, and the earlier steps.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> from triskele.core import nn
     >>> net = nn.Sequential([nn.Linear(np.ones((64, 64))), nn.relu])
     >>> found = network_graph(net, np.ones((32, 64)))

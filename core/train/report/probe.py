@@ -68,14 +68,9 @@ def _is_images(x):
 
 
 def image_url(x: np.ndarray) -> str:
-    """An image of (height, width) or (height, width, 1, 3 or 4) numbers as the address of a PNG that holds it.
+    """Return an image of (height, width) or (height, width, 1, 3 or 4) numbers as the data URL of a PNG.
 
     Integers of 8 bits are taken as they are; other numbers are scaled so that the smallest is 0 and the largest 255.
-
-    Examples
-    --------
-    >>> image_url(np.zeros((2, 2)))[:22]
-    'data:image/png;base64,'
     """
     x = np.asarray(x)
     x = x[..., None] if x.ndim == 2 else x

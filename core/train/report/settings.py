@@ -58,10 +58,8 @@ def steps_of(source: Any) -> list[str]:
 
 
 def described(value: Any) -> str:
-    """A setting in words that are the same in every process; functions show the numbers that they close over.
+    """Return a setting in words that are the same in every process; functions show the numbers that they close over.
 
-    Examples
-    --------
     >>> from triskele.core import optim
     >>> described(optim.Lion(1e-3)) == described(optim.Lion(2e-3))
     False

@@ -19,16 +19,10 @@ _MOST_DOTS, _MOST_POINTS = 60, 800
 
 
 def line_chart(curves: Mapping[str, tuple[Any, Any]], *, xlabel: str, label: str, linear: bool = False) -> str:
-    """Curves with axes; the y axis is logarithmic if all numbers are positive and far apart.
+    """Draw curves, (x, y) by the name in the legend, with axes; numbers that are not finite are left out.
 
-    Parameters
-    ----------
-    curves : dict of str to (x, y)
-        By the names in the legend; numbers that are not finite are left out.
-    xlabel, label : str
-        Of the x axis, and of the chart for readers that cannot see it.
-    linear : bool, default False
-        Keep the y axis linear.
+    The y axis is logarithmic if all numbers are positive and far apart, unless `linear`. `label` describes the chart to
+    readers that cannot see it.
     """
     data = {name: _thinned(*_finite(x, y)) for name, (x, y) in curves.items()}
     every_x = np.concatenate([x for x, _ in data.values()] or [[]])
@@ -66,13 +60,9 @@ def area_chart(values: Sequence[float], names: Sequence[str], *, xlabel: str, la
 
 
 def heat(columns: Sequence[Mapping[str, Any]], *, rows: int = 32) -> tuple[str, float, float]:
-    """Histograms side by side: a picture to be used as a mask, and the lowest and highest number.
+    """Draw histograms, each with "low", "high" and "counts", side by side, as a picture to be used as a mask.
 
-    Parameters
-    ----------
-    columns : sequence of dict
-        With ``low``, ``high`` and ``counts``.
-    rows : int, default 32
+    Return its data URL, and the lowest and the highest number.
     """
     low, high = min(c["low"] for c in columns), max(c["high"] for c in columns)
     if not low < high:

@@ -138,27 +138,16 @@ def check_structure(where: str, what: str, expected: tree.Structure, got: tree.S
         raise TreeError(f"{where}: {what} must have the structure {expected}, got {got}, at {user_source()}")
 
 
-def carry_body(where: str, make: Callable[[list[Spec]], Body], specs: list[Spec], names: list[str],
-               n_carry: int) -> tuple[Body, list[Spec]]:
-    """Trace a loop body until its carry keeps its types; only Python numbers in the initial carry may change theirs.
+def carry_body(
+    where: str,  # name of the loop, for messages
+    make: Callable[[list[Spec]], Body],  # traces the body for specs of the carry; its first outputs are the new carry
+    specs: list[Spec],  # of the initial carry
+    names: list[str],  # of the leaves, for messages
+    n_carry: int,  # number of leaves of the carry
+) -> tuple[Body, list[Spec]]:
+    """Trace a loop body until its carry keeps its types, and return it with the promoted specs of the carry.
 
-    Parameters
-    ----------
-    where : str
-        Name of the loop for error messages.
-    make : callable
-        Traces the body for given specs of the carry; its first `n_carry` outputs are the new carry.
-    specs : list of Spec
-        Shapes and dtypes of the initial carry.
-    names : list of str
-        How to call the leaves in messages.
-    n_carry : int
-        Number of leaves of the carry.
-
-    Returns
-    -------
-    body, specs
-        With the promoted specs.
+    Only Python numbers in the initial carry may change their types.
     """
     while True:
         body = make(specs)

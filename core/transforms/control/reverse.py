@@ -50,18 +50,9 @@ def advance(table: np.ndarray, slots: Any, steps: Any) -> Any:
 
 def backward_loop(step: Graph, steps: Any, consts: Sequence[Any], init: Sequence[Any], needed_consts: Sequence[bool],
                   needed_init: Sequence[bool], cts: Sequence[Any], slots: int) -> list[Any]:
-    """Cotangents of `consts` and `init` for ``repeat steps times: carry = step(*consts, *carry)``.
+    """Return cotangents of `consts` and `init` for ``repeat steps times: carry = step(*consts, *carry)``.
 
-    Parameters
-    ----------
-    step : Graph
-    steps : int64 Tensor
-    consts, init : sequences of arrays or Tensors
-    needed_consts, needed_init : sequences of bool
-    cts : sequence
-        Cotangents of the last carry, None for zero.
-    slots : int
-        States kept.
+    `steps` is an int64 Tensor, `cts` are the cotangents of the last carry (None for zero), and `slots` states are kept.
     """
     from .while_loop import fori_loop, while_loop
 

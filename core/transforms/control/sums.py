@@ -36,22 +36,10 @@ class Product(NamedTuple):
 
 
 def take_out_products(body: Graph, n_consts: int, n_carry: int, n_sums: int) -> tuple[Graph, list[int], list[Product]]:
-    """Rewrite the body of a scan whose last `n_sums` carries are sums that begin at zero.
+    """Take products out of the body of a scan whose last `n_sums` carries are sums that begin at zero.
 
-    Parameters
-    ----------
-    body : Graph
-        ``(*consts, *carry, *sums, *xs) -> (*carry, *sums, *ys)``.
-    n_consts, n_carry, n_sums : int
-
-    Returns
-    -------
-    body : Graph
-        The same with fewer sums and more ys (at the end).
-    kept : list of int
-        Sums that are still carried.
-    products : list of Product
-        Terms to add to the sums after the loop.
+    The body is ``(*consts, *carry, *sums, *xs) -> (*carry, *sums, *ys)``. Return it with fewer sums and more ys (at the
+    end), the indices of the sums that it still carries, and the terms to add to the sums after the loop.
     """
     producer = {o: eqn for eqn in body.equations for o in eqn.outputs}
     uses: dict[Any, int] = {}

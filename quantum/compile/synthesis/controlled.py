@@ -19,12 +19,9 @@ _GRAY = 3  # controls up to which 2**k CNOTs are fewest
 
 
 def controlled_x(circuit: Circuit, controls: Sequence[int], target: int, spare: Sequence[int] = ()) -> None:
-    """X with controls. `spare`: other qubits in any state, which are given back as they were.
+    """Append X with controls; `spare` qubits may be in any state, and return to it.
 
-    References
-    ----------
-    A. Barenco et al., Phys. Rev. A 52, 3457 (1995), lemmas 7.2 (k - 2 spare qubits) and 7.3 (one); D. Maslov, Phys.
-    Rev. A 93, 022311 (2016) (the Toffoli gates that are undone may have phases, and then take 3 CNOTs).
+    A. Barenco et al., Phys. Rev. A 52, 3457 (1995), lemmas 7.2 (k - 2 spare qubits) and 7.3 (one).
     """
     k = len(controls)
     if k == 0:
@@ -42,7 +39,7 @@ def controlled_x(circuit: Circuit, controls: Sequence[int], target: int, spare: 
         for a, b, t in chain + middle + chain[::-1] + chain[1:] + middle + chain[:0:-1]:
             if t == target:
                 controlled_x(circuit, (a, b), t)
-            else:
+            else:  # undone later, and so a Toffoli up to phases, of 3 CNOTs: Maslov, Phys. Rev. A 93, 022311 (2016)
                 circuit.h(t).t(t).cx(b, t).tdg(t).cx(a, t).t(t).cx(b, t).tdg(t).h(t)
     else:
         first, second = controls[: (k + 1) // 2], [*controls[(k + 1) // 2 :], spare[0]]
@@ -52,13 +49,7 @@ def controlled_x(circuit: Circuit, controls: Sequence[int], target: int, spare: 
 
 
 def controlled_rotation(circuit: Circuit, axis: str, angle: Any, controls: Sequence[int], target: int) -> None:
-    """R_axis(angle) with controls: 2**k CNOTs for few, a number of CNOTs linear in k for many.
-
-    References
-    ----------
-    R. Vale, T. M. D. Azevedo, I. C. S. Araújo, I. F. Araujo and A. J. da Silva, IEEE Trans. CAD 43, 802 (2024): with
-    A = R(-angle/4), X A X = A*; the two halves of the controls give A* X A X A* X A X = A*^4 together, 1 alone.
-    """
+    """Append R_axis(angle) with k controls: 2**k CNOTs for few controls, a number linear in k for many."""
     if axis == "x":
         circuit.h(target)
         controlled_rotation(circuit, "z", angle, controls, target)
@@ -69,6 +60,8 @@ def controlled_rotation(circuit: Circuit, axis: str, angle: Any, controls: Seque
         angles = [0.0] * ((1 << k) - 1) + [angle]
         circuit.extend(uniformly_controlled_rotation(axis, angles, controls, target))
         return
+    # R. Vale et al., IEEE Trans. CAD 43, 802 (2024): with A = R(-angle/4), X A X = A*; the two halves of the controls
+    # together apply A* X A X A* X A X = A*^4, and one of them only 1
     first, second = controls[: (k + 1) // 2], controls[(k + 1) // 2 :]
     for _ in range(2):
         for mine, others, sign in ((first, second, -0.25), (second, first, 0.25)):

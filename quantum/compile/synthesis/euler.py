@@ -110,13 +110,7 @@ BASES: tuple[tuple[frozenset[str], Callable[[Any, Any, Any], Sequence]], ...] = 
 
 
 def sequence(theta: Any, phi: Any, lam: Any, basis: frozenset[str]) -> Sequence:
-    """U(theta, phi, lambda) as gates of the basis, those by the number 0 left out, and a global phase.
-
-    Raises
-    ------
-    CircuitError
-        If the basis cannot make all single-qubit gates.
-    """
+    """Return U(theta, phi, lambda) as gates of a universal basis, without those that do nothing, and a global phase."""
     for needed, make in BASES:
         if needed <= basis:
             gates, phase = make(theta, phi, lam)

@@ -35,14 +35,7 @@ def name_of(instruction: Instruction) -> str:
 
 
 def expand(instruction: Instruction, num_qubits: int, keep: Callable[[Instruction], bool]) -> list[Instruction]:
-    """The gate as gates that `keep` accepts; single-qubit gates, CNOTs and global phases where it accepts none of the
-    others.
-
-    Raises
-    ------
-    CircuitError
-        If a gate is a function of parameters that are not bound, or a matrix on more than 10 qubits.
-    """
+    """Return a gate as gates that `keep` accepts, or else as single-qubit gates, CNOTs and global phases."""
     if keep(instruction) or _is_basic(instruction):
         return [instruction]
     found = []

@@ -39,11 +39,8 @@ class Canonical:
 
 
 def canonical(matrix: np.ndarray) -> Canonical:
-    """The canonical decomposition of a unitary (4, 4) matrix.
-
-    References
-    ----------
-    N. Khaneja, R. Brockett and S. J. Glaser, Phys. Rev. A 63, 032308 (2001); R. R. Tucci, arXiv:quant-ph/0507171.
+    """Return the canonical decomposition of a unitary (4, 4) matrix (Khaneja, Brockett and Glaser, Phys. Rev. A 63,
+    032308 (2001); Tucci, arXiv:quant-ph/0507171).
     """
     u = _MAGIC.conj().T @ matrix @ _MAGIC
     u = u / np.linalg.det(u) ** 0.25
@@ -116,12 +113,8 @@ def _to_chamber(k: Canonical) -> None:
 
 
 def two_qubit(matrix: np.ndarray) -> Circuit:
-    """A unitary (4, 4) matrix as single-qubit gates and as few CNOTs as it takes: 0 to 3.
-
-    References
-    ----------
-    F. Vatan and C. Williams, Phys. Rev. A 69, 032315 (2004) (three CNOTs); V. V. Shende, I. L. Markov and S. S.
-    Bullock, Phys. Rev. A 69, 062321 (2004) (how many are needed).
+    """Return a unitary (4, 4) matrix as single-qubit gates and as few CNOTs as possible, 0 to 3 (Shende, Markov and
+    Bullock, Phys. Rev. A 69, 062321 (2004)).
     """
     k = canonical(matrix)
     x, y, z = k.xyz
@@ -129,7 +122,7 @@ def two_qubit(matrix: np.ndarray) -> Circuit:
     for q in (0, 1):
         circuit.append(unitary(k.b[q]), q)
     tiny = 1e-9
-    if abs(z) > tiny:
+    if abs(z) > tiny:  # three CNOTs: Vatan and Williams, Phys. Rev. A 69, 032315 (2004)
         circuit.rz(-math.pi / 2, 1).cx(1, 0).rz(math.pi / 2 - 2 * z, 0).ry(2 * x - math.pi / 2, 1)
         circuit.cx(0, 1).ry(math.pi / 2 - 2 * y, 1).cx(1, 0).rz(math.pi / 2, 0)
     elif y > tiny:  # CNOTs make XX an X of the control, ZZ a Z of the target

@@ -14,11 +14,8 @@ __all__ = ["shannon"]
 
 
 def shannon(matrix: np.ndarray) -> Circuit:
-    """The quantum Shannon decomposition: about (3/4) 4**n CNOTs; bit k of the matrix's index is qubit k.
-
-    References
-    ----------
-    V. V. Shende, S. S. Bullock and I. L. Markov, IEEE Trans. CAD 25, 1000 (2006).
+    """Return the quantum Shannon decomposition of a unitary (2**n, 2**n) matrix: about (3/4) 4**n CNOTs (Shende,
+    Bullock and Markov, IEEE Trans. CAD 25, 1000 (2006)). Bit k of the matrix's index is qubit k.
     """
     n = len(matrix).bit_length() - 1
     if n == 2:

@@ -27,21 +27,11 @@ _NO_STATE = np.zeros((0, 0), np.complex128)
 
 class AdjointMethod:
     """Values of observables after a program, and their gradients by the adjoint method (Jones and Gacon,
-    arXiv:2009.02823).
+    arXiv:2009.02823). The observables are compiled for the precision.
 
-    The state is kept while lambda = H psi and psi are taken back through the ops; each op leaves the moments
-    sum conj(lambda) psi of what it mixes, from which the derivatives of its coefficients, and by the chain rule those
-    of angles and values, follow without further sweeps.
-
-    Parameters
-    ----------
-    program : Program
-    observables : list of Observable
-        Compiled for the dtype.
-    single : bool
-        Single precision.
-    block : Block, optional
-        Local bits of passes.
+    lambda = H psi and psi are taken back through the ops. Each op leaves the moments sum conj(lambda) psi of what it
+    mixes, from which the derivatives of its coefficients, and by the chain rule those of angles and values, follow
+    without further sweeps.
     """
 
     def __init__(self, program: Program, observables: list[Observable], single: bool = False,

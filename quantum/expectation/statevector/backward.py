@@ -21,26 +21,15 @@ _CHUNKS = 16  # of a pass: fixed, so that sums do not depend on threads
 
 
 @template
-def backward(words, coefficients, psi, lam, count, stride, wanted, chunk, from_zero, g):
-    """Undo all passes on psi and on `count` lambdas, in place.
-
-    Parameters
-    ----------
-    words : int64 array
-        The words of an `engine.Packed`.
-    coefficients : (C,) float64 array
-        Those of the program, filled.
-    psi, lam : pointer
-        Final state, and lambdas `stride` numbers apart; aligned.
-    wanted : (K,) uint8 array
-        Mask of the ops whose moments are needed.
-    chunk : int
-        Address of the chunk function of `backward_passes`.
-    from_zero : bool
-        Whether psi came from |0...0>; then lambda is not undone where psi vanishes.
-    g : (count, C) float64 array
-        Gains the cotangents of the coefficients.
-    """
+def backward(
+    words, coefficients,  # those of an `engine.Packed`; (C,) float64, those of the program, filled
+    psi, lam, count, stride,  # aligned pointers to the final state and to lambdas, which are `stride` numbers apart
+    wanted,  # (K,) uint8, mask of the ops whose moments are needed
+    chunk,  # address of the chunk function of `backward_passes`
+    from_zero,  # True if psi came from |0...0>; then lambda is not undone where psi vanishes
+    g,  # (count, C) float64, gains the cotangents of the coefficients
+):
+    """Undo all passes on psi and on `count` lambdas, in place."""
     w = simd.lanes_of(psi)
     n, angles, recipes, terms, ops, passes = words[0], words[1], words[2], words[4], words[5], words[6]
     code_start = 9 + angles + terms + recipes * RECIPE_COLUMNS

@@ -17,14 +17,7 @@ _SWEEP_COST = 25  # about what a sweep with tangents costs, in adjoint gradients
 
 
 class ShiftedGradients:
-    """Second derivatives of expectation values, from gradients at shifted angles.
-
-    Parameters
-    ----------
-    circuit : Circuit
-    observables : list of Observable
-    single : bool
-    """
+    """Second derivatives of expectation values, from gradients at shifted angles."""
 
     def __init__(self, circuit: Any, observables: list[Any], single: bool):
         self.slots = Slots(circuit)

@@ -41,20 +41,7 @@ class Observable:
 
 
 def compile_observable(h: PauliSum, num_qubits: int, dtype: type = np.float64) -> Observable:
-    """The rows of a Pauli sum.
-
-    Parameters
-    ----------
-    h : PauliSum
-    num_qubits : int
-        Number of qubits of the circuit.
-    dtype : float64 or float32
-
-    Raises
-    ------
-    OperatorError
-        If the sum is not Hermitian, or acts on qubits out of range.
-    """
+    """Return the rows of a Hermitian Pauli sum for circuits of `num_qubits` qubits; `dtype` is float64 or float32."""
     if h.num_qubits > num_qubits:
         raise OperatorError(
             f"Expectation: the operator acts on qubit {h.num_qubits - 1}, the circuit has {num_qubits} qubits"

@@ -14,13 +14,7 @@ __all__ = ["Sweeps", "apply"]
 
 
 class Sweeps:
-    """The sweeps of a program that is not fused.
-
-    Parameters
-    ----------
-    program : Program
-        Lowered with ``fuse=False``.
-    """
+    """The sweeps of a program that was lowered with ``fuse=False``."""
 
     def __init__(self, program: Any):
         self.program = program
@@ -46,27 +40,9 @@ class Sweeps:
 
     def second(self, values: np.ndarray, initial: np.ndarray | None, d_values: np.ndarray, d_initial: np.ndarray,
                observables: list[Observable], changes: list[Observable] | None, ct: np.ndarray) -> tuple[Any, ...]:
-        """Derivatives along a direction.
-
-        Parameters
-        ----------
-        values, d_values : (V,) array
-        initial, d_initial : (N,) complex array
-        observables : list of Observable
-        changes : list of Observable, optional
-            Tangents of the observables.
-        ct : (m,) array
-
-        Returns
-        -------
-        slopes : (m,) array
-            Tangents of the values.
-        g : (V,) array
-            Tangent of the gradient of sum ct E for the values.
-        lam : (N,) complex array
-            Tangent of U^dagger H U psi.
-        psi, d_psi : (N,) complex array
-            The final state and its tangent.
+        """Return derivatives along the direction of `d_values` (V,), `d_initial` (N,) and `changes`, tangents of the
+        observables: the tangents of the values (m,), of the gradient of sum ct E for `values` (V,), and of U^dagger H U
+        psi (N,); then the final state and its tangent (N,).
         """
         p = self.program
         angles, c = self.coefficients(values)

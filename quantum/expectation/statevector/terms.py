@@ -10,18 +10,7 @@ __all__ = ["term_values"]
 
 
 def term_values(x: np.ndarray, z: np.ndarray, bra: np.ndarray, ket: np.ndarray) -> np.ndarray:
-    """Re <bra|P|ket> of strings P.
-
-    Parameters
-    ----------
-    x, z : (T,) int64 array
-        Masks, sorted by x.
-    bra, ket : (N,) complex128 array
-
-    Returns
-    -------
-    (T,) float64 array
-    """
+    """Return Re <bra|P|ket> (T,) of Pauli strings P, for complex128 states (N,) and int64 masks (T,) sorted by `x`."""
     out = np.zeros(len(x))
     _term_values(x, z, np.bitwise_count(x & z).astype(np.int64) & 3, bra, ket, out)
     return out

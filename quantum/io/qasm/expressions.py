@@ -72,12 +72,8 @@ _DEPTH = 60  # of nested parentheses; deeper ones would exhaust Python's stack
 
 
 def parse(stream: Stream, rules: Rules, depth: int = 0, lowest: int = 0) -> Evaluate:
-    """Read an expression of operators of at least the level `lowest`.
-
-    Raises
-    ------
-    QASMError
-        If there is none; the function raises it where the value does not exist.
+    """Return a function that evaluates an expression of operators of at least the level `lowest`; it raises QASMError
+    where the value does not exist.
     """
     first = _signed(stream, rules, depth)
     rest = []

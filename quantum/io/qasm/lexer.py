@@ -60,13 +60,7 @@ class Stream:
         return found[index]
 
     def _cut(self) -> None:
-        """Find the next token.
-
-        Raises
-        ------
-        QASMError
-            At a character that begins none.
-        """
+        """Append the next token; raise QASMError at a character that begins none."""
         text = self._text
         while self._at < len(text):
             place, match = self._at, _TOKEN.match(text, self._at)

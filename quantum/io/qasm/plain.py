@@ -24,18 +24,10 @@ _OF_PI = re.compile(r"[-+*/.\d \t\r\n]*(?:\bpi\b[-+*/.\d \t\r\n]*)*")
 
 
 class PlainGates:
-    """Reads runs of such statements; all others, and those with mistakes, are left for the reader.
-
-    Parameters
-    ----------
-    definitions : dict
-        Gates by name; those of (number of controls, gate) are read here.
-    scope : mapping
-        Registers by name.
-    version : int
-    """
+    """Reads runs of such statements; all others, and those with mistakes, are left for the reader."""
 
     def __init__(self, definitions: dict[str, Any], scope: Scope, version: int):
+        # by name, of which (number of controls, gate) are read here; registers by name
         self._definitions, self._scope, self._rules = definitions, scope, expressions.RULES[version]
         self._wires: dict[str, int] = {}  # by operand: registers of a program stay what they are
         self._angles: dict[str, float] = {}  # by expression, where it is more than a number

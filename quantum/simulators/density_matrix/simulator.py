@@ -62,19 +62,12 @@ class VectorResult(DensityMatrixResult):
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
              shots: int | None = None, seed: int | None = None) -> VectorResult | CountsResult:
-    """Arguments are those of `quantum.run`; `initial` may be a density matrix too, and numbers are always of double
-    precision.
+    """Simulate with the arguments of `quantum.run`; `initial` may be a density matrix too, and numbers are always of
+    double precision.
 
-    Without shots a measurement is one whose outcome is forgotten; the state is the average over outcomes, and samples
-    of classical bits that were written before the end run the circuit again. With shots, and if it writes classical
-    bits, the result counts these, drawn from their exact distribution.
-
-    Raises
-    ------
-    SimulatorError
-        If there are too many qubits for memory.
-    StateError
-        If `initial` is not a state of these qubits.
+    Without shots, outcomes of measurements are forgotten: the state is the average over them, and samples of classical
+    bits that were written before the end run the circuit again. With shots, the result counts the classical bits that
+    the circuit writes, drawn from their exact distribution.
     """
     ready = _ready(circuit)
     values, n = all_values(*ready.names, theta, data), circuit.num_qubits

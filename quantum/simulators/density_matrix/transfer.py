@@ -53,14 +53,8 @@ class Wide(NamedTuple):
 
 
 def elements(instruction: Instruction) -> list[Element | Wide]:
-    """The maps that an instruction is made of, in order; nothing for a barrier.
-
-    Measuring without looking at the outcome is a map too: it removes the coherences.
-
-    Raises
-    ------
-    SimulatorError
-        If it is none that a density matrix knows.
+    """Return the maps of an instruction, in order; none for a barrier. Measuring without looking at the outcome is a
+    map, too: it removes the coherences.
     """
     gate = instruction.gate
     if isinstance(gate, Gate):

@@ -27,16 +27,8 @@ _LANES = 2  # positions inside SIMD vectors, where nothing acts
 class TransferProgram:
     """Maps one after the other, as segments of compiled operations and wide maps between them.
 
-    Parameters
-    ----------
-    maps : sequence of Element or Wide
-    num_qubits : int
-    names : sequence of str
-        Parameters, in the order in which `run` takes their values.
-    m : int
-        Positions of the vector, at least `positions(maps, num_qubits)`.
-    block : int
-        Positions of a block that is worked on at a time.
+    `run` takes the values of `names` in their order. The vector has `m` positions, at least as many as `positions`
+    returns for the maps; blocks of `block` positions are worked on at a time.
     """
 
     def __init__(self, maps: Sequence[Element | Wide], num_qubits: int, names: Sequence[str], m: int,

@@ -15,12 +15,7 @@ __all__ = ["PauliVector"]
 class PauliVector:
     """r[P] = Tr(P rho) for all Pauli strings P, some qubits of the index being dummies in state r = (1, 0, 0, 0).
 
-    Attributes
-    ----------
-    r : (4**m,) float64 array
-        Base-4 digit `where[q]` of an index is the letter on qubit q: x + 2 z of X^x Z^z (Y = i X Z).
-    where : list of int
-        Position of each qubit.
+    Base-4 digit `where[q]` of an index of `r` (4**m,) is the letter on qubit q: x + 2 z of X^x Z^z (Y = i X Z).
     """
 
     def __init__(self, r: np.ndarray, where: list[int]):

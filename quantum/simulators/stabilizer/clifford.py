@@ -16,18 +16,11 @@ _EXACT = 1e-9
 
 
 class Action(NamedTuple):
-    """U P U^dagger for all Pauli strings P on k qubits, over the 2k bits (x of qubits 0 to k-1, then z of them).
+    """U P U^dagger for all Pauli strings P on k qubits, over the 2k bits (x of qubits 0 to k-1, then z of them)."""
 
-    Attributes
-    ----------
-    linear : tuple of int
-        For each bit of the image, the mask of bits of P whose parity it is.
-    signs : tuple of int
-        Monomials, each a mask of bits of P: the image is negative where an odd number of them has all its bits set.
-        (The algebraic normal form of the sign of an image as a Hermitian string.)
-    """
-
-    linear: tuple[int, ...]
+    linear: tuple[int, ...]  # for each bit of the image, the mask of bits of P whose parity it is
+    # monomials, each a mask of bits of P: the image is negative where an odd number of them has all its bits set
+    # (the algebraic normal form of the sign of an image as a Hermitian string)
     signs: tuple[int, ...]
 
     @property
@@ -37,10 +30,8 @@ class Action(NamedTuple):
 
 
 def action(matrix: np.ndarray) -> Action | None:
-    """The action of a unitary (2**k, 2**k), k from 1 to 4; None if it maps some Pauli string to what is none.
+    """Return the action of a unitary (2**k, 2**k), k from 1 to 4, or None if it maps a Pauli string to what is none.
 
-    Examples
-    --------
     >>> action(np.array([[1, 1], [1, -1]]) / np.sqrt(2))  # H swaps X and Z, and Y changes sign
     Action(linear=(2, 1), signs=(3,))
     """

@@ -32,15 +32,8 @@ def zero_tableau(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class StabilizerResult(Result):
-    """A stabilizer state of any number of qubits.
-
-    Parameters
-    ----------
-    x, z : (n, 2S) uint64 arrays
-    signs : (2S,) uint64 array
-        The tableau, as in `kernels`.
-    shots, seed : int, optional
-        Default arguments of `sample`.
+    """A stabilizer state of any number of qubits, as a uint64 tableau: x, z (n, 2S) and signs (2S,), as in `kernels`.
+    `shots` and `seed` are defaults of `sample`.
     """
 
     def __init__(self, x: np.ndarray, z: np.ndarray, signs: np.ndarray, shots: int | None = None,
@@ -144,13 +137,7 @@ class StabilizerResult(Result):
         return self.statevector()
 
     def statevector(self) -> np.ndarray:
-        """The amplitudes, (2**n,) complex128, up to a global phase: a tableau has none.
-
-        Raises
-        ------
-        SimulatorError
-            If there are more than 24 qubits.
-        """
+        """Return the amplitudes of at most 24 qubits, (2**n,) complex128, up to a global phase: a tableau has none."""
         self._few(self.num_qubits, "statevector")
         x, z, signs, rank = self._rows
         weights = np.int64(1) << np.arange(self.num_qubits, dtype=np.int64)

@@ -23,21 +23,13 @@ __all__ = ["simulate"]
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = None, initial: Any = None,
              shots: int | None = None, seed: int | None = None) -> StabilizerResult | CountsResult:
-    """Arguments and result are those of `quantum.run`; there are no amplitudes, and so `dtype` means nothing.
+    """Simulate with the arguments of `quantum.run`, without amplitudes, so that `dtype` means nothing (tableau:
+    Aaronson and Gottesman, Phys. Rev. A 70 (2004) 052328; frames for many shots: Gidney, Quantum 5 (2021) 497).
 
     Gates may be any whose matrix maps Pauli strings to Pauli strings, rotations by multiples of pi/2 among them.
     Circuits with measurements, resets, conditions or Pauli channels need shots; measurements at the end do not, if the
     state is wanted. `initial` is the result of another stabilizer simulation. Where noise leaves no one state and the
     circuit writes no classical bits, the result counts its qubits.
-
-    Raises
-    ------
-    SimulatorError
-        If an instruction is no Clifford one (it is named), or shots are missing.
-
-    References
-    ----------
-    Aaronson, Gottesman, Phys. Rev. A 70 (2004) 052328 (tableau); Gidney, Quantum 5 (2021) 497 (frames for many shots).
     """
     if shots is None:
         from ..statevector.simulator import without_measurements

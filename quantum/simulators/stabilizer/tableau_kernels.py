@@ -265,14 +265,11 @@ def run_tableau(program, x, z, signs, bits, k0, k1, shot, random):
 
 @kernel(nogil=True)
 def run_frames(program, log, k0, k1, x, z, bits):
-    """Many shots as differences from a reference run: Pauli frames, 64 shots a word [1]_, section 4.
+    """Run many shots as differences from a reference run: Pauli frames, 64 shots a word (Gidney, Quantum 5 (2021) 497,
+    section 4, doi:10.22331/q-2021-07-06-497).
 
-    Shapes: log [ops] what `run_tableau` returned, x and z [n, words] zeros, bits [num_clbits, words] the classical
-    bits, zeros. Conditions are allowed on gates that are Pauli strings.
-
-    References
-    ----------
-    .. [1] Gidney, "Stim: a fast stabilizer circuit simulator", Quantum 5 (2021) 497. doi:10.22331/q-2021-07-06-497
+    `log` (ops,) is what `run_tableau` returned; `x` and `z` (n, words) and the classical bits `bits` (num_clbits,
+    words) are zeros. Conditions are allowed on gates that are Pauli strings.
     """
     n, words = x.shape
     old, met = np.empty((8, words), np.uint64), np.empty(words, np.uint64)

@@ -101,13 +101,7 @@ def _ragged(rows: list[Any], dtype: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lower(circuit: Circuit, values: dict[str, float]) -> tuple[TableauProgram, bool]:
-    """The circuit as arrays, and whether Pauli frames can sample it.
-
-    Raises
-    ------
-    SimulatorError
-        If an instruction is no Clifford gate, measurement, reset or Pauli channel: it is named.
-    """
+    """Return a Clifford circuit with Pauli channels as arrays, and True if Pauli frames can sample it."""
     builder = _Builder()
     for number, i in enumerate(circuit):
         if i.gate is BARRIER:

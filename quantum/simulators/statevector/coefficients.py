@@ -191,16 +191,8 @@ def _place(i, local):
 
 @template
 def expand(code, c, out):
-    """The vectors of one op for the loops in `rows`.
-
-    Parameters
-    ----------
-    code : (CODE_COLUMNS,) int64
-        Row of `Schedule.code`.
-    c : (C,) float64
-        Coefficients of the program.
-    out : pointer
-        Where all vectors begin; its type is theirs.
+    """Write the vectors of one op for the loops in `rows`, from its row `code` of `Schedule.code` and the coefficients
+    `c` (C,) of the program. All vectors begin at the pointer `out`, whose type is theirs.
     """
     w = simd.lanes_of(out)
     at = code[2]

@@ -46,19 +46,10 @@ def default_block(program: Program, single: bool) -> Block:
 
 
 class Packed(NamedTuple):
-    """A program and its schedule as two arrays, so that a call has few arguments.
+    """A program and its schedule as two arrays, so that a call has few arguments."""
 
-    Attributes
-    ----------
-    words : (Q,) int64
-        Header (see `HEADER`), then the integer tables one after the other.
-    numbers : (F,) float64
-        `angle_coefficients`, `angle_constants`, `coefficients` of the program.
-    schedule : Schedule
-    """
-
-    words: np.ndarray
-    numbers: np.ndarray
+    words: np.ndarray  # (Q,) int64: header (see `HEADER`), then the integer tables one after the other
+    numbers: np.ndarray  # (F,) float64: `angle_coefficients`, `angle_constants`, `coefficients` of the program
     schedule: Schedule
 
 
@@ -67,14 +58,8 @@ HEADER = 8
 
 
 def pack(program: Program, single: bool, block: Block | None = None, states: int = 1) -> Packed:
-    """The packed program for one precision; kept with the program.
-
-    `states` is the number of states whose blocks a pass copies together into its buffer of `BUFFER_ROWS` rows.
-
-    Raises
-    ------
-    SimulatorError
-        If the blocks do not fit the buffer.
+    """Return the packed program for one precision, cached with the program. `states` is the number of states whose
+    blocks a pass copies together into its buffer of `BUFFER_ROWS` rows, which they must fit.
     """
     key = (single, block)
     if key not in program.cache:
@@ -176,18 +161,8 @@ def _split(state, start):
 
 def simulate(program: Program, values: np.ndarray, dtype: Any = np.complex128, initial: np.ndarray | None = None,
              block: Block | None = None) -> np.ndarray:
-    """The state (2**n,) after a program.
-
-    Parameters
-    ----------
-    program : Program
-    values : (P,) float64
-        theta and data; not checked.
-    dtype : complex128 or complex64
-    initial : (2**n,) complex array, optional
-        |0...0> when left out; not checked.
-    block : Block, optional
-        Local bits of passes.
+    """Return the state (2**n,) after a program with `values` (V,) of theta and data, from `initial` (2**n,), or |0...0>
+    for None. Neither is checked; `dtype` is complex128 or complex64.
     """
     single = dtype == np.complex64
     packed = pack(program, single, block)

@@ -38,23 +38,14 @@ def apply(p, rows, code, vectors, block, scratch):
 
 
 @template
-def apply_in(p, rows, outside, own, code, vectors, block, scratch):
-    """One op on those rows whose number has the bits `own` at the ones of `outside`.
-
-    Parameters
-    ----------
-    p : pointer
-        To the first row.
-    rows, outside, own : int
-    code : pointer to int64
-        Row of `Schedule.code`.
-    vectors : pointer
-        All expanded coefficients.
-    block : int
-        Its number.
-    scratch : pointer
-        Room for as many rows as the widest DENSE has inputs.
-    """
+def apply_in(
+    p, rows, outside, own,  # pointer to the first row; number of rows; masks
+    code,  # pointer to the int64 of a row of `Schedule.code`
+    vectors,  # pointer to all expanded coefficients
+    block,  # number of the block
+    scratch,  # pointer to room for as many rows as the widest DENSE has inputs
+):
+    """Apply one op to those rows whose number has the bits `own` at the ones of `outside`."""
     if block & code_at(code, 4) == code_at(code, 5):
         c = simd.address(vectors, code_at(code, 3) * simd.lanes_of(p))
         s = simd.parity(block & code_at(code, 6))

@@ -50,13 +50,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
 
 
 def precision(dtype: Any) -> Any:
-    """complex128 or complex64.
-
-    Raises
-    ------
-    SimulatorError
-        If it is neither.
-    """
+    """Return `dtype` as complex128 or complex64; raise SimulatorError for any other."""
     for known in (np.complex128, np.complex64):
         if np.dtype(dtype) == known:
             return known
@@ -64,13 +58,7 @@ def precision(dtype: Any) -> Any:
 
 
 def check_state(initial: Any, n: int) -> np.ndarray:
-    """An initial state as an array.
-
-    Raises
-    ------
-    SimulatorError
-        If its shape is not (2**n,), or its norm not 1.
-    """
+    """Return an initial state or result as an array, checked to have shape (2**n,) and norm 1."""
     state = np.asarray(getattr(initial, "_state", initial))
     if state.shape != (1 << n,):
         raise SimulatorError(f"run: initial must have the shape ({1 << n},) for {n} qubits, got {state.shape}")
@@ -81,13 +69,7 @@ def check_state(initial: Any, n: int) -> np.ndarray:
 
 
 def check_memory(simulator: str, n: int, needed: int, hint: str = "dtype=complex64 halves it") -> None:
-    """Refuse what does not fit.
-
-    Raises
-    ------
-    SimulatorError
-        If fewer than `needed` bytes are free.
-    """
+    """Raise SimulatorError if fewer than `needed` bytes of memory are free."""
     try:
         with open("/proc/meminfo") as file:
             free = next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))
@@ -103,12 +85,8 @@ def check_memory(simulator: str, n: int, needed: int, hint: str = "dtype=complex
 
 
 def without_measurements(circuit: Circuit) -> Circuit:
-    """The circuit without measurements at its end, and errors in reading them.
-
-    Raises
-    ------
-    SimulatorError
-        If there are others, resets or conditions.
+    """Return the circuit without measurements at its end and errors in reading them, cached; raise SimulatorError if
+    there are others, resets or conditions.
     """
     kept = circuit._programs.get("unmeasured")
     if kept is not None and kept[0] == len(circuit):

@@ -66,17 +66,11 @@ class Sparse(NamedTuple):
 
     Entry ``i`` of row ``8 b + r`` is at ``starts[b] + 8 i + r``; rows shorter than the longest of the eight end with
     zeros.
-
-    Attributes
-    ----------
-    starts : (N / 8 + 1,) int64
-    columns : (E,) int32
-    entries : (E,) float64
     """
 
-    starts: np.ndarray
-    columns: np.ndarray
-    entries: np.ndarray
+    starts: np.ndarray  # (N / 8 + 1,) int64
+    columns: np.ndarray  # (E,) int32
+    entries: np.ndarray  # (E,) float64
 
 
 def compress(h: Any, turns: Turns) -> Sparse:

@@ -24,16 +24,11 @@ __all__ = ["SubspaceResult", "arguments", "simulate"]
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
              shots: int | None = None, seed: int | None = None) -> SubspaceResult:
-    """Arguments are those of `quantum.run`; numbers are of double precision, `dtype` is that of what is given back.
+    """Simulate with the arguments of `quantum.run`, in double precision; `dtype` is that of the result.
 
     The circuit begins with X gates that prepare a determinant, or with `initial`, and then keeps the number of
     particles. Only basis states that its gates reach are stored: with separate numbers of alpha and beta electrons 225
     of the 4,096 of LiH.
-
-    Raises
-    ------
-    SimulatorError
-        If a gate does not conserve the number of particles.
     """
     circuit = without_measurements(circuit)
     dtype = precision(dtype)
@@ -54,25 +49,8 @@ def arguments(turns: Turns) -> tuple[np.ndarray, ...]:
 
 
 class SubspaceResult(Result):
-    """A pure state that has few basis states.
+    """A pure state that has few basis states: `states` (S,) int64, in ascending order, and their `amplitudes` (S,).
 
-    Parameters
-    ----------
-    num_qubits : int
-    states : (S,) int64 array
-        Basis states.
-    amplitudes : (S,) complex array
-        Theirs.
-    shots, seed : int, optional
-        Default arguments of `sample`.
-
-    Attributes
-    ----------
-    states, amplitudes : arrays
-        As above, states rising.
-
-    Examples
-    --------
     >>> from triskele import quantum
     >>> result = quantum.run(quantum.Circuit(2).x(0).givens(0.1, 0, 1), simulator="subspace")
     >>> result.states.tolist(), result.amplitudes.real.round(3).tolist()
@@ -90,13 +68,7 @@ class SubspaceResult(Result):
         return self.statevector()
 
     def statevector(self) -> np.ndarray:
-        """The amplitudes of all basis states, (2**n,).
-
-        Raises
-        ------
-        SimulatorError
-            If they do not fit in memory.
-        """
+        """Return the amplitudes of all basis states, (2**n,); raise SimulatorError if they do not fit in memory."""
         if self.num_qubits > 20:
             check_memory("statevector", self.num_qubits, self.amplitudes.itemsize << self.num_qubits)
         state = np.zeros(1 << self.num_qubits, self.amplitudes.dtype)

@@ -35,34 +35,17 @@ class Turns:
 
     Component ``planes * i + k`` is the real (k = 0) or imaginary part of the amplitude of ``states[i]``; at the end it
     is ``signs * vector[where]``.
-
-    Attributes
-    ----------
-    program : Program
-        Angles: their tables, and the names of values.
-    states : (S,) int64
-        Basis states in the order in which they are reached.
-    planes : int
-        1 if all amplitudes are real, else 2.
-    where, signs : (planes * S,) int64, float64
-    start : (N,) float64
-        The vector before the circuit; N is a multiple of 8.
-    rows : (K, 3) int64
-        For each rotation, its angle or -1, and the range of its pairs.
-    numbers : (K, 3) float64
-        Factor of the angle; cosine and sine where there is none.
-    pairs : (T, 2) int32
     """
 
-    program: Program
-    states: np.ndarray
-    planes: int
-    where: np.ndarray
-    signs: np.ndarray
-    start: np.ndarray
-    rows: np.ndarray
-    numbers: np.ndarray
-    pairs: np.ndarray
+    program: Program  # tables of angles, and names of values
+    states: np.ndarray  # (S,) int64, basis states in the order in which they are reached
+    planes: int  # 1 if all amplitudes are real, else 2
+    where: np.ndarray  # (planes * S,) int64
+    signs: np.ndarray  # (planes * S,) float64
+    start: np.ndarray  # (N,) float64, the vector before the circuit; N is a multiple of 8
+    rows: np.ndarray  # (K, 3) int64: for each rotation, its angle or -1, and the range of its pairs
+    numbers: np.ndarray  # (K, 3) float64: factor of the angle; cosine and sine where there is none
+    pairs: np.ndarray  # (T, 2) int32
 
     def amplitudes(self, vector: np.ndarray) -> np.ndarray:
         """(S,) complex amplitudes of `states`."""
@@ -71,12 +54,8 @@ class Turns:
 
 
 def build(circuit: Circuit, initial: np.ndarray | None = None) -> Turns:
-    """The rotations of a circuit; kept with it until it changes if it begins with |0...0>.
-
-    Raises
-    ------
-    SimulatorError
-        If a gate does not conserve the number of particles (X gates may prepare a basis state), or is none.
+    """Return the rotations of a circuit, cached until it changes if it begins with |0...0>. Its gates must conserve the
+    number of particles, but X gates may prepare a basis state.
     """
     key, kept = (len(circuit._instructions), circuit._data), circuit._programs.get("subspace")
     if initial is None and kept is not None and kept[0] == key:

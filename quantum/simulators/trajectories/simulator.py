@@ -37,22 +37,13 @@ _TO_Z = {"X": ("h",), "Y": ("sdg", "h"), "Z": ()}  # gates that bring the eigenb
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
              shots: int | None = None, seed: int | None = None) -> Any:
-    """Arguments are those of `quantum.run`: each shot is a pure state in which noise and measurements are drawn at
-    random.
+    """Simulate with the arguments of `quantum.run`: each shot is a pure state in which noise and measurements are drawn
+    at random (Dalibard, Castin and Molmer, Phys. Rev. Lett. 68 (1992) 580, doi:10.1103/PhysRevLett.68.580).
 
     Channels that mix unitaries draw one whatever the state; of others, operator k has probability <psi|K_k^dagger
     K_k|psi>. Trajectory i draws from a stream of its own, so that results do not depend on how many run at once. The
     result of a circuit that writes classical bits counts these; one run and samples of it do where nothing but its end
     is random. The result of any other circuit is a `TrajectoriesResult`, with noise or without.
-
-    Raises
-    ------
-    SimulatorError
-        If the number of shots is missing, or the state does not fit in memory.
-
-    References
-    ----------
-    J. Dalibard, Y. Castin, K. Molmer, Phys. Rev. Lett. 68 (1992) 580, doi:10.1103/PhysRevLett.68.580.
     """
     if shots is None:
         raise SimulatorError("trajectories: the number of trajectories is needed (run(..., shots=1000))")
@@ -86,43 +77,18 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
 
 
 class PreparedTrajectories(NamedTuple):
-    """The compiled form of a circuit.
+    """The compiled form of a circuit."""
 
-    Attributes
-    ----------
-    names : tuple of (tuple of str, tuple of str)
-        Parameters and data.
-    readings : list of Reading
-        Measurements that end it.
-    pure : Circuit
-        What comes before anything random: done once, for all trajectories.
-    rest : list of Instruction
-        What follows it, without the readings.
-    program : TrajectoryProgram
-        That of the rest.
-    ends : bool
-        Whether there is nothing but the readings in the rest.
-    writes : bool
-        Whether it writes classical bits.
-    body : list of Instruction
-        All but the readings.
-    events : float
-        Instructions that may split shots with a common state; infinite if not only measurements and resets are
-        random.
-    segments : dict
-        What `branches` keeps.
-    """
-
-    names: tuple[tuple[str, ...], tuple[str, ...]]
-    readings: list[Reading]
-    pure: Circuit
-    rest: list[Instruction]
-    program: TrajectoryProgram
-    ends: bool
-    writes: bool
-    body: list[Instruction]
-    events: float
-    segments: dict[Any, Circuit]
+    names: tuple[tuple[str, ...], tuple[str, ...]]  # parameters, and data
+    readings: list[Reading]  # measurements that end the circuit
+    pure: Circuit  # what comes before anything random: simulated once, for all trajectories
+    rest: list[Instruction]  # what follows it, without the readings
+    program: TrajectoryProgram  # that of the rest
+    ends: bool  # the rest is empty
+    writes: bool  # the circuit writes classical bits
+    body: list[Instruction]  # all but the readings
+    events: float  # instructions that may split shots with a common state; inf if not only MEASURE and RESET are random
+    segments: dict[Any, Circuit]  # cache of `branches`
 
 
 def _ready(circuit: Circuit) -> PreparedTrajectories:
@@ -219,13 +185,7 @@ class TrajectoriesResult(Result):
         return sum((psi.real**2 + psi.imag**2).sum(0) for psi in self.states()) / self.shots
 
     def statevector(self) -> np.ndarray:
-        """Not defined: every trajectory has its own (see `states`).
-
-        Raises
-        ------
-        SimulatorError
-            Always.
-        """
+        """Raise SimulatorError: every trajectory has its own state vector (see `states`)."""
         raise SimulatorError(
             "statevector: every trajectory ends in its own state (states() gives them, density_matrix() their average)"
         )

@@ -37,13 +37,7 @@ class TrajectoryProgram:
 
 def lower(instructions: Sequence[Instruction], num_qubits: int, parameters: tuple[str, ...],
           data: tuple[str, ...]) -> TrajectoryProgram:
-    """The program of gates, channels, measurements, resets and conditions.
-
-    Raises
-    ------
-    SimulatorError
-        If an instruction is none of these.
-    """
+    """Return the program of gates, channels, measurements, resets and conditions."""
     maker = _Maker(num_qubits, parameters + data)
     for i in instructions:
         if i.gate is not BARRIER:

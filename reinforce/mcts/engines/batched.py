@@ -47,18 +47,9 @@ SLICE = 0.1  # seconds that compiled code runs before Python may interrupt it
 
 
 class BatchedEngine(Engine):
-    """Searches whose evaluator takes many positions at once.
+    """Searches whose evaluator takes many positions at once, with up to `leaves` leaves of one tree under way.
 
-    Parameters
-    ----------
-    game : Game
-    policy : Gumbel, MuZeroPUCT, or what `policies` defines
-    evaluator : Network or BatchFunction
-    backup : function, optional
-    leaves : int
-        Greatest number of leaves of one tree under way.
-    simulations : int
-        Number of simulations of a whole search, for Gumbel's schedule.
+    `simulations` is the number of simulations of a whole search, for Gumbel's schedule.
     """
 
     sliced = False

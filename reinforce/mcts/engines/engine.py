@@ -15,20 +15,11 @@ __all__ = ["Engine"]
 class Engine:
     """Runs simulations; `MCTS` does the rest. Abstract. An engine serves one search at a time, because it keeps working
     memory from call to call.
-
-    Attributes
-    ----------
-    sliced : bool
-        True if `run` must be called often, so that Python can interrupt a search; otherwise it takes care of that.
-    nodes_each : int
-        Nodes that a simulation may make at most, usually; more are found room for.
-    reserve : tuple of int
-        Nodes and edges that must be free, or a tree is FULL.
     """
 
-    sliced: bool = True
-    nodes_each: int = 1
-    reserve: tuple[int, int] = (0, 0)
+    sliced: bool = True  # `run` must be called often, so that Python can interrupt a search; else it takes care of that
+    nodes_each: int = 1  # nodes that a simulation usually makes at most; more are found room for
+    reserve: tuple[int, int] = (0, 0)  # nodes and edges that must be free, or a tree is FULL
 
     def another(self) -> Self:
         """Return an engine for a search that runs at the same time. Both share what is compiled."""
@@ -44,23 +35,17 @@ class Engine:
         """(actions, policies) at the roots, where the tree's policy has its own way to find them."""
         return None
 
-    def run(self, tree: Tree, states: np.ndarray, budgets: np.ndarray, seeds: np.ndarray, begin: bool) -> None:
+    def run(
+        self, tree: Tree,  # where ``tree.counts[t, NODES] == 0``, a tree is begun
+        states: np.ndarray,  # (trees, nodes) records; those at [:, 0] are the roots
+        budgets: np.ndarray,  # (trees,) int64
+        seeds: np.ndarray,  # (trees, 2) int64, seed and number; the other trees and threads do not matter
+        begin: bool,  # True in the first call of a search, which starts random streams and draws noise
+    ) -> None:
         """Run simulations until ``tree.counts[t, RAN] == budgets[t]`` in each tree, or its root is proven.
 
-        Parameters
-        ----------
-        tree : Tree
-            Where ``tree.counts[t, NODES] == 0`` a tree is begun.
-        states : (trees, nodes) records
-            Those at [:, 0] are the roots.
-        budgets : (trees,) int64
-        seeds : (trees, 2) int64
-            Seed and number; the other trees and threads do not matter. With one tree, states, budgets and seeds
-            always come in the same arrays.
-        begin : bool
-            True in the first call of a search, which starts random streams and draws noise.
-
-        What stops a tree early goes into its ``counts[STATUS]`` and ``counts[ERROR_NODE]`` (see `loop`); where that is
-        FULL, the call is repeated with larger arrays.
+        With one tree, states, budgets and seeds always come in the same arrays. What stops a tree early goes into its
+        ``counts[STATUS]`` and ``counts[ERROR_NODE]`` (see `loops`); where that is FULL, the call is repeated with
+        larger arrays.
         """
         raise NotImplementedError

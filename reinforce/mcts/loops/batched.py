@@ -60,33 +60,18 @@ PART = 16  # columns of the table of parts
 
 
 class BatchedSearch(NamedTuple):
-    """What the loops work with: sizes, and compiled functions. `search` is this tuple.
-
-    Attributes
-    ----------
-    sizes : Sizes
-    observation_shape : tuple of int
-    patience : int
-        How many simulations may meet a node that waits for its value before a tree sends out no more.
-    rules : Rules
-    order : function (tree, node)
-    pick : function (tree, node, noise, schedule, parameters, edges) -> edge
-    update : function (total, visits, value) -> total
-    grow_chance : function (search, tree, states, node, work) -> status
-    prepare_root : function (tree, noise, parameters, edges)
-    conclude : function (search, dtype, w, part, edges)
-        Writes actions and policies at the roots, where the policy has its own way to find them.
-    """
+    """What the loops work with: sizes, and compiled functions. `search` is this tuple."""
 
     sizes: Sizes
     observation_shape: tuple[int, ...]
-    patience: int
+    patience: int  # simulations that may meet a node that waits for its value, before a tree sends out no more
     rules: Any
-    order: Callable
-    pick: Callable
-    update: Callable
-    grow_chance: Callable
-    prepare_root: Callable
+    order: Callable  # (tree, node)
+    pick: Callable  # (tree, node, noise, schedule, parameters, edges) -> edge
+    update: Callable  # (total, visits, value) -> total
+    grow_chance: Callable  # (search, tree, states, node, work) -> status
+    prepare_root: Callable  # (tree, noise, parameters, edges)
+    # (search, dtype, w, part, edges); writes actions and policies at the roots, for policies that find these themselves
     conclude: Callable
 
 

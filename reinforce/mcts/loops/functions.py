@@ -15,36 +15,19 @@ __all__ = ["SearchFunctions", "selection", "update_of"]
 
 
 class SearchFunctions(NamedTuple):
-    """What the loops call. All are compiled functions; `search` is this tuple.
-
-    Attributes
-    ----------
-    rules : Rules
-    order : function (tree, node)
-        Puts new edges into order.
-    expand : function (rules, order, tree, states, node, work) -> status
-    select : function (tree, node, parameters, work, depth) -> edge
-    update : function (total, visits, value) -> total
-    finish : function (search, tree, states, depth, known, work) -> status
-        Backs up the values of a simulation, and proves what follows from them.
-    chances : function (rules, states, work, d)
-        Writes the probabilities of the chance node path[d].
-    evaluate : function (search, tree, states, node, parameters, work) -> status, optional
-    evaluator : function, optional
-        A user's, or what draws the moves of rollouts; `evaluate` calls it.
-    value_root, add_noise : function (search, tree, states, parameters, work) -> status, optional
-        What happens at a new root, and at the root when a search begins.
-    """
+    """What the loops call. All are compiled functions; `search` is this tuple."""
 
     rules: Any
-    order: Callable
-    expand: Callable
-    select: Callable
-    update: Callable
+    order: Callable  # (tree, node); puts new edges into order
+    expand: Callable  # (rules, order, tree, states, node, work) -> status
+    select: Callable  # (tree, node, parameters, work, depth) -> edge
+    update: Callable  # (total, visits, value) -> total
+    # (search, tree, states, depth, known, work) -> status; backs up the values of a simulation, and proves what follows
     finish: Callable
-    chances: Callable
-    evaluate: Callable | None = None
-    evaluator: Callable | None = None
+    chances: Callable  # (rules, states, work, d); writes the probabilities of the chance node path[d]
+    evaluate: Callable | None = None  # (search, tree, states, node, parameters, work) -> status
+    evaluator: Callable | None = None  # a user's, or what draws the moves of rollouts; `evaluate` calls it
+    # (search, tree, states, parameters, work) -> status, at a new root, and at the root when a search begins
     value_root: Callable | None = None
     add_noise: Callable | None = None
 

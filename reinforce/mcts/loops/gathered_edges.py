@@ -15,21 +15,12 @@ lean = device(_nrt=False)
 
 
 class Edges(NamedTuple):
-    """The edges of a node, gathered; all of them arrays with room for `num_actions` edges.
+    """The edges of a node, gathered; all of them arrays with room for `num_actions` edges."""
 
-    Attributes
-    ----------
-    visits : int64
-    q : float64
-        Mean return by that edge, for who moves at the node; 0 without visits.
-    prior, sigma : float64
-        Probabilities; and room to work in.
-    """
-
-    visits: np.ndarray
-    q: np.ndarray
-    prior: np.ndarray
-    sigma: np.ndarray
+    visits: np.ndarray  # int64
+    q: np.ndarray  # float64, mean return by that edge, for who moves at the node; 0 without visits
+    prior: np.ndarray  # float64, probabilities
+    sigma: np.ndarray  # float64, room to work in
 
 
 @device

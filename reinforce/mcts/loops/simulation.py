@@ -40,30 +40,17 @@ _LARGEST = 1e30  # of a value, so that sums of them in float32 are finite
 
 
 class Work(NamedTuple):
-    """Working memory of a thread.
+    """Working memory of a thread."""
 
-    Attributes
-    ----------
-    path, movers : (longest + 1,) int64
-        Nodes from the root to the leaf, and who moved into each of them (at the root: who is to move).
-    counted : (longest + 1,) int64
-        Proven children that were visited besides, see `solver.select_open`.
-    mask : (actions,) bool
-    probabilities : (outcomes,) float64
-    values, outcome : (players,) float64
-    priors : (actions,) float32
-    scratch : (1,) states
-    """
-
-    path: np.ndarray
-    movers: np.ndarray
-    counted: np.ndarray
-    mask: np.ndarray
-    probabilities: np.ndarray
-    values: np.ndarray
-    outcome: np.ndarray
-    priors: np.ndarray
-    scratch: np.ndarray
+    path: np.ndarray  # (longest + 1,) int64, nodes from the root to the leaf
+    movers: np.ndarray  # (longest + 1,) int64, who moved into each of them (at the root: who is to move)
+    counted: np.ndarray  # (longest + 1,) int64, proven children that were visited besides, see `solver.select_open`
+    mask: np.ndarray  # (actions,) bool
+    probabilities: np.ndarray  # (outcomes,) float64
+    values: np.ndarray  # (players,) float64
+    outcome: np.ndarray  # (players,) float64
+    priors: np.ndarray  # (actions,) float32
+    scratch: np.ndarray  # (1,) states
 
 
 class Sizes(NamedTuple):

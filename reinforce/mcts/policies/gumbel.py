@@ -68,16 +68,11 @@ class Gumbel:
 
 
 def considered_visits(max_considered_actions: int, simulations: int) -> np.ndarray:
-    """The schedule of sequential halving.
+    """Return the schedule of sequential halving, (max_considered_actions + 1, simulations) int32.
 
-    Returns
-    -------
-    (max_considered_actions + 1, simulations) int32
-        [m, t]: with m actions considered, simulation t goes to one with this many visits. Each of the ceil(log2
-        m) phases halves the actions and shares the simulations equally among those left; then two remain.
+    Entry [m, t]: with m actions considered, simulation t goes to one with this many visits. Each of the ceil(log2 m)
+    phases halves the actions and shares the simulations equally among those left; then two remain.
 
-    Examples
-    --------
     >>> considered_visits(4, 8)[4]
     array([0, 0, 0, 0, 1, 1, 2, 2], dtype=int32)
     """

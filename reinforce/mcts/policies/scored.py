@@ -20,14 +20,8 @@ __all__ = ["Scored", "as_policy"]
 
 
 class Scored:
-    """A policy that is a user's function ``score(mean, visits, prior, parent_visits)``: the action of highest score is
-    taken.
-
-    Parameters
-    ----------
-    score : function
-        Of an action: the mean value that it has had for who moves (0 if it has never been taken), how often it has been
-        taken, its prior, and how often the node has been visited.
+    """A policy that takes the action of the highest ``score(mean, visits, prior, parent_visits)``, a user's function;
+    `mean` is the mean value that the action has had for who moves, 0 if it has never been taken.
     """
 
     parameters: tuple[float, ...] = ()

@@ -62,8 +62,6 @@ def g96_angle(theta, k, theta0):
 def restricted_angle(theta, k, theta0):
     """Restricted bending, u = k/2 (cos(theta) - cos(theta0))^2 / sin(theta)^2; k in kJ/mol.
 
-    References
-    ----------
     M. Bulacu et al., J. Chem. Theory Comput. 9, 3282 (2013).
     """
     return 0.5 * k * ((math.cos(theta) - math.cos(theta0)) / math.sin(theta)) ** 2

@@ -80,24 +80,12 @@ def generated_kernel(function: Elementwise, kind: Kind) -> Any:
     return load_module(source, function.__name__).terms
 
 
-def plan_terms(engine: Any, kernel: Any, atoms: np.ndarray, params: np.ndarray, chunk: int,
-               *tables: np.ndarray, images: bool = True) -> Plan:
-    """The plan of a kernel of `term_kernels`.
-
-    Parameters
-    ----------
-    engine : Engine
-    kernel : Compiled
-        Takes ``(chunk, positions, box, flags, layout, atoms, params, buffer, rows)``.
-    atoms : (m, k) int
-    params : (m, p) float64
-    chunk : int
-        Terms in a chunk, roughly.
-    *tables : ndarray
-        Handed to the kernel after its other arguments.
-    images : bool
-        As for `Potential`.
-    """
+def plan_terms(engine: Any,
+               kernel: Any,  # takes (chunk, positions, box, flags, layout, atoms, params, buffer, rows, *tables)
+               atoms: np.ndarray, params: np.ndarray,  # (m, k) and (m, p)
+               chunk: int,  # terms in a chunk, roughly
+               *tables: np.ndarray, images: bool = True) -> Plan:  # images: as for `Potential`
+    """Return the plan of a kernel of `term_kernels`."""
     m, k = atoms.shape
     if m == 0:
         return Plan()

@@ -35,33 +35,18 @@ _COLUMNS = 24
 
 
 class Neighborhood(NamedTuple):
-    """Directed pairs i -> j within the cut-off, and pairs of them that share i: for pure energies.
+    """Directed pairs i -> j within the cut-off, and pairs of them that share i: for pure energies."""
 
-    Attributes
-    ----------
-    i, j : (m,) int
-    first, second : (t,) int
-        Pairs with one i and different j; both orders are there.
-    a, b, c : (t,) int
-        Elements of i, of j of the first and of j of the second pair.
-    ab : (m, 2) int
-        Elements of i and j.
-    lengths : (m,) float64, nm
-        Distances, as constants to derivatives.
-    inside : (m,) bool
-        Pairs within the cut-off of their elements.
-    """
-
-    i: np.ndarray
-    j: np.ndarray
-    first: np.ndarray
+    i: np.ndarray  # (m,)
+    j: np.ndarray  # (m,)
+    first: np.ndarray  # (t,) pairs with one i and different j, in both orders
     second: np.ndarray
-    a: np.ndarray
+    a: np.ndarray  # (t,) elements of i, of j of the first and of j of the second pair
     b: np.ndarray
     c: np.ndarray
-    ab: np.ndarray
-    lengths: np.ndarray
-    inside: np.ndarray
+    ab: np.ndarray  # (m, 2) elements of i and j
+    lengths: np.ndarray  # (m,) distances in nm, constants to derivatives
+    inside: np.ndarray  # (m,) bool: within the cut-off of their elements
 
 
 class EnvironmentPotential(Potential):

@@ -21,13 +21,7 @@ __all__ = ["assign", "check_fit", "lines_of", "numbers_in", "symbols", "typed"]
 
 
 def lines_of(path: Any, where: str) -> list[str]:
-    """Lines of a file in "metal" units (eV, Angstrom).
-
-    Raises
-    ------
-    FileFormatError
-        If the file is not text, or its first line names other units.
-    """
+    """Return the lines of a file in "metal" units (eV, Angstrom); raise FileFormatError for others."""
     try:
         lines = Path(path).read_text(encoding="utf-8", errors="strict").splitlines()
     except UnicodeDecodeError:
@@ -53,13 +47,7 @@ def numbers_in(text: str, where: str) -> list[float]:
 
 
 def symbols(elements: Any, where: str) -> np.ndarray:
-    """Symbols of elements given by symbol or atomic number.
-
-    Raises
-    ------
-    ValueError
-        If an atomic number does not exist.
-    """
+    """Return the symbols of elements given by symbol or atomic number."""
     given = np.asarray(elements)
     if given.dtype.kind in "iu":
         if given.size and not 0 < given.min() <= given.max() < len(SYMBOLS):
@@ -72,12 +60,9 @@ def symbols(elements: Any, where: str) -> np.ndarray:
 
 
 def assign(atoms: np.ndarray, known: Iterable[str], where: str) -> tuple[tuple[str, ...], np.ndarray]:
-    """The elements that occur among the atoms, in the order of the file, and the number of each atom's.
+    """Return the elements that occur among the atoms, in the order of the file, and the index of each atom's.
 
-    Raises
-    ------
-    ValueError
-        If the file has no parameters for an element.
+    Raise ValueError if `known`, the elements in the file, lack one.
     """
     known, present = list(known), set(atoms.tolist())
     if missing := sorted(present - set(known)):
@@ -89,28 +74,14 @@ def assign(atoms: np.ndarray, known: Iterable[str], where: str) -> tuple[tuple[s
 
 
 def typed(elements: Iterable[str], types: Any, where: str) -> tuple[tuple[str, ...], np.ndarray]:
-    """Symbols of the elements, and the number of each atom's among them, (n,) int.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
-    """
+    """Return the symbols of the elements, and the index of each atom's among them, (n,) int."""
     names, numbers = tuple(map(str, elements)), as_indices(types, f"{where}: types").reshape(-1)
     check_indices(numbers, len(names), f"{where}: types")
     return names, numbers
 
 
 def check_fit(potential: Any, system: SystemLike) -> None:
-    """Raise if a potential with types has another number of atoms than the system, or too large a cut-off for the box.
-
-    Raises
-    ------
-    ValueError
-        If there is not one type for each atom.
-    BoxError
-        If the cut-off does not fit.
-    """
+    """Raise ValueError unless there is a type for each atom, or BoxError if the cut-off is too large for the box."""
     if len(potential.types) != system.n:
         raise ValueError(f"{type(potential).__name__}: there must be an element for each of {system.n} atoms, got "
                          f"{len(potential.types)}")

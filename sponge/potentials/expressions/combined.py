@@ -22,27 +22,18 @@ __all__ = ["ExpressionCombination", "ExpressionVolume"]
 class ExpressionCombination(Potential):
     """An energy given as an expression of the energies of other potentials, as OpenMM's CustomCVForce has it.
 
-    Parameters
-    ----------
-    expression : str
-        Energy in kJ/mol, of the names of `variables` and of the parameters, in OpenMM's syntax.
-    variables : mapping of str to sequence of Potential
-        Potentials whose sum of energies the name stands for. They are copied into the potential: their parameters go
-        by ``"variable/parameter"``, with the number of the potential between the names if there are several.
-    params : mapping of str to float
-    functions : mapping of str to Tabulated, optional
-        Functions that the expression may call.
+    The potentials are copied into this one: their parameters go by ``"variable/parameter"``, with the number of the
+    potential between the names if a variable has several.
 
-    Examples
-    --------
-    >>> from triskele.sponge import harmonic_bond
-    >>> stretch = harmonic_bond([[0, 1]], k=2.0, r0=0.0)
+    >>> stretch = sponge.harmonic_bond([[0, 1]], k=2.0, r0=0.0)
     >>> ExpressionCombination("k*(r2-0.04)^2", {"r2": [stretch]}, {"k": 500.0})
     <ExpressionCombination 'cv_expression': k (), r2/k (1,), r2/r0 (1,)>
     """
 
-    def __init__(self, expression: str, variables: Mapping[str, Sequence[Potential]], params: Mapping[str, float],
-                 functions: Mapping[str, Tabulated] | None = None):
+    def __init__(self, expression: str,  # kJ/mol, of the variables and the parameters, in OpenMM's syntax
+                 variables: Mapping[str, Sequence[Potential]],  # a name stands for the sum of the energies
+                 params: Mapping[str, float],
+                 functions: Mapping[str, Tabulated] | None = None):  # that the expression may call
         self.name, self.expression = "cv_expression", expression
         self.variables = {name: tuple(potentials) for name, potentials in variables.items()}
         self.functions = dict(functions or {})
@@ -90,17 +81,8 @@ class ExpressionCombination(Potential):
 class ExpressionVolume(Potential):
     """An energy given as an expression of the box vectors, as OpenMM's CustomVolumeForce has it.
 
-    Parameters
-    ----------
-    expression : str
-        Energy in kJ/mol, of the volume ``v`` (nm^3), of the entries ``ax``, ``bx``, ``by``, ``cx``, ``cy``, ``cz`` (nm)
-        of the box and of the parameters, in OpenMM's syntax.
-    params : mapping of str to float
-
-    Examples
-    --------
-    >>> ExpressionVolume("p*v", {"p": 0.06})
-    <ExpressionVolume 'volume_expression': p ()>
+    The expression, in kJ/mol and OpenMM's syntax, takes the volume ``v`` (nm^3), the entries ``ax``, ``bx``, ``by``,
+    ``cx``, ``cy``, ``cz`` (nm) of the box and the parameters.
     """
 
     conserves_momentum = True

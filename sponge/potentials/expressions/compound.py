@@ -33,47 +33,27 @@ _AXES = "xyz"
 class ExpressionCompound(Potential):
     """Terms of several points with an energy given as an expression.
 
-    Parameters
-    ----------
-    expression : str
-        Energy of a term in kJ/mol, in OpenMM's syntax: of the parameters, of the coordinates ``x1``, ``y1``, ``z1``,
-        ``x2``, ... (nm) of the points, of ``distance(p1, p2)``, ``angle(p1, p2, p3)``, ``dihedral(p1, p2, p3, p4)`` (nm
-        and radians), and of ``pointdistance``, ``pointangle`` and ``pointdihedral``, which take coordinates instead of
-        points. With two points, ``r`` is their distance unless a parameter is called so.
-    atoms : (m, k) int
-        The points of each term: atoms, or numbers of `groups`.
-    params : mapping of str to float or array
-        A number holds for all terms; arrays (m,) have one value for each term unless `columns` says otherwise.
-    columns : mapping of str to (str, (m,) int), optional
-        Variables that stand for an entry of a parameter: its name, and the place of each term's value in it.
-    functions : mapping of str to Tabulated, optional
-        Functions that the expression may call.
-    points : sequence of str, optional
-        Names of the points in the expression. Defaults to ``p1``, ``p2``, ...
-    groups : sequence of (atoms, weights), optional
-        Atoms (g,) and weights (g,) of each group, whose weighted mean is a point.
-    cutoff : float, nm, optional
-        Terms are left out when one of the distances of `near` is longer.
-    near : sequence of (int, int)
-        Pairs of points whose distances the cut-off applies to.
-    switch : float, nm, optional
-        Distance of the two points from which the energy goes to zero, as for `PairPotential`.
-    name : str
+    The expression, in kJ/mol and OpenMM's syntax, takes the parameters, the coordinates ``x1``, ``y1``, ``z1``, ``x2``,
+    ... (nm) of the points, ``distance(p1, p2)``, ``angle(p1, p2, p3)``, ``dihedral(p1, p2, p3, p4)`` (nm and radians),
+    and ``pointdistance``, ``pointangle`` and ``pointdihedral``, which take coordinates instead of points. With two
+    points, ``r`` is their distance unless a parameter is called so.
 
-    Examples
-    --------
-    >>> water = [[0, 1, 2]]
-    >>> ExpressionCompound("k*(distance(p1,p2)-distance(p1,p3))^2", water, {"k": 500.0})
+    >>> ExpressionCompound("k*(distance(p1,p2)-distance(p1,p3))^2", [[0, 1, 2]], {"k": 500.0})
     <ExpressionCompound 'compound_expression': k ()>
     """
 
     invariant = False
 
-    def __init__(self, expression: str, atoms: Any, params: Mapping[str, Any], *,
-                 columns: Mapping[str, tuple[str, np.ndarray]] | None = None,
-                 functions: Mapping[str, Tabulated] | None = None, points: Sequence[str] | None = None,
-                 groups: Sequence[tuple[Any, Any]] | None = None, cutoff: float | None = None,
-                 near: Sequence[tuple[int, int]] = (), switch: float | None = None,
+    def __init__(self, expression: str,
+                 atoms: Any,  # (m, k) points of each term: atoms, or numbers of `groups`
+                 params: Mapping[str, Any], *,  # numbers for all terms, or (m,) unless `columns` says otherwise
+                 columns: Mapping[str, tuple[str, np.ndarray]] | None = None,  # variable: parameter, (m,) places in it
+                 functions: Mapping[str, Tabulated] | None = None,  # that the expression may call
+                 points: Sequence[str] | None = None,  # names in the expression, by default p1, p2, ...
+                 groups: Sequence[tuple[Any, Any]] | None = None,  # atoms and weights (g,), whose mean is a point
+                 cutoff: float | None = None,  # nm; terms with a longer distance in `near` are left out
+                 near: Sequence[tuple[int, int]] = (),  # pairs of points
+                 switch: float | None = None,  # nm; for two points, as for `PairPotential`
                  name: str = "compound_expression"):
         self.name, self.expression = name, expression
         given = np.asarray(atoms)

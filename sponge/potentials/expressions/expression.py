@@ -62,24 +62,11 @@ def _term_function(expression: str, kind: str, names: tuple[str, ...]) -> Elemen
 
 
 class ExpressionTerm(TermPotential):
-    """Bonds, angles or torsions with an energy given as an expression.
+    """Bonds, angles or torsions with an energy given as an expression."""
 
-    Parameters
-    ----------
-    kind : {"bond", "angle", "torsion"}
-    expression : str
-        Energy of a term in kJ/mol, of ``r`` (nm) or ``theta`` (radians) and of the parameters, in OpenMM's syntax.
-    atoms : (m, k) int
-    params : mapping of str to float or (m,) array
-        A number holds for all terms.
-
-    Examples
-    --------
-    >>> ExpressionTerm("bond", "k*max(0, r-r0)^2", [[0, 1]], {"k": 500.0, "r0": 0.3})
-    <ExpressionTerm 'bond_expression': k (), r0 ()>
-    """
-
-    def __init__(self, kind: str, expression: str, atoms: Any, params: Mapping[str, Any]):
+    def __init__(self, kind: str,  # "bond", "angle" or "torsion"
+                 expression: str,  # kJ/mol, of r (nm) or theta (radians) and the parameters, in OpenMM's syntax
+                 atoms: Any, params: Mapping[str, Any]):  # (m, k); numbers for all terms, or (m,)
         self.of, self.expression, self.names = kind, expression, tuple(params)
         self.name = f"{kind}_expression"
         self.atoms = indices(self.name, atoms, self.kind.atoms)
@@ -99,43 +86,22 @@ class ExpressionTerm(TermPotential):
 
 
 class ExpressionPair(PairPotential):
-    """All pairs of atoms with an energy given as an expression.
+    """All pairs of atoms with an energy given as an expression, which must be symmetric in the two atoms.
 
     What does not depend on the distance becomes a coefficient: a number, or a table over the types of the two atoms.
     Where a square root in it is 0, such as that of the depths of atoms without Lennard-Jones, its derivative by the
     parameters is taken as 0, as by `Nonbonded`.
 
-    Parameters
-    ----------
-    expression : str
-        Energy of a pair in kJ/mol, of ``r`` (nm), of numbers, and of values of both atoms: those of ``a`` are ``a1``
-        and ``a2``.
-    types : (n,) int
-    params : mapping of str to float or (t,) array
-        Numbers for all pairs alike, and values of the types of atoms.
-    tables : mapping of str to Tabulated, optional
-        Functions that the expression may call, of anything but the distance.
-    cutoff, switch : float, optional
-        As for `PairPotential`.
-    name : str, optional
-        Name under which the energy is reported.
-
-    Raises
-    ------
-    ValueError
-        If the energy is not the same when the two atoms change places.
-
-    Examples
-    --------
     >>> ExpressionPair("k*q1*q2*exp(-r)", [0, 1, 0], {"k": 2.0, "q": [0.3, -0.3]})
     <ExpressionPair 'pair_expression': k (), q (2,)>
     """
 
     default_name = "pair_expression"
 
-    def __init__(self, expression: str, types: Any, params: Mapping[str, Any],
-                 tables: Mapping[str, Tabulated] | None = None, cutoff: float | None = None,
-                 switch: float | None = None, name: str | None = None):
+    def __init__(self, expression: str,  # kJ/mol, of r (nm), numbers, and a1 and a2 for values a of the two atoms
+                 types: Any, params: Mapping[str, Any],  # (n,); numbers for all pairs, or values (t,) by type
+                 tables: Mapping[str, Tabulated] | None = None,  # functions of anything but the distance
+                 cutoff: float | None = None, switch: float | None = None, name: str | None = None):
         self.expression, self.tables = expression, dict(tables or {})
         own = {key: np.array(v, np.float64) for key, v in params.items()}
         self.numbers, self.values = (tuple(key for key, v in own.items() if (v.ndim == 0) == alike)
@@ -283,17 +249,11 @@ def _factored(function: Elementwise, products: tuple[tuple[tuple[int, int], ...]
 
 
 class Split:
-    """Terms of an algebra, split into what depends on some variables and the rest, which becomes coefficients.
-
-    Attributes
-    ----------
-    coefficients : list of Term
-        Coefficients that `function` has found.
-    """
+    """Terms of an algebra, split into what depends on some variables and the rest, which becomes coefficients."""
 
     def __init__(self, algebra: Algebra, *variables: str):
         self.algebra, self.variables = algebra, variables
-        self.coefficients: list[Term] = []
+        self.coefficients: list[Term] = []  # that `function` has found
         self._depends: dict[int, bool] = {}
 
     def depends(self, term: Term) -> bool:
@@ -398,25 +358,14 @@ def _root(x: Any) -> Any:
 class ExpressionExternal(Potential):
     """A field that acts on single atoms, with an energy given as an expression of their positions.
 
-    Parameters
-    ----------
-    expression : str
-        Energy of an atom in kJ/mol, of its ``x``, ``y`` and ``z`` (nm) and of the parameters, in OpenMM's syntax;
-        ``periodicdistance(x, y, z, x0, y0, z0)`` is the distance of nearest images.
-    atoms : (m,) int
-    params : mapping of str to float or (m,) array
-        A number holds for all terms.
-
-    Examples
-    --------
-    >>> ExpressionExternal("k*max(0, z-top)^2", [0, 1], {"k": 100.0, "top": 2.0})
-    <ExpressionExternal 'external_expression': k (), top ()>
+    ``periodicdistance(x, y, z, x0, y0, z0)`` is the distance of nearest images.
     """
 
     invariant = False
     conserves_momentum = False
 
-    def __init__(self, expression: str, atoms: Any, params: Mapping[str, Any]):
+    def __init__(self, expression: str,  # kJ/mol, of x, y and z (nm) and the parameters, in OpenMM's syntax
+                 atoms: Any, params: Mapping[str, Any]):  # (m,); numbers for all atoms, or (m,)
         self.name, self.expression = "external_expression", expression
         self.atoms = np.ascontiguousarray(atoms, np.int32).reshape(-1)
         self.params = _per_term(self.name, params, len(self.atoms))

@@ -18,35 +18,21 @@ _ROUNDING = 1e-13  # relative, of coefficients that are made of a few dozen oper
 
 
 class Factor(NamedTuple):
-    """One value by types that the kernels mix, as `PairPotential` does by the rule.
+    """One value by types that the kernels mix, as `PairPotential` does by the rule."""
 
-    Attributes
-    ----------
-    rule : {"same", "product", "arithmetic", "table"}
-    values : ndarray
-        A number, [t] values of types, or a table [t, t].
-    """
-
-    rule: str
-    values: np.ndarray
+    rule: str  # "same", "product", "arithmetic" or "table"
+    values: np.ndarray  # (), (t,) values of types, or a table (t, t)
 
     def same(self, other: Factor) -> bool:
         return self.rule == other.rule and np.array_equal(self.values, other.values)
 
 
 class Factors:
-    """The different factors of several coefficients, and the coefficients as products of their powers.
-
-    Attributes
-    ----------
-    found : list of Factor
-    products : list of tuple of (int, int)
-        For each coefficient, indices into `found` and powers.
-    """
+    """The different factors of several coefficients, and the coefficients as products of their powers."""
 
     def __init__(self):
         self.found: list[Factor] = []
-        self.products: list[tuple[tuple[int, int], ...]] = []
+        self.products: list[tuple[tuple[int, int], ...]] = []  # for each coefficient: indices into `found`, powers
 
     def add(self, whole: Any, parts: Sequence[tuple[Any, int]]) -> None:
         """Add a coefficient, given as a number or a table by types, and as a product of powers of such."""

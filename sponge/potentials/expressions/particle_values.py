@@ -25,27 +25,10 @@ _MOST_ATOMS = 4000  # all pairs are worked on at once
 class ExpressionGB(Potential):
     """An energy of values that are computed for each atom, such as Born radii.
 
-    Parameters
-    ----------
-    values : sequence of (str, str, str)
-        Name, expression and kind of each value. A value of kind ``"single"`` depends on the parameters, the values
-        before it and the coordinates ``x``, ``y``, ``z`` (nm) of its atom. One of kind ``"pair"`` (without excluded
-        pairs) or ``"every pair"`` is a sum over the other atoms; its expression has the distance ``r`` (nm), and what
-        belongs to the atom and to the other one with the suffixes 1 and 2.
-    terms : sequence of (str, str)
-        Expression (kJ/mol) and kind of each term of the energy: of all atoms, or of all pairs of atoms.
-    params : mapping of str to float or (n,) array
-        Numbers for all atoms alike, and parameters of atoms.
-    functions : mapping of str to Tabulated, optional
-        Functions that the expressions may call.
-    exclusions : (m, 2) int, optional
-        Pairs that the kind ``"pair"`` leaves out.
-    cutoff : float, nm, optional
-        Pairs at longer distances are left out.
+    A value of kind ``"single"`` depends on the parameters, the values before it and the coordinates ``x``, ``y``, ``z``
+    (nm) of its atom. One of kind ``"pair"`` (without excluded pairs) or ``"every pair"`` is a sum over the other atoms;
+    its expression has the distance ``r`` (nm), and values of the atom and of the other one with the suffixes 1 and 2.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> ExpressionGB([("n", "exp(-r/width)", "pair")], [("depth*sqrt(n)", "single")],
     ...              {"width": 0.2, "depth": np.ones(4)})
     <ExpressionGB 'gb_expression': width (), depth (4,)>
@@ -53,9 +36,12 @@ class ExpressionGB(Potential):
 
     together = slice(None)
 
-    def __init__(self, values: Sequence[tuple[str, str, str]], terms: Sequence[tuple[str, str]],
-                 params: Mapping[str, Any], functions: Mapping[str, Tabulated] | None = None, exclusions: Any = (),
-                 cutoff: float | None = None):
+    def __init__(self, values: Sequence[tuple[str, str, str]],  # name, expression and kind
+                 terms: Sequence[tuple[str, str]],  # expression (kJ/mol) and kind of each term, over all atoms or pairs
+                 params: Mapping[str, Any],  # numbers for all atoms, or (n,)
+                 functions: Mapping[str, Tabulated] | None = None,  # that the expressions may call
+                 exclusions: Any = (),  # (m, 2) pairs that the kind "pair" leaves out
+                 cutoff: float | None = None):  # nm
         self.name, self.cutoff = "gb_expression", cutoff
         self.values, self.terms = tuple(tuple(v) for v in values), tuple(tuple(t) for t in terms)
         self.params = {key: np.array(value, np.float64) for key, value in params.items()}

@@ -23,32 +23,18 @@ class ExpressionTail(Potential):
     r"""Long-range correction of a pair energy that is given as an expression, for a homogeneous fluid.
 
     :math:`\frac{2\pi N^2}{V} \langle\int_0^\infty (1 - S(r)) u(r) r^2 dr\rangle`, where S is the factor of the cut-off
-    and the switch, and the mean is over all pairs of atoms, each with itself included.
+    and the switch, and the mean is over all pairs of atoms, each with itself included, as in OpenMM's
+    CustomNonbondedForce (M. P. Allen and D. J. Tildesley, Computer Simulation of Liquids (1987), equation 2.133).
 
-    Parameters
-    ----------
-    expression, types, params, tables, cutoff, switch
-        As for `ExpressionPair`.
-    pairs : (m, 2) int, optional
-        The pairs of atoms that interact. Defaults to all.
-
-    Raises
-    ------
-    ValueError
-        If the integral does not converge: the energy must fall faster than 1/r^3.
-
-    References
-    ----------
-    M. P. Allen and D. J. Tildesley, Computer Simulation of Liquids (1987), equation 2.133; the mean over pairs is that
-    of OpenMM's CustomNonbondedForce.
+    Raise ValueError if the integral does not converge: the energy must fall faster than 1/r^3.
     """
 
     conserves_momentum = True
     together = slice(None)
 
-    def __init__(self, expression: str, types: Any, params: Mapping[str, Any], cutoff: float,
+    def __init__(self, expression: str, types: Any, params: Mapping[str, Any], cutoff: float,  # as for `ExpressionPair`
                  switch: float | None = None, tables: Mapping[str, Tabulated] | None = None,
-                 pairs: np.ndarray | None = None):
+                 pairs: np.ndarray | None = None):  # (m, 2) that interact, by default all
         self.name, self.expression, self.cutoff, self.switch = "pair_tail", expression, cutoff, switch
         self.tables = dict(tables or {})
         self.params = {key: np.array(v, np.float64) for key, v in params.items()}

@@ -50,18 +50,9 @@ class _Rows(NamedTuple):
 
 
 def gradients(potential: GB, engine: Engine) -> dict[str, np.ndarray]:
-    """Derivatives of the energy by all parameters at what `engine` has last computed.
+    """Return derivatives of the energy by all parameters, like ``potential.params``.
 
-    Parameters
-    ----------
-    potential : GB
-    engine : Engine
-        One that has the plan of `potential`.
-
-    Returns
-    -------
-    dict of arrays
-        Like ``potential.params``.
+    They are those of the last evaluation of `engine`, which must have the plan of `potential`.
     """
     plan: GBPlan = engine.plans[potential.name]
     params, n = potential.params, engine.n
@@ -78,29 +69,13 @@ def gradients(potential: GB, engine: Engine) -> dict[str, np.ndarray]:
     return _by_params(params, model, alone, results)
 
 
-def parameter_product(potential: GB, params: dict[str, np.ndarray], positions: np.ndarray, box: Any,
-                      moves: dict[str, np.ndarray],
-                      v: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The Hessian of ``potential.energy`` by parameters and positions times `moves` and `v`.
+def parameter_product(potential: GB, params: dict[str, np.ndarray],
+                      positions: np.ndarray, box: Any,  # (n, 3) nm; (3, 3) nm or None
+                      moves: dict[str, np.ndarray],  # the vector's part of the parameters, in the shapes of `params`
+                      v: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:  # (n, 3) nm: of the positions
+    """Return the Hessian of ``potential.energy`` by parameters and positions times `moves` and `v`.
 
-    Parameters
-    ----------
-    potential : GB
-        Its form.
-    params : dict of arrays
-        As ``potential.params``.
-    positions, v : (n, 3) float64, nm
-        Positions, and the vector's part of them.
-    box : (3, 3) float64, nm, or None
-        Box vectors in rows.
-    moves : dict of arrays
-        The vector's part of the parameters, of the shapes of `params`.
-
-    Returns
-    -------
-    by_param : dict of arrays
-        Like `params`.
-    by_position : (n, 3) float64
+    The result is a dict like `params`, and an array (n, 3) by positions.
     """
     n, model, constants = len(positions), potential.constants, constants_of(potential)
     rows = _rows(potential.cutoff, positions, box)

@@ -194,12 +194,9 @@ def add_solvent(system: System, **parameters: Any) -> None:
 
 
 def pair_options(method: str, options: dict[str, Any], where: str) -> dict[str, Any]:
-    """Options of `Nonbonded` next to a `GB`: a reaction field is that of vacuum, in which the charges are.
+    """Return options of `Nonbonded` next to a `GB`: a reaction field is that of vacuum, in which the charges are.
 
-    Raises
-    ------
-    ValueError
-        If the method does not go with an implicit solvent.
+    Raise ValueError for methods other than "none" and "reaction_field".
     """
     if method not in ("none", "reaction_field"):
         raise ValueError(f"{where}: implicit_solvent goes with method='none' or 'reaction_field', got {method!r} (it "
@@ -254,27 +251,13 @@ def neck_weights(radii: Any) -> Any:
     return np.maximum(0.0, 1.0 - np.abs(((radii - 0.1) / 0.005)[:, None] - np.arange(21.0)))
 
 
-def debye_kappa(concentration: float, temperature: float = 300.0, dielectric: float = 78.5) -> float:
-    """Inverse Debye length (1/nm) of a monovalent salt for `GB`, scaled by 0.73.
+def debye_kappa(concentration: float,  # mol/l
+                temperature: float = 300.0,  # K
+                dielectric: float = 78.5) -> float:  # of the solvent
+    """Return the inverse Debye length (1/nm) of a monovalent salt for `GB`, scaled by 0.73.
 
-    Parameters
-    ----------
-    concentration : float, mol/l
-        Salt concentration.
-    temperature : float, K
-        Temperature.
-    dielectric : float
-        Dielectric constant of the solvent.
-
-    References
-    ----------
-    J. Srinivasan, M. W. Trevathan, P. Beroza, D. A. Case, Theor. Chem. Acc. 101, 426 (1999): the factor 0.73 makes up
-    for ions kept out of the solute.
-
-    Examples
-    --------
-    >>> round(debye_kappa(0.1), 3)
-    0.757
+    The factor makes up for ions kept out of the solute (J. Srinivasan, M. W. Trevathan, P. Beroza, D. A. Case, Theor.
+    Chem. Acc. 101, 426 (1999)).
     """
     from ...units import GAS_CONSTANT
 

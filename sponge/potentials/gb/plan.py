@@ -26,15 +26,9 @@ _CHUNK_ATOMS = 64  # with a cut-off: some 100 us
 
 
 class GBPlan(Plan):
-    """The tasks, and their table of atoms, from which derivatives by parameters follow too.
+    """The tasks, and their table of atoms, from which derivatives by parameters follow too."""
 
-    Attributes
-    ----------
-    atoms : (ATOM_ROWS, padded) float64
-        Rows as in `kernels`.
-    """
-
-    def __init__(self, atoms: np.ndarray, **parts: Any):
+    def __init__(self, atoms: np.ndarray, **parts: Any):  # (ATOM_ROWS, padded), rows as in `kernels`
         super().__init__(**parts)
         self.atoms = atoms
 

@@ -21,24 +21,13 @@ __all__ = ["MODELS", "Model", "neck_tables", "standard_parameters"]
 
 @dataclass(frozen=True)
 class Model:
-    """Constants of a model.
+    """Constants of a model."""
 
-    Attributes
-    ----------
-    offset : float
-        Length by which radii are reduced, nm.
-    rescaling : (alpha, beta, gamma) or None
-        1/B = 1/rho - tanh(alpha psi - beta psi^2 + gamma psi^3) / R; None (HCT): 1/B = 1/rho - psi/rho.
-    neck : float
-        Weight of the integral over necks.
-    radii : str
-        The set of radii that it was fitted with.
-    """
-
-    offset: float = 0.009
+    offset: float = 0.009  # nm, by which radii are reduced
+    # alpha, beta, gamma in 1/B = 1/rho - tanh(alpha psi - beta psi^2 + gamma psi^3) / R; None (HCT): 1/rho - psi/rho
     rescaling: tuple[float, float, float] | None = None
-    neck: float = 0.0
-    radii: str = "mbondi"
+    neck: float = 0.0  # weight of the integral over necks
+    radii: str = "mbondi"  # the set of radii that the model was fitted with
 
 
 MODELS = {
@@ -74,18 +63,9 @@ _RADII = {6: 0.17, 7: 0.155, 8: 0.15, 9: 0.15, 14: 0.21, 15: 0.185, 16: 0.18, 17
 
 
 def standard_parameters(topology, model: str) -> dict[str, np.ndarray]:
-    """Radii, screening factors and, for "gbn2", alpha, beta, gamma of the atoms of a topology.
+    """Return keyword arguments (n,) of `GB` for a name in `MODELS`: radii (nm), scales, for "gbn2" alpha, beta, gamma.
 
-    Parameters
-    ----------
-    topology : Topology
-    model : str
-        A name in `MODELS`; radii are bondi, mbondi, mbondi2 or mbondi3, as the model wants.
-
-    Returns
-    -------
-    dict of arrays [n]
-        Keyword arguments of `GB`; radii in nm.
+    Radii are bondi, mbondi, mbondi2 or mbondi3, as the model wants.
     """
     kind, elements = MODELS[model].radii, topology.elements
     n = topology.n

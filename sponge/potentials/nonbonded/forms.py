@@ -36,35 +36,15 @@ __all__ = ["PairForm", "ewald_root", "pair_gradients", "plan_pairs"]
 
 
 class PairForm:
-    """Source of pair functions, and the numbers that they read, for one choice of formulas.
+    """Source of pair functions, and the numbers that they read, for one choice of formulas."""
 
-    Parameters
-    ----------
-    mixing : {"lorentz_berthelot", "geometric", "table"}
-    coulomb : {"ewald", "reaction_field", "cutoff", "none"}
-    cutoff : float, nm
-        Cut-off radius.
-    double : bool
-    switch : float, optional
-        Distance from which Lennard-Jones energies go to 0 smoothly.
-    alpha : float
-        Splitting parameter of Ewald sums, 1/nm.
-    k_rf, c_rf : float
-        Constants of the reaction field: U = k q q (1/r + k_rf r^2 - c_rf).
-    dispersion_alpha : float, optional
-        Splitting parameter of LJ-PME, 1/nm.
-    table : ((t, t) array, (t, t) array), optional
-        U = a/r^12 - b/r^6 for each pair of types.
-
-    Attributes
-    ----------
-    numbers : list of float
-    source : str
-    """
-
-    def __init__(self, mixing: str, coulomb: str, cutoff: float, double: bool, *, switch: float | None = None,
-                 alpha: float = 0.0,
-                 k_rf: float = 0.0, c_rf: float = 0.0, dispersion_alpha: float | None = None, table: Any = None):
+    def __init__(self, mixing: str,  # "lorentz_berthelot", "geometric" or "table"
+                 coulomb: str,  # "ewald", "reaction_field", "cutoff" or "none"
+                 cutoff: float, double: bool, *, switch: float | None = None,  # nm; switch: of Lennard-Jones energies
+                 alpha: float = 0.0,  # 1/nm, of Ewald sums
+                 k_rf: float = 0.0, c_rf: float = 0.0,  # of the reaction field: U = k q q (1/r + k_rf r^2 - c_rf)
+                 dispersion_alpha: float | None = None,  # 1/nm, of LJ-PME
+                 table: Any = None):  # (a, b), each (t, t): U = a/r^12 - b/r^6 for each pair of types
         self.mixing, self.coulomb, self.cutoff, self.double = mixing, coulomb, cutoff, double
         self.switch, self.alpha, self.k_rf, self.c_rf, self.dispersion_alpha = (
             switch, alpha, k_rf, c_rf, dispersion_alpha,
@@ -262,20 +242,10 @@ def ewald_root(alpha: float, cutoff: float, energy: bool = False) -> np.ndarray:
     return coefficients * scale**0.25
 
 
-def plan_pairs(engine: Engine, form: PairForm, *, charges: np.ndarray | None = None, sigmas: np.ndarray | None = None,
-               epsilons: np.ndarray | None = None, types: np.ndarray | None = None) -> PairPlan:
-    """The plan of Lennard-Jones and Coulomb pairs within the cut-off; excluded pairs are left out altogether.
-
-    Parameters
-    ----------
-    engine : Engine
-    form : PairForm
-        With ``double = engine.precision == "double"``.
-    charges, sigmas, epsilons : (n,) float arrays, optional
-        e, nm, kJ/mol; those that the form needs.
-    types : (n,) int, optional
-        With a table.
-    """
+def plan_pairs(engine: Engine, form: PairForm, *,  # with double = (engine.precision == "double")
+               charges: np.ndarray | None = None, sigmas: np.ndarray | None = None,  # (n,) e, (n,) nm
+               epsilons: np.ndarray | None = None, types: np.ndarray | None = None) -> PairPlan:  # (n,) kJ/mol
+    """Return the plan of Lennard-Jones and Coulomb pairs within the cut-off; excluded pairs are left out."""
     neighbors = shared_list(engine, form.cutoff)
     if form.mixing == "table":
         has_lj = np.ones(engine.n, bool)
@@ -306,26 +276,13 @@ def pair_values(form: PairForm, charges=None, sigmas=None, epsilons=None, types=
     return np.stack([columns[name]() for name in form.parameters], 1)
 
 
-def pair_gradients(engine: Engine, form: PairForm, plan: PairPlan, charges: np.ndarray | None = None,
-                   sigmas: np.ndarray | None = None,
+def pair_gradients(engine: Engine, form: PairForm, plan: PairPlan,  # without a table and LJ-PME; from `plan_pairs`
+                   charges: np.ndarray | None = None, sigmas: np.ndarray | None = None,
                    epsilons: np.ndarray | None = None, types: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Derivatives of the energy by all parameters of the atoms at once, at the engine's present list and positions.
+    """Return derivatives (n,) of the energy by "charges" (if the form has them), "sigmas" and "epsilons" of all atoms.
 
-    Parameters
-    ----------
-    engine : Engine
-        After `compute`.
-    form : PairForm
-        Without a table and without LJ-PME.
-    plan : PairPlan
-        Made by `plan_pairs` for this form.
-    charges, sigmas, epsilons, types : (n,) arrays
-        As given to `plan_pairs`.
-
-    Returns
-    -------
-    dict of str to float64 array [n]
-        "charges" (if the form has them), "sigmas", "epsilons"; 0 by an epsilon that is 0, where there is no derivative.
+    The engine's list and positions are those of its last `compute`. The derivative by an epsilon of 0, which does not
+    exist, is 0.
     """
     if form.functions["gradient"] is None:
         raise ValueError("pair_gradients: tables and LJ-PME have none, differentiate `energy_function` instead")

@@ -88,40 +88,17 @@ def pairs14(chunk, pairs, factors, positions, box, periodic, charges, slopes, fo
 class MovingCharges:
     """Tasks by which the plan of a `Nonbonded` takes charges that change from step to step.
 
-    Parameters
-    ----------
-    plan : NonbondedPlan
-        With Coulomb energies by "pme", "reaction_field" or "cutoff", and without LJ-PME.
-    engine : Engine
-    potential : Nonbonded
-        The one that `plan` is of.
-    pairs : (m, 2) int
-        Scaled pairs, such as 1-4.
-    factors : (m,) array
-        Their factors.
-
-    Attributes
-    ----------
-    charges : (n,) float64, e
-        Read in every step.
-    slopes : (n,) float64, kJ/mol/e
-        Derivatives of the energy by the charges, as of the last evaluation.
-    before : list of Phase
-        Hand out the charges: after the plan's own phases that run before its stages.
-    after : list of Phase
-        Set `slopes` and `forces`; between the plan's stages and the sum of forces.
-    forces : (n, 3) float64
-        Forces of the scaled pairs.
-    rows : (1, 10) float64
-        Their energy and virial.
+    `before` hands out the charges, after the plan's own phases that run before its stages. `after` sets `slopes` and
+    `forces`, between the plan's stages and the sum of forces.
     """
 
-    def __init__(self, plan: NonbondedPlan, engine: Engine, potential: Nonbonded, pairs: np.ndarray,
-                 factors: np.ndarray):
+    def __init__(self, plan: NonbondedPlan, engine: Engine,  # "pme", "reaction_field" or "cutoff"; no LJ-PME
+                 potential: Nonbonded,  # the one that `plan` is of
+                 pairs: np.ndarray, factors: np.ndarray):  # (m, 2), (m,): scaled pairs, such as 1-4
         n, starts, own, mesh = engine.n, engine.atom_starts, plan.pairs, plan.coulomb
         assert mesh is None or isinstance(mesh, PME)
-        self.charges, self.slopes = np.zeros(n), np.zeros(n)
-        self.forces, self.rows = np.zeros((n, 3)), np.zeros((1, ROW))
+        self.charges, self.slopes = np.zeros(n), np.zeros(n)  # e, read in every step; kJ/mol/e, of the last evaluation
+        self.forces, self.rows = np.zeros((n, 3)), np.zeros((1, ROW))  # forces, energy and virial of the scaled pairs
         neighbors, chunks = own.neighbors, engine.atom_chunks
         excluded = next((part.charges for part in plan.parts if isinstance(part, ExclusionPlan)), np.zeros(n))
         column = plan.form.parameters.index("charge")

@@ -36,19 +36,7 @@ _MOST_CHUNKS = 32
 
 
 class NonbondedPlan(Plan):
-    """Several plans as one.
-
-    Attributes
-    ----------
-    pairs : PairPlan
-        Pairs within the cut-off.
-    form : PairForm
-        Their formulas.
-    coulomb, dispersion : PME, Ewald or None
-        Reciprocal sums.
-    parts : list
-        The plans: pairs, excluded pairs, reciprocal sums, tail.
-    """
+    """Several plans as one: pairs within the cut-off, excluded pairs, reciprocal sums and the tail."""
 
     def __init__(self, pairs: Any, form: PairForm, parts: list[Any], coulomb: PME | Ewald | None,
                  dispersion: PME | None,

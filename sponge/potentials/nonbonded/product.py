@@ -35,25 +35,12 @@ _kept_pairs: WeakKeyDictionary[Nonbonded, Any] = WeakKeyDictionary()
 _MIXING = {"lorentz_berthelot": 0, "geometric": 1, "table": 2}
 
 
-def hessian_product(potential: Nonbonded, params: dict[str, np.ndarray], positions: np.ndarray, box: Any,
+def hessian_product(potential: Nonbonded, params: dict[str, np.ndarray],
+                    positions: np.ndarray, box: Any,  # (n, 3) nm; (3, 3) nm or None
                     v: np.ndarray) -> np.ndarray:
-    """The Hessian of ``potential.energy`` by positions times `v`.
+    """Return the Hessian of ``potential.energy`` by positions times `v`: (n, 3), in kJ/mol/nm^2 times the unit of `v`.
 
-    Parameters
-    ----------
-    potential : Nonbonded
-        Its form and its exclusions.
-    params : dict of arrays
-        As `potential.params`.
-    positions, v : (n, 3) float64, nm
-        Positions, and the vector.
-    box : (3, 3) float64, nm, or None
-        Box vectors in rows.
-
-    Returns
-    -------
-    (n, 3) float64
-        In kJ/mol/nm^2 times the unit of `v`.
+    Only the form and the exclusions of `potential` are used.
     """
     potential.check_box(box)
     form = potential.form(box)
@@ -69,40 +56,18 @@ def hessian_product(potential: Nonbonded, params: dict[str, np.ndarray], positio
 
 
 def parameter_product(potential: Nonbonded, params: dict[str, np.ndarray], positions: np.ndarray, box: Any,
-                      moves: dict[str, np.ndarray],
+                      moves: dict[str, np.ndarray],  # the vector's part of the parameters, in the shapes of `params`
                       v: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The Hessian of ``potential.energy`` by parameters and positions times `moves` and `v`.
+    """Return the Hessian of ``potential.energy`` by parameters and positions times `moves` and `v`.
 
-    Parameters
-    ----------
-    potential, params, positions, box, v
-        As for `hessian_product`.
-    moves : dict of arrays
-        The vector's part of the parameters, of the shapes of `params`.
-
-    Returns
-    -------
-    by_param : dict of arrays
-        Like `params`.
-    by_position : (n, 3) float64
+    The result is a dict like `params`, and an array (n, 3) by positions.
     """
     return _products(potential, params, positions, box, moves, v)[1:]
 
 
 def parameter_gradient(potential: Nonbonded, params: dict[str, np.ndarray], positions: np.ndarray,
                        box: Any) -> dict[str, np.ndarray]:
-    """Derivatives of ``potential.energy`` by all parameters, by one pass over explicit pairs.
-
-    Parameters
-    ----------
-    potential, params, positions, box
-        As for `hessian_product`.
-
-    Returns
-    -------
-    dict of arrays
-        Like `params`.
-    """
+    """Return derivatives of ``potential.energy`` by all parameters, by one pass over explicit pairs."""
     still = {name: np.zeros_like(values) for name, values in params.items()}
     return _products(potential, params, positions, box, still, np.zeros_like(positions))[0]
 

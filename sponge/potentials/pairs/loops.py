@@ -377,35 +377,15 @@ def sort_params(chunk, chunks, state, atoms, values, params):
 class PairPlan(Plan):
     """The plan of a pair potential over a neighbor list.
 
-    Parameters
-    ----------
-    engine : Engine
-    neighbors : NeighborList
-        ``neighbors.shared_list(engine, cutoff)``.
-    force, energy : Compiled
-        Kernels made of the templates above.
-    values : (n, p) array
-        Parameters of each atom, in the order in which `load` reads them.
-    numbers : array
-        Numbers that `constants` reads; the first is the square of the cut-off.
-    both : Compiled, optional
-        Made of `force_energy_loop`: takes the place of `force` where an `EnergySplit` wants energies at every
-        evaluation.
-
-    Attributes
-    ----------
-    values, numbers : ndarray
-        The plan's own arrays: change them in place, and set ``engine.flags[REBUILD]`` after changing `values`.
-    params : ndarray
-        What the kernels read: `values` by cluster, set at each building of the list.
-    neighbors : NeighborList
-    parts : list of (ndarray, ndarray)
-        For each of ``neighbors.lists``: sorted forces [clusters * 12] in blocks x4 y4 z4, and rows [chunks, 10].
+    `values` and `numbers` are the plan's own arrays: change them in place, and set ``engine.flags[REBUILD]`` after
+    changing `values`. `params`, which the kernels read, holds `values` by cluster and is set when the list is built.
     """
 
-    def __init__(self, engine: Engine, neighbors: NeighborList, force: Any, energy: Any, values: np.ndarray,
-                 numbers: np.ndarray,
-                 both: Any = None):
+    def __init__(self, engine: Engine, neighbors: NeighborList,  # ``shared_list(engine, cutoff)``
+                 force: Any, energy: Any,  # kernels from the templates above
+                 values: np.ndarray,  # (n, p) parameters of each atom, in the order in which `load` reads them
+                 numbers: np.ndarray,  # that `constants` reads; the first is the square of the cut-off
+                 both: Any = None):  # of `force_energy_loop`: for `force` where an `EnergySplit` always needs energies
         real, chunks, state = neighbors.real, neighbors.chunks, neighbors.state
         n_clusters = len(neighbors.atoms) // 4
         self.values = np.ascontiguousarray(values, real)
@@ -416,6 +396,7 @@ class PairPlan(Plan):
         # a row for each thread, of which no more are busy here than there are chunks; pages never used cost nothing. A
         # line more than the forces take holds the lock.
         wide = aligned_zeros((len(neighbors.lists) * chunks, 48 * neighbors.lists[0].touched.shape[1] + 16), real)
+        # parts: for each of neighbors.lists, sorted forces [clusters * 12] in blocks x4 y4 z4, and rows [chunks, 10]
         pair_tasks, sums, adds, self.parts = [], [], [], []
         classes, enhanced = [], []
         for k, part in enumerate(neighbors.lists):

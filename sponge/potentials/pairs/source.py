@@ -17,26 +17,13 @@ def function_source(name: str, lines: list[str], numbers: int, table: bool) -> s
     return f"\n\n@template\ndef {name}(r2, i, j, c):\n{body}\n"
 
 
-def module_source(imports: str, numbers: int, width: int, load: str, functions: str,
-                  kernels: Iterable[tuple[str, str, str]], arguments: str = CLUSTER_ARGUMENTS) -> str:
-    """Source of a module.
-
-    Parameters
-    ----------
-    imports : str
-        Line that imports the loops.
-    numbers : int
-        Constants, vectors of `width` lanes.
-    width : int
-    load : str
-        Source of the function that loads the parameters of atoms.
-    functions : str
-        Sources of the functions that are given to the loops.
-    kernels : iterable of (str, str, str)
-        Name, loop, and the functions that it takes.
-    arguments : str
-        Arguments of all kernels.
-    """
+def module_source(imports: str,  # line that imports the loops
+                  numbers: int, width: int,  # constants, which are vectors of `width` lanes
+                  load: str,  # source of the function that loads the parameters of atoms
+                  functions: str,  # sources of the functions that the loops take
+                  kernels: Iterable[tuple[str, str, str]],  # name, loop, and the functions that it takes
+                  arguments: str = CLUSTER_ARGUMENTS) -> str:  # of all kernels
+    """Return the source of a module."""
     constants = ", ".join([*(f"simd.load_splat(numbers, {k}, {width})" for k in range(numbers)), "numbers"])
     return ("import numpy as np\n\nfrom triskele.core.extend import kernel, simd, template\n" + imports
             + f"\n\n\n@template\ndef constants(numbers):\n    return ({constants},)\n\n\n@template\n{load}\n{functions}"

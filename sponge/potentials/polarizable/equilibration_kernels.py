@@ -52,21 +52,12 @@ def smeared_table() -> np.ndarray:
     return _smeared_terms(middle) / _PER_UNIT ** np.arange(_LINE)
 
 
-def coupling_tables(widths: np.ndarray, alpha: float, cutoff: float) -> tuple[np.ndarray, np.ndarray] | None:
-    """Tables of the coupling of charges of each width with those of each other, and the numbers that go with them.
+def coupling_tables(widths: np.ndarray,  # (kinds,) nm
+                    alpha: float, cutoff: float) -> tuple[np.ndarray, np.ndarray] | None:  # 1/nm, nm
+    """Return tables (kinds, kinds, intervals, 8) of the coupling of charges of each width with those of each other.
 
-    Parameters
-    ----------
-    widths : (kinds,) array, nm
-    alpha : float, 1/nm
-    cutoff : float, nm
-
-    Returns
-    -------
-    tables : (kinds, kinds, intervals, 8) float64
-        Coefficients of powers of the place within an interval of r^2, from -1/2 to 1/2.
-    numbers : (2,) float64
-        Intervals per nm^2, and -2 times that. None if the tables would be too large.
+    The 8 are coefficients of powers of the place within an interval of r^2, from -1/2 to 1/2. The second array (2,)
+    holds the intervals per nm^2, and -2 times that. The result is None if the tables would be too large.
     """
     gamma = 1 / np.sqrt(2 * (widths[:, None] ** 2 + widths**2))
     per_square = _PER_UNIT * gamma.max() ** 2

@@ -76,12 +76,8 @@ def _own_list(engine, name, cutoff):
 class EquilibrationPlan(Plan):
     """Pairs of clusters and their matrix; the charges, by conjugate gradients; forces.
 
-    Attributes
-    ----------
-    charges : (n,) float64, e
-        As of the last evaluation; after `Engine.measure`, what it started from.
-    iterations : int
-        Of the last evaluation.
+    `charges` (n,), in e, and `iterations` are those of the last evaluation; after `Engine.measure`, the charges are
+    those that it started from.
     """
 
     def __init__(self, potential: ChargeEquilibration, engine: Engine):

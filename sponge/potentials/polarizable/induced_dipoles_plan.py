@@ -35,12 +35,7 @@ _NUDGE = 100  # size of random dipoles over the convergence, which let the solve
 class InducedDipolesPlan(Plan):
     """Fields of the charges; the dipoles, by conjugate gradients; forces.
 
-    Attributes
-    ----------
-    dipoles : (n, 3) float64, e nm
-        As of the last evaluation.
-    iterations : int
-        Of the last evaluation.
+    `dipoles` (n, 3), in e nm, and `iterations` are those of the last evaluation.
     """
 
     def __init__(self, potential: InducedDipoles, engine: Engine):
@@ -150,10 +145,7 @@ class InducedDipolesPlan(Plan):
     def _descend(self, z):
         """Follow conjugate directions from the residual z of the dipoles.
 
-        Returns
-        -------
-        {"converged", "unbounded", "unfinished"}
-            "unbounded" if the energy has no minimum.
+        Return "converged", "unfinished", or "unbounded" if the energy has no minimum.
         """
         p, before, r = np.zeros_like(z), 1.0, self._stiff * z
         while self.iterations < _MOST:

@@ -35,7 +35,8 @@ def partition(system: Any, masses: np.ndarray | None = None) -> Partition:
     A constraint that ties an atom to itself, whose length is not positive or contradicts others, or that touches an
     atom without mass raises ConstraintError.
     """
-    pairs, lengths = _checked(system)
+    masses = system.masses if masses is None else masses
+    pairs, lengths = _checked(system, masses)
     n = system.n
     component = connected(pairs, n)
     of = component[pairs[:, 0]] if len(pairs) else np.empty(0, int)
@@ -48,8 +49,7 @@ def partition(system: Any, masses: np.ndarray | None = None) -> Partition:
     triangles = np.flatnonzero((atoms == 3) & (count == 3))
     members = order[first[triangles, None] + np.arange(3)]
     start = first_atom[ids[triangles]]
-    water, water_lengths = _symmetric(pairs[members] - start[:, None, None], lengths[members], start,
-                                      system.masses if masses is None else masses)
+    water, water_lengths = _symmetric(pairs[members] - start[:, None, None], lengths[members], start, masses)
 
     stars, star_lengths, star = [], [], np.zeros(len(ids), bool)
     for k in range(1, _MOST_LEAVES + 1):
@@ -86,7 +86,7 @@ def _symmetric(pairs, lengths, start, masses):
     return in_a_row & same & (lengths[:, 2] < 2 * lengths[:, 0]), lengths[:, [0, 2]]
 
 
-def _checked(system):
+def _checked(system, masses):
     """Pairs and lengths, each pair once."""
     pairs, lengths = np.asarray(system.constraints.pairs, np.int64), np.asarray(system.constraints.distances)
     describe = system.topology.describe
@@ -101,8 +101,8 @@ def _checked(system):
         fail(k, "must tie two atoms", "one")
     for k in np.flatnonzero(~(lengths > 0) | ~np.isfinite(lengths))[:1]:
         fail(k, "length must be positive and finite", lengths[k])
-    for k in np.flatnonzero((system.masses[pairs] <= 0).any(1))[:1]:
-        fail(k, "both atoms must have mass", f"masses {system.masses[pairs[k]].tolist()}")
+    for k in np.flatnonzero((masses[pairs] <= 0).any(1))[:1]:
+        fail(k, "both atoms must have mass", f"masses {masses[pairs[k]].tolist()}")
     _, keep, same = np.unique(np.sort(pairs, 1), axis=0, return_index=True, return_inverse=True)
     same = same.reshape(-1)
     for k in np.flatnonzero(np.abs(lengths - lengths[keep][same]) > _SAME * lengths)[:1]:

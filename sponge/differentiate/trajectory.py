@@ -54,7 +54,7 @@ def trajectory(
     observe : callable, optional
         ``observe(params, positions, box)`` returns a tree of arrays to be recorded.
     every : int, optional
-        Steps between records, a divisor of `steps`. Defaults to one record, at the end,.
+        Steps between records, a divisor of `steps`. Defaults to one record, at the end.
     method : {"checkpoint", "reversible"}
 
     Returns

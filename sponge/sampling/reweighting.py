@@ -148,10 +148,10 @@ def solve(energy: np.ndarray, count: np.ndarray,  # (bins,)
     for _ in range(most):
         f = step(x) - x
         size = float(np.abs(f).max())
-        if size < tolerance:
-            break
         xs, fs = [*xs, x][-6:], [*fs, f][-6:]
         x = x + f
+        if size < tolerance:
+            break
         if len(fs) > 1 and size < 1.0:
             df = np.array([b - a for a, b in zip(fs, fs[1:])]).T
             dx = np.array([b - a for a, b in zip(xs, xs[1:])]).T
@@ -159,7 +159,7 @@ def solve(energy: np.ndarray, count: np.ndarray,  # (bins,)
             mixed = x - (dx + df) @ gamma
             if np.abs(mixed - x).max() < 50 * size:  # a longer leap is rounding
                 x = mixed
-    return x + f, mixture_of_all(samples, log_n, x + f)
+    return x, mixture_of_all(samples, log_n, x)
 
 
 def kish(weights: Any, epochs: Any = None) -> float:

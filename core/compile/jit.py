@@ -21,7 +21,7 @@ import numpy as np
 from .. import check, foreign, tree
 from ..by_name import ByName
 from ..dtypes import kind_of
-from ..errors import EscapedTensorError
+from ..errors import EscapedTensorError, IndexOutOfBoundsError
 from ..graph.graph import Spec, spec_of
 from ..graph.trace import make_graph
 from ..tensor import Tensor
@@ -245,7 +245,10 @@ class Jitted(ByName, Generic[P, R]):
         if fast is not None and not kwargs:
             flat_args = fast[0](args)
             if flat_args is not None:
-                out = fast[1](*flat_args)
+                try:
+                    out = fast[1](*flat_args)
+                except IndexOutOfBoundsError as error:
+                    raise self._located(error, given, {}) from None
                 if out is not MISS:
                     return out if fast[2] is None else fast[2](out)
         if self._closed_over is not None:
@@ -317,7 +320,10 @@ class Jitted(ByName, Generic[P, R]):
 
             outs = run_checked(entry.function.graph, [*leaves, *entry.captured], self._name)
         else:
-            outs = entry.function([*leaves, *entry.captured])
+            try:
+                outs = entry.function([*leaves, *entry.captured])
+            except IndexOutOfBoundsError as error:
+                raise self._located(error, args, kwargs) from None
         if not (traced or entry.captured or self._debug or kwargs):
             if self._positions and entry.fast and not any(_may_be_minus_zero(s.value) for _, s in static):
                 self._fast_static[self._static_key(args)] = entry.fast
@@ -327,6 +333,15 @@ class Jitted(ByName, Generic[P, R]):
             if outside is not None and entry.fast and not miss_after(entry.fast[1], outside.pause()):
                 self._polled = outside
         return tree.unflatten(entry.out_structure, outs)
+
+    def _located(self, error, args, kwargs):
+        """The error with the place of the index, which donated arguments may no longer tell."""
+        if self._donate:
+            return error
+        from .debug import located
+
+        function, leaves = self.flat(args, kwargs)
+        return error if any(isinstance(x, Tensor) for x in leaves) else located(error, function.graph, leaves)
 
     def _leaf_key(self, x, structure, k):
         t = type(x)

@@ -1,9 +1,9 @@
 """Rewriting a function's syntax tree: Python's control flow becomes calls of the operators in `run`.
 
-Three passes. `Failures` makes what the function returns depend on its assert and raise statements. `Jumps` turns return,
-break and continue inside branches and loops into flags and nested branches. `Control` then turns each branch and loop
-into local functions over the enclosing variables, which the operators call: directly when everything is concrete, under
-tracing otherwise. All new nodes carry the line numbers of what they replace.
+Three passes. `Failures` makes what the function returns depend on its assert and raise statements. `Jumps` turns
+return, break and continue inside branches and loops into flags and nested branches. `Control` then turns each branch
+and loop into local functions over the enclosing variables, which the operators call: directly when everything is
+concrete, under tracing otherwise. All new nodes carry the line numbers of what they replace.
 """
 
 from __future__ import annotations

@@ -247,13 +247,13 @@ def test_indices_out_of_range_are_named():
         tokens = np.array([[0, 1, 2], [3, bad, 0]])
         with pytest.raises(IndexError, match=rf"Embedding: indices must be .* below 4, got {bad} at \(1, 1\)"):
             embedding(tokens)
-        with pytest.raises(IndexError, match=r"Embedding: indices .* got one that is not \(at .*test_layers"):
+        with pytest.raises(IndexError, match=r"Embedding: indices .* got one that is not at \(1, 1\) \(at .*test_layers"):
             core.jit(lambda e, i: e(i))(embedding, tokens)
         labels = tokens[1]
         with pytest.raises(IndexError, match=rf"cross_entropy: labels .* below 4, got {bad} at \(1,\)"):
             nn.cross_entropy(np.zeros((3, 4)), labels)
         for f in (nn.cross_entropy, core.grad(nn.cross_entropy)):
-            with pytest.raises(IndexError, match="cross_entropy: labels must be at least 0 and below 4, got one that"):
+            with pytest.raises(IndexError, match=r"cross_entropy: labels .* below 4, got one that is not at \(1,\)"):
                 core.jit(f)(np.zeros((3, 4)), labels)
 
 

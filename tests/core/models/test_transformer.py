@@ -93,5 +93,5 @@ def test_wrong_arguments_are_named():
             net.generate(np.array([[0], [bad]]), 4, temperature=0)
         with pytest.raises(IndexOutOfBoundsError, match=rf"Transformer: tokens .* below 23, got {bad} at \(0, 1\)"):
             net(np.array([[0, bad]]))
-        with pytest.raises(IndexOutOfBoundsError, match=r"Transformer: tokens .* below 23, got one that is not at \(0, 1\)"):
+        with pytest.raises(IndexOutOfBoundsError, match=r"Transformer: tokens .* below 23, .* that is not at \(0, 1\)"):
             core.jit(lambda net, tokens: net(tokens))(net, np.array([[0, bad]]))

@@ -47,7 +47,7 @@ wheel:
 	rm -rf dist
 	.venv/bin/python -m build --wheel
 	.venv/bin/python -m wheel tags --remove --python-tag $$(.venv/bin/python -c 'import sys; print(sys.implementation.cache_tag.replace("cpython-", "cp"))') \
-		--platform-tag $$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_platform().replace("linux", "manylinux_2_28").replace("-", "_"))') dist/*.whl
+		--platform-tag $$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_platform().replace("linux", "manylinux_2_28").replace("-", "_").replace(".", "_"))') dist/*.whl
 	rm -rf core/shipped
 
 # The documentation, with warnings as errors: site/index.html.

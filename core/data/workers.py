@@ -1,4 +1,7 @@
-"""Work done ahead: threads (and processes) that run the jobs of a pipeline, whose results come out in order."""
+"""Work done ahead: threads (and processes) that run the jobs of a pipeline, whose results come out in order.
+
+`Source.prefetch` in `pipeline` asks for them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unitary coupled cluster with singles and doubles."""
+"""Unitary coupled cluster with singles and doubles, in the order of `excitations`."""
 
 from __future__ import annotations
 

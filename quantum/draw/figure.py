@@ -1,4 +1,4 @@
-"""Figures outside pyplot's registry, which notebooks show all the same."""
+"""Colors of circuits, and figures outside pyplot's registry, which notebooks show all the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry of simulators: functions that run a circuit, by name."""
+"""The registry of simulators: functions that run a circuit, by name. `run` takes the one that its caller names."""
 
 from __future__ import annotations
 

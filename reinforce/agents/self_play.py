@@ -12,7 +12,7 @@ from ..game import Game, look
 from ..mcts.network import Network
 from ..mcts.policies.gumbel import Gumbel
 from ..mcts.search import MCTS
-from ..training.stopping import Stopped
+from ..training.cancellation import Stopped
 
 __all__ = ["PositionBuffer", "SelfPlay", "position_bytes"]
 

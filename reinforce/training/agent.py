@@ -17,9 +17,9 @@ from triskele.core.extend import Reports, TriskeleError, Work, check, interrupti
 from .. import storage
 from ..errors import CheckpointError, EnvError
 from ..policy import Policy
+from .cancellation import Stopped
 from .episodes import Episodes
 from .evaluation import Evaluation, evaluate, evaluation_seed
-from .stopping import Stopped
 
 if TYPE_CHECKING:
     from ..distribution.actors import Actor, Port

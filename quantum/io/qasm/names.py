@@ -1,4 +1,4 @@
-"""Names of OpenQASM: its reserved words, and its gates with ours."""
+"""Names of OpenQASM: its reserved words, and its gates with ours. `reader` reports names that are unknown."""
 
 from __future__ import annotations
 

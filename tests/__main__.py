@@ -19,10 +19,12 @@ from pathlib import Path
 from tests.affected import affected
 from triskele.command.cache import size
 from triskele.command.warmup import warmup
+from triskele.core.extend import disk_cache
 
 ROOT = Path(__file__).parents[1]
 DURATIONS = Path(__file__).with_name("durations.txt")
-LINTERS = {"ruff": ["ruff", "check", "."], "layers": ["lint-imports"], "mypy": ["mypy"]}
+LINTERS = {"ruff": ["ruff", "check", "."], "layers": ["lint-imports"],
+           "mypy": ["mypy", "--cache-dir", str(disk_cache.folder() / "mypy")]}  # for all clones
 UNKNOWN = 5.0  # seconds of a file without a record
 GROUP = 15.0  # seconds of files in one request: pytest takes half a second to begin
 FULL = 1.5e9  # bytes at which a worker is replaced

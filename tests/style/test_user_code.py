@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from triskele.core.extend import disk_cache
+
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / ".src"
 
@@ -18,7 +20,8 @@ def check_with_mypy(folder, package):
     What the package itself would be told is silent, as it is for installed packages.
     """
     shutil.copy(HERE / "user_code.py", folder)
-    options = ["--strict", "--follow-imports=silent", "--config-file="]
+    options = ["--strict", "--follow-imports=silent", "--config-file=",
+               "--cache-dir", disk_cache.folder() / "mypy-strict"]
     done = subprocess.run(
         [sys.executable, "-m", "mypy", *options, "user_code.py"], cwd=folder,
         env={**os.environ, "MYPYPATH": str(package)}, capture_output=True, text=True, timeout=300)

@@ -144,6 +144,7 @@ def test_kernels_behind_the_door_of_the_core_are_followed():
     assert {"simd/lanes.py", "simd/memory.py"} <= names and "compile/jit.py" not in names
 
 
+@pytest.mark.slow
 def test_damaged_cache_files_only_cost_time(suite):
     run(suite)
     for damage in (b"", b"not a pickle"):
@@ -170,6 +171,7 @@ def test_types_of_one_name_are_told_apart(tmp_path):
         assert done.stdout == "0.5\n", done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not native.levels(), reason="no code is shipped for this processor")
 def test_code_shipped_for_a_level_of_processors_is_loaded(suite):
     level = native.levels()[-1]
@@ -196,6 +198,7 @@ def test_full_disk_only_costs_time(suite):
     assert run(suite) == (12.0, 0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX permissions")
 def test_code_that_others_can_have_planted_is_not_unpickled(suite):
     """A pickle with a valid checksum, which would run a command."""

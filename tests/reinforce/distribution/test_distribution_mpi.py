@@ -254,7 +254,8 @@ def test_troubles_are_told_to_all_ranks_and_end_no_more_than_the_training(tmp_pa
     assert resumed(tmp_path / "hanging.chk").steps == 3 * 64
 
 
-@pytest.mark.parametrize("function", ["killed", pytest.param("leaving", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["killed", "leaving"])
 def test_a_rank_that_dies_ends_the_others(tmp_path, function):
     """The launcher sees that, or else the learner, which hears nothing; what one returns that has left with 0 is up to
     the launcher.
@@ -275,6 +276,7 @@ def test_one_that_hangs_while_others_go_on_is_noticed(tmp_path):
     assert resumed(tmp_path / "run.chk").steps > STEPS
 
 
+@pytest.mark.slow
 def test_asynchronous_actors_learn(tmp_path):
     code, printed = launch(tmp_path, "asynchronous()")
     assert code == 0, printed
@@ -287,7 +289,8 @@ def test_asynchronous_actors_learn(tmp_path):
     agent.train(1024, progress=False)
 
 
-@pytest.mark.parametrize("synchronous", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("synchronous", [True, False])
 def test_control_c_ends_all_ranks_with_a_checkpoint(tmp_path, synchronous):
     with start(tmp_path, f"endless({synchronous})") as process:
         while not (tmp_path / "running").exists() and process.poll() is None:

@@ -211,6 +211,7 @@ def test_selenomethionine_is_replaced_when_asked(heavy):
     assert create_system(full, PROTEIN).n == 892 and full.topology.residue_names[met] == "MET"
 
 
+@pytest.mark.slow
 def test_water_of_charmm_is_found_by_its_atoms(heavy):
     app = pytest.importorskip("openmm.app")
     folder = Path(app.__file__).parent / "data"

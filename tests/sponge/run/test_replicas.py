@@ -334,6 +334,7 @@ def test_numbers_are_the_same_on_any_number_of_ranks(tmp_path, monkeypatch):
                     assert np.array_equal(one[key], other[key], equal_nan=True), (name, key)
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_a_replica_that_breaks_ends_all_ranks(tmp_path):
     pytest.importorskip("mpi4py")

@@ -256,9 +256,9 @@ class DensityMatrixResult(Result):
 
 
 class CountsResult:
-    """Classical bits of every shot of a circuit that writes them, as `Samples` takes them; there is no single state.
+    """Result of a circuit that writes classical bits: the bits of each shot. It has no final state.
 
-    For noisy circuits that write no classical bits, the stabilizer simulator returns one with all qubits measured.
+    For noisy circuits that write none, the stabilizer simulator measures all qubits and returns their outcomes.
     """
 
     def __init__(self, array: np.ndarray, num_clbits: int | None = None):

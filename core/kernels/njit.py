@@ -41,6 +41,7 @@ import weakref
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from ..disk import disk_cache
@@ -86,6 +87,8 @@ _SUITE = Path(__file__).parents[2]  # .../triskele
 def _source(path: Path) -> tuple[bytes, frozenset[Path]]:
     """Hash of a file, and the files that it imports from the suite or from its own package (inside functions too)."""
     found, text = set(), path.read_text()
+    if path.is_relative_to(_SUITE):
+        text = disk_cache.code_of(text)
     digest = hashlib.sha256(f"{path.name}\0{text}".encode())
     for dots, home, names, module in _IMPORT.findall(_TYPES_ONLY.sub("", text)):
         place = _place(path, dots, f"triskele{module}" if module else home)
@@ -153,6 +156,12 @@ def _face(path: Path) -> dict[str, tuple[Path, str]]:
 _DOES_MORE = re.compile(r"^(?:def|class|async|if|for|while|with|try|@)", re.MULTILINE)  # spares parsing most files
 
 
+def _content(docstring: str | None, code: CodeType) -> str:
+    """All of a function but its docstring and its place, since a file may define two functions of one name."""
+    return repr((code.co_code, code.co_names, [_content(None, c) if isinstance(c, CodeType) else c
+                                               for c in code.co_consts if c is None or c != docstring]))
+
+
 @cache
 def _cache_class() -> type:
     """A Numba function cache in our store, in which a failing disk only costs time."""
@@ -172,7 +181,7 @@ def _cache_class() -> type:
             closure = [cell.cell_contents for cell in function.__closure__ or ()]
             self._parts = [
                 "kernel", source_stamp(code.co_filename), "" if ours else code.co_filename, function.__module__,
-                function.__qualname__, str(code.co_firstlineno), code.co_code, dumps(closure) if closure else b"",
+                function.__qualname__, _content(function.__doc__, code), dumps(closure) if closure else b"",
                 numba.__version__, sys.implementation.cache_tag,
             ]
 

@@ -113,7 +113,7 @@ def elementwise(
     name: str,
     ufunc: np.ufunc | None = None,  # defines implementation and promotion, and is redirected here for Tensors
     *,
-    impl: Callable | None = None,  # where there is no ufunc, or a faster implementation
+    impl: Callable | None = None,  # implementation in NumPy; default: `ufunc`
     loop: Callable | None = None,  # loop(*specs) -> dtypes of the inputs and the output; default: those of `ufunc`
     # a partial derivative per argument: factor(out, *args), NumPy code on arrays or Tensors, or ONE, MINUS_ONE, None
     d: Sequence[Any] | None = None,

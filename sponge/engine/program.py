@@ -31,7 +31,7 @@ class Phase:
     name: str = ""  # in timings and errors
     # when a phase fails and the cause is fixed, the loop resumes at the nearest such phase at or before the failed one
     redo: bool = False
-    # a computation of forces begins here: the loop resumes here when plans were made anew, to fill all of their arrays
+    # forces are computed from here on: after a plan is rebuilt, the loop resumes here to fill all of its arrays
     begins: bool = False
 
     def __post_init__(self):

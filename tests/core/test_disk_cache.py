@@ -1,11 +1,13 @@
 """The disk cache: what is put is got, whatever happens to the files or the processes in between."""
 
+import ast
 import errno
 import os
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -202,4 +204,34 @@ def test_stamp_follows_the_sources(tmp_path):
     (tmp_path / "kernels/inner/a.py").write_text("x = 2")
     second = stamp()
     (tmp_path / "kernels/inner/a.py").rename(tmp_path / "ops/a.py")
-    assert len({first, second, stamp()}) == 3
+    third = stamp()
+    assert len({first, second, third}) == 3
+    (tmp_path / "ops/a.py").write_text('"""Two."""\n# it is even\nx = 2')
+    with_docstring = stamp()
+    (tmp_path / "ops/a.py").write_text('"""The first even\nprime."""\nx = 2')
+    assert stamp() == with_docstring != third
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def syntax(text):
+    """The syntax tree of a source without its docstrings."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if ast.get_docstring(node) is not None:
+                node.body[0] = ast.Pass()
+    return ast.dump(tree)
+
+
+def test_only_words_are_taken_from_sources():
+    """Every source of the suite is the same program without what stamps leave out, and the words are gone."""
+    sources = [path for name in ("core", "sponge", "quantum", "reinforce") for path in (ROOT / name).rglob("*.py")]
+    before, after = 0, 0
+    for path in sources:
+        text = path.read_text(encoding="utf-8")
+        code = disk_cache.code_of(text)
+        assert syntax(code) == syntax(text), path
+        before, after = before + len(text), after + len(code)
+    assert len(sources) > 900 and after < 0.85 * before

@@ -60,7 +60,7 @@ PART = 16  # columns of the table of parts
 
 
 class BatchedSearch(NamedTuple):
-    """What the loops work with: sizes, and compiled functions. `search` is this tuple."""
+    """Sizes and compiled functions of a search in batches, which the loops take as `search`."""
 
     sizes: Sizes
     observation_shape: tuple[int, ...]

@@ -15,7 +15,7 @@ __all__ = ["SearchFunctions", "selection", "update_of"]
 
 
 class SearchFunctions(NamedTuple):
-    """What the loops call. All are compiled functions; `search` is this tuple."""
+    """Compiled functions of a search, which the loops take as `search`."""
 
     rules: Any
     order: Callable  # (tree, node); puts new edges into order

@@ -31,7 +31,7 @@ _TABLE, _LEGAL, _SCHEDULE, _COUNTS, _TIMES, _FORMULA, _SIMULATIONS, _SEED, _ACTI
 
 
 class LearnedSearch(NamedTuple):
-    """What the loops call: formulas of a policy, and a model of Numba functions. All are compiled functions."""
+    """Compiled functions of a search with a learned model: the formulas of its policy, and the model."""
 
     prepare_root: Callable
     choose_root: Callable

@@ -56,10 +56,13 @@ def run(suite, code="", cache="cache", **environment):
 def test_second_process_hits_and_an_edited_callee_misses(suite):
     assert run(suite) == (12.0, 0, 1)
     assert run(suite) == (12.0, 1, 0)
-    callee = suite / "triskele" / "core" / "callee.py"
+    callee, caller = (suite / "triskele" / "core" / name for name in ("callee.py", "caller.py"))
     callee.write_text(callee.read_text().replace("2.0", "3.0"))
+    caller.write_text(caller.read_text().replace("(x):\n", '(x):\n    """Sum."""\n'))
     assert run(suite) == (18.0, 0, 1)
-    assert run(suite) == (18.0, 1, 0)
+    callee.write_text(callee.read_text().replace("@device", "# It scales\n# by a factor.\n@device"))
+    caller.write_text(caller.read_text().replace("Sum.", "The sum of\n    all values."))
+    assert run(suite) == (18.0, 1, 0)  # words compile nothing again
 
 
 def test_an_edit_leaves_kernels_of_other_files_compiled(suite):

@@ -48,6 +48,7 @@ print(*{e.data["dispatcher"].py_func.__module__ for _, e in recorder.buffer})
 """
 
 
+@pytest.mark.slow
 def test_constructors_compile_only_what_draws_initial_weights(tmp_path):
     done = subprocess.run([sys.executable, "-c", CONSTRUCTORS], env={**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path)},
                           capture_output=True, text=True, check=True)

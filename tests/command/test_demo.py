@@ -82,6 +82,7 @@ def test_parts_are_examples_and_say_how_long_they_take():
     assert sum(part.seconds + part.compiling for part in PARTS) < 300
 
 
+@pytest.mark.slow
 def test_the_demo_of_the_core(tmp_path, capsys):
     assert main(["demo", "core", "--output", str(tmp_path)]) == 0
     out = capsys.readouterr().out

@@ -37,6 +37,7 @@ def installed(tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 def test_all_packages_come_from_the_wheel(installed):
     code = ("import triskele; from triskele import core, sponge, quantum, reinforce, command\n"
             "print(triskele.__version__, *sorted({m.__file__.split('site-packages')[0] for m in "

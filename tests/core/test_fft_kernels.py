@@ -119,7 +119,7 @@ def test_lines_of_every_length(n, dtype):
     assert worst(transform_lines(z, dtype, 1), n * scipy.fft.ifft(z.astype(complex), axis=0)) < TOLERANCE[dtype]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.tuples(*[st.sampled_from([n for n in QUICK + PRIMES if n < 65])] * 3),
        st.sampled_from(["float32", "float64"]))
 def test_real_arrays_there_and_back(shape, dtype):

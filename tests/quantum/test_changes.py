@@ -185,6 +185,7 @@ def resident():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux's /proc")
 @pytest.mark.parametrize(("first", "rounds"), [(30, 60), pytest.param(1200, 6000, marks=pytest.mark.slow)])
 def test_a_soak_of_circuits_is_flat_in_memory(first, rounds):

@@ -85,6 +85,7 @@ def lennard_jones_fluid(density, cells=6, cutoff=3.0):
     return system
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("density", [0.776, 0.86])
 def test_lennard_jones_equation_of_state(density):
     """Energy and pressure of NIST's Monte Carlo at T* = 0.85 with cut-off 3 sigma and tail corrections."""

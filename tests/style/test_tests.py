@@ -1,6 +1,7 @@
 """Every test can fail: it asserts, expects an error or a warning, or calls a helper whose name says that it does."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -18,11 +19,17 @@ def can_fail(function):
                for k in node.keywords)) for node in ast.walk(function))
 
 
+@functools.cache
+def definitions():
+    """Every function of the tests, with its file."""
+    return [(path, node) for path in sorted(TESTS.rglob("*.py")) for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.FunctionDef)]
+
+
 def functions(kind):
-    for path in sorted(TESTS.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef) and re.match(kind, node.name):
-                yield f"{path.relative_to(TESTS)}:{node.lineno} {node.name}", path, node
+    for path, node in definitions():
+        if re.match(kind, node.name):
+            yield f"{path.relative_to(TESTS)}:{node.lineno} {node.name}", path, node
 
 
 def test_every_test_can_fail():
@@ -35,7 +42,12 @@ def test_unmarked_tests_are_short():
     whole = {"tests/docs/test_snippets.py::": "the promise of the READMEs: one process runs a page",
              "tests/docs/test_site.py::test_site_builds_without_warnings": "the site is built as a whole",
              "tests/docs/test_notebooks.py::": "one notebook stays: a kernel starts, and runs a tutorial",
-             "tests/examples/test_examples.py::": "the four of `make demo`"}
+             "tests/examples/test_examples.py::": "the four of `make demo`",
+             "tests/style/": "they read, or import, all sources", "tests/docs/test_public_docstrings.py::": "as well",
+             "tests/faults/": "one run of each kind is killed and continued",
+             "tests/core/test_optional.py::": "every package is imported without optional ones",
+             "tests/core/kernels/test_njit.py::test_second_process": "the cache works between processes",
+             "tests/core/kernels/test_checked.py::test_kernels": "one process compiles eight kernels"}
     long = {test: seconds for test, seconds in durations().items() if "::" in test and seconds > 5
             and not any(test.startswith(known) for known in whole)}
     assert not long, f"mark them slow, or make them shorter (`python -m tests --record` measures): {long}"

@@ -67,6 +67,7 @@ def test_what_does_not_compile_stays_with_python(rng, monkeypatch):
     assert np.all(np.isfinite(f(rng.normal(size=4)))) and len(calls) == 50
 
 
+@pytest.mark.slow
 def test_addresses_are_resolved_again_in_a_second_process(tmp_path):
     source = tmp_path / "program.py"
     source.write_text(textwrap.dedent("""

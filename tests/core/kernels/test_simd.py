@@ -293,6 +293,7 @@ def test_misuse_names_the_rule(body, message):
         compiled(body)(np.ones(16))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "uname") or os.uname().machine != "x86_64", reason="names x86 processors")
 @pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v2"])
 def test_lesser_processors_give_the_same(cpu, tmp_path):

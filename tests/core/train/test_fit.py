@@ -207,6 +207,7 @@ def test_a_killed_run_resumes_bit_for_bit(as_stream, tmp_path):
         assert_same(again, whole)
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_sigterm_save_and_end(tmp_path):
     script = f"""
 import os, signal, sys

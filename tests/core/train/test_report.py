@@ -140,6 +140,7 @@ model.fit([(np.ones((4, 1)), np.zeros((4, 1)))], 5, callbacks=[
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_a_log_that_the_next_one_continues(tmp_path):
     command = [sys.executable, "-c", KILLED, os.fspath(tmp_path)]
     assert subprocess.run([*command, "kill"], check=False, timeout=100).returncode == -signal.SIGKILL

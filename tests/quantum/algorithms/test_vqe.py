@@ -27,8 +27,8 @@ def levels(h, n=None):
 # -- VQE --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", ["bfgs", "l-bfgs-b", "slsqp", "cobyqa", optim.LBFGS(), NaturalGradient(0.2),
-                                       optim.Adam(0.1)], ids=str)
+@pytest.mark.parametrize("optimizer", ["bfgs", "l-bfgs-b", "slsqp", pytest.param("cobyqa", marks=pytest.mark.slow),
+                                       optim.LBFGS(), NaturalGradient(0.2), optim.Adam(0.1)], ids=str)
 def test_ground_state_of_the_ising_ring(optimizer):
     result = quantum.VQE(ising(), layered(), initial="random", optimizer=optimizer, seed=4).run(progress=False)
     assert result.energy == pytest.approx(levels(ising())[0], abs=5e-3)

@@ -324,6 +324,7 @@ class TestCheckpoints:
             np.testing.assert_array_equal(resumed.env.state[k], v, err_msg=k)
         np.testing.assert_array_equal(whole.observation_moments.mean, resumed.observation_moments.mean)
 
+    @pytest.mark.slow
     def test_a_process_that_is_killed_leaves_a_whole_checkpoint(self, tmp_path):
         path = tmp_path / "run.chk"
         code = (f"from triskele import reinforce as rl\nagent = rl.PPO('CartPole-v1', hidden=(8,), num_steps=16)\n"

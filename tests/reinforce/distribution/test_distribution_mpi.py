@@ -194,6 +194,7 @@ def resumed(path, agent="PPO"):
     return PPO.load(path)
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_one_process(tmp_path):
     PPO(DISCRETE[0], **DISCRETE[1]).train(STEPS, progress=False, distribution=TWO, report=stop_at(192),
                                           checkpoint=tmp_path / "before.chk")

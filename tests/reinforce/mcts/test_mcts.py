@@ -370,6 +370,7 @@ class TestBadInput:
                            match=r"ThreeWay after \(\d, \d, \d, \d\), node \d+: values must be finite"):
             rl.MCTS(GAME, evaluator=infinite)(GAME.initial_state())
 
+    @pytest.mark.slow
     def test_functions_that_cannot_be_compiled_are_named(self):
         def misspelt(state, values):
             values[:] = state.tottal

@@ -171,6 +171,7 @@ def test_the_potential_keeps_its_contract(both):
     check_potential(soft.potentials[0], soft, order=1)
 
 
+@pytest.mark.slow
 def test_a_hybrid_runs_and_resumes(both, tmp_path):
     def run():
         states = alchemy.States(STAGES, state=3, record=5)

@@ -34,6 +34,7 @@ def test_the_same_molecule_costs_nothing():
     np.testing.assert_allclose(result.overlap["tip3p"], 0.25)
 
 
+@pytest.mark.slow
 def test_an_unshared_atom_cancels_between_environments(tmp_path):
     pair = alchemy.Relative(molecule(), molecule(atoms=3), mapping={0: 0, 1: 1}, lambdas=6, seed=2, **SMALL)
     assert pair.schedule.names == ("electrostatics", "insertion", "mixing")

@@ -171,6 +171,7 @@ def test_exchange_keeps_the_distribution_of_each_state():
     assert rex.acceptance.min() > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["sams", "wang_landau", "exact"])
 def test_a_walk_visits_all_states_alike_and_finds_their_free_energies(weights):
     exact = 1.5 * np.log(SPRINGS.lambdas[:, 0])

@@ -142,6 +142,7 @@ def test_states_appear_one_after_the_other():
         assert np.all((charges == 0) | (sterics == 1)) and np.all(np.diff(charges + sterics) > 0)
 
 
+@pytest.mark.slow
 def test_runs_resume_bit_for_bit(tmp_path):
     def run(path=None, **options):
         return solvation(seed=3).run(time=0.08, equilibration=0.02, every=10, record=2, checkpoint=path, **options)

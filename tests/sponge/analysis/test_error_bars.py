@@ -117,9 +117,9 @@ def _mbar_free_energy(rng):
     return (value - exact) / error
 
 
-@pytest.mark.parametrize("estimator", [_mean, _blocks, _density, _drift, _diffusion, _populations, _profile,
-                                       _weighted_profile, _wham,
-                                       _mbar_free_energies, _mbar_mean, _mbar_free_energy])
+@pytest.mark.parametrize("estimator", [
+    _mean, _blocks, pytest.param(_density, marks=pytest.mark.slow), _drift, _diffusion, _populations, _profile,
+    _weighted_profile, _wham, _mbar_free_energies, _mbar_mean, _mbar_free_energy])
 def test_errors_are_as_large_as_they_say(estimator):
     z = np.array([estimator(np.random.default_rng([7, k])) for k in range(REPEATS)])
     assert np.isfinite(z).all()

@@ -225,6 +225,7 @@ def test_water_of_charmm_is_found_by_its_atoms(heavy):
     np.testing.assert_allclose(lengths, 0.15139, atol=1e-5)  # H-H of TIP3P, in place at once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("water", "shape"), [("tip3p", "cube"), ("opc", "dodecahedron")])
 def test_solvent_and_ions(heavy, water, shape):
     pytest.importorskip("openmm")

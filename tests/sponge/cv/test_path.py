@@ -104,7 +104,7 @@ S, Z = cv.variable_path([X, Y], [[0.0, 0.0], [0.3, 0.0], [0.6, 0.2], [0.9, 0.5]]
     lambda: sponge.Metadynamics([S, Z], sigma=[0.2, 0.01], height=1.0, every=20, bias_factor=5,
                                 grid=[(0.5, 4.5), (-0.5, 3.0)]),
     lambda: sponge.OPES([S, Z], barrier=20.0, every=20),
-    lambda: sponge.ABF(S, (1.0, 4.0, 30), sigma=0.1),
+    pytest.param(lambda: sponge.ABF(S, (1.0, 4.0, 30), sigma=0.1), marks=pytest.mark.slow),
     lambda: sponge.SteeredMD(S, 1.2, 3.8, 500.0, 1000),
 ])
 def test_methods_bias_a_path(make):

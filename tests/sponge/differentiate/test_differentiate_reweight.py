@@ -100,6 +100,7 @@ def test_vectors_trees_and_compilation():
 
 
 # ------------------------------------------------------------------------------------------------------------ all three
+@pytest.mark.slow
 def test_three_ways_agree_for_bonds_in_a_bath():
     """d<x^2>/dk of 64 springs in a Langevin bath: two ways through the trajectory and reweighting, within error of the
     truth.

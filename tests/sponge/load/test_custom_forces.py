@@ -265,6 +265,7 @@ def test_images_of_compound_bonds(force, tmp_path):
     assert_same(read(theirs, tmp_path), theirs)
 
 
+@pytest.mark.slow
 def test_a_system_of_many_forces(tmp_path):
     """Every kind at once; forces between pairs with different exclusions."""
     theirs = reference(bonds(), centroids(), hydrogen_bonds(), many_particles(1, {0: [1]}), variables(), pairs(LJ),

@@ -78,7 +78,7 @@ boxes = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(boxes, st.integers(1, 300), st.sampled_from(["uniform", "clustered", "far", "edges"]),
        st.sampled_from(["mixed", "double"]),
        st.floats(0.3, 1.0), st.integers(0, 2**31))
@@ -118,6 +118,7 @@ def test_a_few_thousand_atoms_in_a_truncated_octahedron():
     assert len(set(zip(i, j, map(tuple, np.round(shift, 3))))) == len(i)
 
 
+@pytest.mark.slow
 def test_moving_atoms_never_lose_a_pair():
     """Without a schedule the list is rebuilt before any atom has gone half the buffer."""
     rng = np.random.default_rng(1)
@@ -196,6 +197,7 @@ def test_results_do_not_depend_on_threads():
         assert all(np.array_equal(a, b) for a, b in zip(lists[0], other))
 
 
+@pytest.mark.slow
 def test_full_arrays_grow():
     rng = np.random.default_rng(5)
     engine = make_engine(rng.random((1200, 3)) * 2.5, as_box(2.5))

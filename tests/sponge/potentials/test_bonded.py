@@ -17,8 +17,9 @@ FORCES = {"bond": "HarmonicBondForce", "angle": "HarmonicAngleForce", "torsion":
           "cmap": "CMAPTorsionForce"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n.startswith("nonbonded") else ())
-                                  for n in EXAMPLES])
+@pytest.mark.parametrize("name", [
+    pytest.param(n, marks=pytest.mark.slow if n.startswith(("edip", "induced_dipoles-2", "nonbonded")) else ())
+    for n in EXAMPLES])
 def test_every_potential_is_what_it_claims_to_be(name):
     system, potential = EXAMPLES[name]
     check_potential(system[potential], system)

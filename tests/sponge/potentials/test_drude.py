@@ -457,6 +457,7 @@ def test_polarizabilities_are_derivatives_of_the_self_consistent_energy():
         np.testing.assert_allclose(alpha, 0.000978253 * np.eye(3), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_derivatives_of_the_self_consistent_energy(rng):
     system = water(3)
     energy = sponge.differentiate.self_consistent(system, tolerance=1e-10)

@@ -40,7 +40,7 @@ SYMMETRY = {"architecture": learn.BehlerParrinello, "angular": 1, "radial": 4}
 
 
 @pytest.mark.parametrize(("method", "some", "options"), [
-    ("pme", True, {}), ("reaction_field", False, SYMMETRY), ("none", True, {}),
+    pytest.param("pme", True, {}, marks=pytest.mark.slow), ("reaction_field", False, SYMMETRY), ("none", True, {}),
     ("pme", True, {**SYMMETRY, "angular": 0, "radial": 12}), ("cutoff", False, {**SYMMETRY, "angular": 0})])
 def test_energy_forces_and_derivatives_agree(method, some, options):
     system, elements = fluid(method)
@@ -98,6 +98,7 @@ def test_energy_is_conserved():
     assert np.ptp(energies) < 0.2 < np.ptp(sim.system["nonbonded"].charges(sim.positions))
 
 
+@pytest.mark.slow
 def test_a_run_resumes_bit_for_bit(tmp_path):
     def simulation():
         system, elements = fluid()
@@ -228,6 +229,7 @@ def test_validation_data_know_what_the_others_do(missing):
         learn.train_charges(network(), waters(4), 1, validation=waters(2, seed=1, **{missing: False}))
 
 
+@pytest.mark.slow
 def test_a_run_warns_once_outside_the_range_of_the_training_data(tmp_path):
     """Distances and numbers of neighbors against those of the data, and the range through a file and more training."""
     data = waters(20)

@@ -316,9 +316,9 @@ def test_far_exclusions_leave_the_polynomials():
 
 # ------------------------------------------------------------------------------------------------------ derivatives
 @pytest.mark.parametrize("method, options", [
-    ("none", {}), ("cutoff", dict(switch=0.5)), ("reaction_field",
-                                                 {}), ("pme", {}), ("ewald", dict(wave_vectors=(5, 5, 5))),
-    ("ljpme", {}), ("cutoff", dict(table=True)),
+    ("none", {}), ("cutoff", dict(switch=0.5)), ("cutoff", dict(table=True)), ("reaction_field", {}),
+    ("ewald", dict(wave_vectors=(5, 5, 5))), pytest.param("pme", {}, marks=pytest.mark.slow),
+    pytest.param("ljpme", {}, marks=pytest.mark.slow),
 ])
 def test_derivatives_of_every_order_agree_with_differences(method, options):
     system = random_fluid(7, 11, edge=1.5, method=method, cutoff=0.7, tolerance=1e-2, **options)

@@ -375,6 +375,7 @@ def test_a_full_disk_leaves_whole_frames_in_hdf5(tmp_path, monkeypatch, small_di
         assert file["particles/all/position/step"][-3:].tolist() == [sim.step - 2, sim.step - 1, sim.step]
 
 
+@pytest.mark.slow
 def test_a_full_disk_and_hdf5_do_not_break_the_interpreter(tmp_path):
     pytest.importorskip("h5py")
     code = """

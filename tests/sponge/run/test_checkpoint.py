@@ -198,6 +198,7 @@ def finish(process):
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_any_moment_resumes_bit_for_bit(tmp_path):
     # Langevin dynamics, constraints, a mesh, and a barostat that changes the box
     finish(start(tmp_path / "whole", "new", "200"))

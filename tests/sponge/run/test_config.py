@@ -100,6 +100,7 @@ def test_the_same_file_again_goes_on_from_the_checkpoint(folder):
         run_config(write(folder, FULL.replace("{run}", "steps = 100")))
 
 
+@pytest.mark.slow
 def test_implicit_solvent_and_every_key_of_the_page(folder):
     sim = run_config(write(folder, SYSTEM + INTEGRATOR + """
         [implicit_solvent]

@@ -317,6 +317,7 @@ def launch(tmp_path, ranks, name, mode="save"):
 needs_mpi = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 
 
+@pytest.mark.slow
 @needs_mpi
 def test_numbers_are_the_same_on_any_number_of_ranks(tmp_path, monkeypatch):
     pytest.importorskip("mpi4py")

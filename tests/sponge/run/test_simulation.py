@@ -321,6 +321,7 @@ def test_simulation_needs_a_system_positions_and_an_integrator():
 # -- Ctrl-C ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_run_after_a_whole_step_with_files_closed(tmp_path):
     script = textwrap.dedent("""
         import numpy as np

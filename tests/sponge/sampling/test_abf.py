@@ -38,10 +38,9 @@ def aligned(found, exact, weights):
     return math.sqrt(weights @ difference**2)
 
 
-@pytest.mark.parametrize(("sigma", "integrator"), [
-    pytest.param(0.05, sponge.LangevinMiddle(300, 5.0, 0.005), marks=pytest.mark.slow),
-    (0.2, sponge.Bussi(300, 0.1, 0.005)),
-])
+@pytest.mark.slow
+@pytest.mark.parametrize(("sigma", "integrator"), [(0.05, sponge.LangevinMiddle(300, 5.0, 0.005)),
+                                                   (0.2, sponge.Bussi(300, 0.1, 0.005))])
 def test_a_double_well_of_six_rt(sigma, integrator):
     """With stiff and with soft springs, which smooth the force on the fictitious particle but not CZAR."""
     abf = sponge.ABF(X, (-1.6, 1.6, 64), sigma=sigma, friction=5.0)
@@ -60,6 +59,7 @@ def ring(x):
     return 400.0 * (r - 1.0) ** 2 + 50.0 * x[0, 2] ** 2 + 8.0 * np.cos(a) + 5.0 * np.cos(2 * a)
 
 
+@pytest.mark.slow
 def test_a_periodic_variable_closes():
     abf = sponge.ABF(ANGLE, 60, sigma=0.1, friction=5.0)
     particle(ring, abf, [0.0, 1.0, 0.0]).run(800_000)
@@ -68,6 +68,7 @@ def test_a_periodic_variable_closes():
     assert aligned(abf.free_energy(), 8.0 * np.cos(a) + 5.0 * np.cos(2 * a), np.ones(60)) < 0.4 * RT
 
 
+@pytest.mark.slow
 def test_two_variables():
     abf = sponge.ABF([X, Y], [(-1.6, 1.6, 32), (-1.0, 1.0, 20)], sigma=[0.1, 0.1], friction=5.0, full_samples=200)
     sim = particle(lambda x: well(x[0, 0]) + 10.0 * (x[0, 1] - 0.3 * x[0, 0]) ** 2 + 50.0 * x[0, 2] ** 2, abf,
@@ -82,6 +83,7 @@ def test_two_variables():
     assert abf.counts.sum() <= 2_000_000
 
 
+@pytest.mark.slow
 def test_without_adaption_the_springs_are_undone():
     """CZAR of a run without any biasing force: counts and springs alone give the free energy of a harmonic well."""
     abf = sponge.ABF(X, (-0.5, 0.5, 50), sigma=0.1, friction=5.0).freeze()

@@ -236,6 +236,7 @@ def _chi_squares(found, exact, top):
     return ((off - np.sum(np.where(some, p * off, 0.0)) / p.sum())[some] / found.error[some]) ** 2
 
 
+@pytest.mark.slow
 def test_errors_of_a_double_well_are_of_the_right_size():
     """The wells are as narrow as hills: kernels of a quarter of sigma were off by ten standard errors."""
     squares, differences = [], []
@@ -252,6 +253,7 @@ def test_errors_of_a_double_well_are_of_the_right_size():
     assert 0.2 < np.mean(np.square(differences)) < 2.5
 
 
+@pytest.mark.slow
 def test_errors_in_two_dimensions_are_of_the_right_size():
     def energy(x):
         return well(x[0, 0]) + 5.0 * x[0, 1] ** 2 + 50.0 * x[0, 2] ** 2

@@ -102,6 +102,7 @@ def test_metadynamics():
     assert np.abs(surface.from_bias - (potential(surface.axes[0]) - potential(surface.axes[0]).min())).max() < 2.5
 
 
+@pytest.mark.slow
 def test_umbrella_sampling():
     pytest.importorskip("pymbar")
     centers = np.linspace(-np.pi, np.pi, 18, endpoint=False)
@@ -112,6 +113,7 @@ def test_umbrella_sampling():
     assert_agrees(value, error)
 
 
+@pytest.mark.slow
 def test_replica_exchange():
     rex = sponge.ReplicaExchange(chain(), langevin(), units.ladder(T0, 1200, 4), every=EVERY, seed=5)
     rex.run(5000)

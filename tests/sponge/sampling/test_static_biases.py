@@ -11,6 +11,7 @@ X = cv.function(lambda x: x[0, 0], [0], name="x")
 PHI = cv.torsion(0, 1, 2, 3, name="phi")
 
 
+@pytest.mark.slow
 def test_umbrella_moves_the_mean():
     """A harmonic bias on a free particle: mean and variance of its coordinate, and the slope by the center."""
     system = sponge.System(sponge.Topology.of_particles(1), [10.0], positions=[[0.0, 0.0, 0.0]],

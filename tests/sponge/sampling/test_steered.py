@@ -34,6 +34,7 @@ def works(start, end, runs, seed, steps=1000):
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_works_give_the_free_energy_in_both_directions():
     """F(c) = 1/2 c^2 k K / (k + K) of a spring that holds a particle in a well."""
     exact = 0.5 * 0.3**2 * STIFFNESS * K / (STIFFNESS + K)

@@ -1,4 +1,4 @@
-"""Checks of arguments, each with one wording: integers, numbers, finite arrays, and names with a typing mistake.
+"""Checks of arguments, each with one wording: choices, types, shapes, integers, numbers, finite arrays, near names.
 
 Messages read ``where must be ..., got ... (hint)``; `where` names the function and the argument, as in
 ``"run: steps"``.
@@ -8,14 +8,79 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from .errors import TracerError
 
-__all__ = ["finite", "integer", "near", "number", "positive", "renamed"]
+__all__ = ["choice", "finite", "integer", "kind", "near", "number", "positive", "renamed", "shape"]
+
+_WORDS: dict[Any, str] = {str: "a string", bool: "True or False", dict: "a dictionary", None: "None",
+                          Callable: "a function", Iterable: "an iterable", Mapping: "a mapping"}
+_SHOWN = (str, bytes, int, float, complex, list, tuple, dict, set, np.generic)  # values that errors write out
+
+
+def choice(value: Any, options: Iterable[Any], where: str, *, error: type[Exception] = ValueError,
+           hint: str = "") -> Any:
+    """Return `value` if it is one of `options`, else raise `error`.
+
+    >>> choice("geometrical", ["geometric", "linear"], "ladder: spacing")
+    Traceback (most recent call last):
+    ValueError: ladder: spacing must be 'geometric' or 'linear', got 'geometrical' (did you mean 'geometric'?)
+    """
+    known = dict.fromkeys(options)
+    try:
+        found = value in known
+    except TypeError:  # a list has no hash
+        found = False
+    if not found:
+        rule = _either(map(repr, known)) if len(known) < 4 else f"one of {', '.join(map(str, known))}"
+        similar = near(value, [k for k in known if isinstance(k, str)]) if isinstance(value, str) else ""
+        raise error(f"{where} must be {rule}, got {value!r:.80}{similar}{_in_brackets(hint)}")
+    return value
+
+
+def kind(value: Any, types: Any, where: str, what: str = "", *, error: type[Exception] = TypeError,
+         hint: str = "") -> Any:
+    """Return `value` if it is an instance of `types`, else raise `error`.
+
+    `types` is a class, or a tuple of classes and None; `what` words them where their names do not say enough.
+
+    >>> kind("protein.pdb", Mapping, "Variables: variables", hint="names to collective variables")
+    Traceback (most recent call last):
+    TypeError: Variables: variables must be a mapping, got str 'protein.pdb' (names to collective variables)
+    """
+    types = types if isinstance(types, tuple) else (types,)
+    accepted = tuple(type(None) if t is None else t for t in types) + (np.bool_,) * (bool in types)
+    if not isinstance(value, accepted):
+        name = type(value).__name__
+        if isinstance(value, type):
+            made = f" (make one: {value.__name__}(...))" if issubclass(value, accepted) else ""
+            given = f"the class {value.__name__}{made}"
+        else:
+            given = f"{name} {value!r:.80}" if isinstance(value, _SHOWN) else "None" if value is None else name
+        raise error(f"{where} must be {what or _either(map(_words, types))}, got {given}{_in_brackets(hint)}")
+    return value
+
+
+def shape(array: Any, expected: tuple[Any, ...] | list[tuple[Any, ...]], where: str, *,
+          error: type[Exception] = ValueError, hint: str = "") -> Any:
+    """Return `array` if it has the shape `expected`, or one of a list of shapes, else raise `error`.
+
+    A string in place of a length names an axis of any length, and axes of the same name must be equally long.
+
+    >>> shape(np.zeros((4, 2)), ("n", 3), "run: positions")
+    Traceback (most recent call last):
+    ValueError: run: positions must have shape (n, 3), got (4, 2)
+    """
+    got = np.shape(array)
+    shapes = expected if isinstance(expected, list) else [expected]
+    if not any(_fits(got, one) for one in shapes):
+        rule = " or ".join(f"({', '.join(map(str, one))}{',' * (len(one) == 1)})" for one in shapes)
+        raise error(f"{where} must have shape {rule}, got {got}{_in_brackets(hint)}")
+    return array
 
 
 def integer(value: Any, where: str, low: int | None = None, high: int | None = None, *,
@@ -112,6 +177,27 @@ def renamed(given: Iterable[str], where: str, **names: str) -> None:
             raise TypeError(f"{where}: unknown argument {name} (use {names[name]})")
 
 
+def _either(texts):
+    """Join texts as ``a, b or c``."""
+    *most, last = texts
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _words(one):
+    """A class as messages name it, with its article."""
+    return _WORDS.get(one) or f"{'an' if one.__name__[0] in 'AEIOUaeio' else 'a'} {one.__name__}"
+
+
+def _fits(got, expected):
+    lengths: dict[str, int] = {}
+    return len(got) == len(expected) and all(
+        n == (lengths.setdefault(axis, n) if isinstance(axis, str) else axis) for n, axis in zip(got, expected))
+
+
+def _in_brackets(hint):
+    return f" ({hint})" if hint else ""
+
+
 def _real(value):
     """`value` as a float, NaN if it is not a real number."""
     if isinstance(value, (bool, np.bool_, str, bytes)):
@@ -130,7 +216,7 @@ def _message(where, kind, low, high, value, *, unit="", hint=""):
         kind += f" from {_bound(low)} to {_bound(high)}"
     elif above or below:
         kind += f" >= {_bound(low)}" if above else f" <= {_bound(high)}"
-    return f"{where} must be {kind}{f' ({unit})' if unit else ''}, got {value!r}{f' ({hint})' if hint else ''}"
+    return f"{where} must be {kind}{_in_brackets(unit)}, got {value!r}{_in_brackets(hint)}"
 
 
 def _bound(n):

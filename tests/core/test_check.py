@@ -1,6 +1,8 @@
 """Checks of arguments accept what they say, and their messages name the place, the rule and the value."""
 
 import math
+import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -63,6 +65,65 @@ def test_the_first_value_that_is_not_finite_is_named():
         check.finite(x, "f: x")
     with pytest.raises(ValueError, match=r"f: x must be finite, got inf$"):
         check.finite(math.inf, "f: x")
+
+
+@pytest.mark.parametrize(("value", "options", "message"), [
+    ("linaer", ("linear", "geometric"), r"'linear' or 'geometric', got 'linaer' \(did you mean 'linear'\?\) \(hint\)$"),
+    (3, (1, 2, 4), r"1, 2 or 4, got 3 \(hint\)$"), (None, ["a"], r"'a', got None \(hint\)$"),
+    ("x", {"one": 1, "two": 2, "three": 3, "four": 4}, r"one of one, two, three, four, got 'x' \(hint\)$"),
+    (["a"], ["a", "b"], r"'a' or 'b', got \['a'\]"), (np.array(["a", "b"]), ["a", "b"], r"'a' or 'b', got array\("),
+])
+def test_what_is_none_of_the_options(value, options, message):
+    with pytest.raises(RuntimeError, match=f"f: x must be {message}"):
+        check.choice(value, options, "f: x", error=RuntimeError, hint="hint")
+
+
+def test_one_of_the_options_is_returned():
+    assert check.choice("b", (k for k in "abc"), "f: x") == "b"
+    assert check.choice(None, [None, "min"], "f: x") is None
+
+
+class Atom:
+    pass
+
+
+@pytest.mark.parametrize(("value", "types", "message"), [
+    ("a.pdb", Atom, r"an Atom, got str 'a.pdb'"), (None, (Atom, list), "an Atom or a list, got None"),
+    (Atom, (Atom, dict, None), r"an Atom, a dictionary or None, got the class Atom \(make one: Atom\(...\)\)"),
+    (int, Atom, "an Atom, got the class int"), (np.zeros(3), str, "a string, got ndarray"),
+    (1, bool, "True or False, got int 1"), ([1] * 99, Callable, r"a function, got list \[1, 1.{75}"),
+])
+def test_what_is_of_no_such_kind(value, types, message):
+    with pytest.raises(RuntimeError, match=rf"f: x must be {message} \(hint\)$"):
+        check.kind(value, types, "f: x", error=RuntimeError, hint="hint")
+
+
+def test_kinds_are_worded_and_values_returned():
+    with pytest.raises(TypeError, match="f: x must be one atom, got int 3$"):
+        check.kind(3, Atom, "f: x", "one atom")
+    atom = Atom()
+    assert check.kind(atom, (Atom, None), "f: x") is atom
+    assert check.kind(None, (Atom, None), "f: x") is None
+    assert check.kind(np.True_, bool, "f: x") and check.kind(len, Callable, "f: x") is len
+
+
+@pytest.mark.parametrize(("got", "expected", "message"), [
+    ((4, 2), ("n", 3), r"\(n, 3\)"), ((3,), ("n", 3), r"\(n, 3\)"), ((), (5,), r"\(5,\)"), ((1,), (), r"\(\)"),
+    ((2, 3), ("n", "n"), r"\(n, n\)"), ((2,), [(), (np.int64(3),)], r"\(\) or \(3,\)"),
+])
+def test_other_shapes(got, expected, message):
+    with pytest.raises(RuntimeError, match=rf"f: x must have shape {message}, got {re.escape(str(got))} \(hint\)$"):
+        check.shape(np.zeros(got), expected, "f: x", error=RuntimeError, hint="hint")
+
+
+@pytest.mark.parametrize(("got", "expected"), [((4, 3), ("n", 3)), ((2, 2, 0), ("n", "n", "m")), ((), [(), (3,)])])
+def test_arrays_of_the_shape_are_returned(got, expected):
+    x = np.zeros(got)
+    assert check.shape(x, expected, "f: x") is x
+
+
+def test_shapes_of_traced_arrays():
+    assert core.grad(lambda x: check.shape(x, (3,), "f: x").sum())(np.zeros(3)).tolist() == [1, 1, 1]
 
 
 def test_near_names():

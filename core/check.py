@@ -19,7 +19,6 @@ __all__ = ["choice", "finite", "integer", "kind", "near", "number", "positive", 
 
 _WORDS: dict[Any, str] = {str: "a string", bool: "True or False", dict: "a dictionary", None: "None",
                           Callable: "a function", Iterable: "an iterable", Mapping: "a mapping"}
-_SHOWN = (str, bytes, int, float, complex, list, tuple, dict, set, np.generic)  # values that errors write out
 
 
 def choice(value: Any, options: Iterable[Any], where: str, *, error: type[Exception] = ValueError,
@@ -55,13 +54,8 @@ def kind(value: Any, types: Any, where: str, what: str = "", *, error: type[Exce
     types = types if isinstance(types, tuple) else (types,)
     accepted = tuple(type(None) if t is None else t for t in types) + (np.bool_,) * (bool in types)
     if not isinstance(value, accepted):
-        name = type(value).__name__
-        if isinstance(value, type):
-            made = f" (make one: {value.__name__}(...))" if issubclass(value, accepted) else ""
-            given = f"the class {value.__name__}{made}"
-        else:
-            given = f"{name} {value!r:.80}" if isinstance(value, _SHOWN) else "None" if value is None else name
-        raise error(f"{where} must be {what or _either(map(_words, types))}, got {given}{_in_brackets(hint)}")
+        raise error(f"{where} must be {what or _either(map(_words, types))}, got {_given(value, accepted)}"
+                    f"{_in_brackets(hint)}")
     return value
 
 
@@ -186,6 +180,15 @@ def _either(texts):
 def _words(one):
     """A class as messages name it, with its article."""
     return _WORDS.get(one) or f"{'an' if one.__name__[0] in 'AEIOUaeio' else 'a'} {one.__name__}"
+
+
+def _given(value, accepted):
+    """A value of another kind as messages name it: its type, and what it is if its repr says that in words."""
+    if isinstance(value, type):
+        made = f" (make one: {value.__name__}(...))" if issubclass(value, accepted) else ""
+        return f"the class {value.__name__}{made}"
+    name, text = type(value).__name__, f"{' '.join(repr(value).split()):.80}"
+    return "None" if value is None else name if text[0] == "<" else text if text.startswith(name) else f"{name} {text}"
 
 
 def _fits(got, expected):

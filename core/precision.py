@@ -196,8 +196,7 @@ interval=2000))
     def __post_init__(self):
         for name in ("parameters", "computation", "output"):
             object.__setattr__(self, name, float_dtype(getattr(self, name), f"Policy: {name}"))
-        if not isinstance(self.scale, (StaticScale, DynamicScale, type(None))):
-            raise TypeError(f"Policy: scale must be a StaticScale or a DynamicScale, got {type(self.scale).__name__}")
+        check.kind(self.scale, (StaticScale, DynamicScale, None), "Policy: scale")
 
     def __repr__(self) -> str:
         return (f"Policy(parameters={self.parameters}, computation={self.computation}, output={self.output}, "

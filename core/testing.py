@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import tree
+from . import check, tree
 from .compile.jit import jit
 from .errors import MissingRuleError
 from .graph.graph import spec_of
@@ -63,8 +63,7 @@ def _difference(f, leaves, direction, step):
 def _compare(found, expected, rtol, atol, what):
     for k, (a, b) in enumerate(zip(found, expected, strict=True)):
         a, b = np.asarray(a), np.asarray(b)
-        if a.shape != b.shape:
-            raise AssertionError(f"{what}: output {k} must have shape {b.shape}, got {a.shape}")
+        check.shape(a, b.shape, f"{what}: output {k}", error=AssertionError)
         scale = np.max(np.abs(b[np.isfinite(b)]), initial=1.0)
         if not np.allclose(a, b, rtol=rtol, atol=atol * scale, equal_nan=True):
             worst = np.nanmax(np.abs(a - b))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..check import integer, number, positive
+from .. import check
 from .transform import Transform
 
 __all__ = ["mel_filters", "mel_spectrogram", "stft"]
@@ -77,8 +77,8 @@ def stft(size: int = 1024, hop: int | None = None, *, center: bool = True) -> ST
     >>> spectrum.shape, int(np.argmax(abs(spectrum[8])))
     ((17, 33), 8)
     """
-    size = integer(size, "audio.stft: size", 2)
-    return STFT(size, max(1, size // 4) if hop is None else integer(hop, "audio.stft: hop", 1), bool(center))
+    size = check.integer(size, "audio.stft: size", 2)
+    return STFT(size, max(1, size // 4) if hop is None else check.integer(hop, "audio.stft: hop", 1), bool(center))
 
 
 # -- mel ---------------------------------------------------------------------------------------------------------------
@@ -137,8 +137,7 @@ def mel_filters(rate: float, size: int, bands: int = 80, low: float = 0.0, high:
     (257, 40)
     """
     top = rate / 2 if high is None else high
-    if scale not in ("slaney", "htk"):
-        raise ValueError(f"audio.mel_filters: scale must be 'slaney' or 'htk', got {scale!r}")
+    check.choice(scale, ("slaney", "htk"), "audio.mel_filters: scale")
     if not 0 <= low < top <= rate / 2:
         raise ValueError(f"audio.mel_filters: 0 <= low < high <= rate / 2 must hold, got {low}, {top} and {rate / 2}")
     edges = _to_hertz(np.linspace(_to_mel(low, scale), _to_mel(top, scale), bands + 2), scale)
@@ -199,8 +198,9 @@ def mel_spectrogram(rate: float, bands: int = 80, *, size: int = 1024, hop: int 
     (126, 40)
     """
     short = stft(size, hop)
-    filters = (positive(rate, "audio.mel_spectrogram: rate", "Hz"), integer(bands, "audio.mel_spectrogram: bands", 1),
-               number(low, "audio.mel_spectrogram: low", 0), None if high is None else positive(
-                   high, "audio.mel_spectrogram: high", "Hz"))
+    filters = (check.positive(rate, "audio.mel_spectrogram: rate", "Hz"),
+               check.integer(bands, "audio.mel_spectrogram: bands", 1),
+               check.number(low, "audio.mel_spectrogram: low", 0),
+               None if high is None else check.positive(high, "audio.mel_spectrogram: high", "Hz"))
     mel_filters(filters[0], short.size, filters[1], filters[2], filters[3], scale)
     return MelSpectrogram(filters[0], filters[1], short.size, short.hop, filters[2], filters[3], scale)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..check import near
+from .. import check
 from ..errors import DataError
 
 __all__ = ["as_column", "checked_columns", "exact"]
@@ -24,8 +24,7 @@ def checked_columns(columns: Sequence[str] | None, header: Sequence[str], where:
     """The columns to read: those asked for, or all. DataError if one is missing, or two of them have one name."""
     wanted = list(header if columns is None else columns)
     for column in wanted:
-        if column not in header:
-            raise DataError(f"{where} has no column {column!r}{near(column, header, listing=True)}")
+        check.choice(column, header, f"{where}: column", error=DataError)
         if (count := list(header).count(column)) > 1:
             raise DataError(f"{where}: columns to read must have names of their own, got {count} columns {column!r}")
     return wanted

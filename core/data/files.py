@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import check
 from ..errors import DataError
 from ..imports.optional import need
 from .block import Block
@@ -57,8 +58,7 @@ def decode(file: bytes | str | os.PathLike[str], color: str = "RGB") -> np.ndarr
     >>> data.decode(file.getvalue()).shape
     (2, 4, 3)
     """
-    if color not in _CHANNELS:
-        raise ValueError(f"decode: color must be one of {', '.join(_CHANNELS)}, got {color!r}")
+    check.choice(color, _CHANNELS, "decode: color")
     name = "" if isinstance(file, bytes) else f" {os.fsdecode(file)!r}"
     content = file if isinstance(file, bytes) else Path(file).read_bytes()
     try:

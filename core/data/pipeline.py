@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..check import integer
+from .. import check
 from .block import Block
 from .iteration import Iteration
 
@@ -177,7 +177,7 @@ class Source:
         >>> sorted(int(k) for k in first + rest)
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
         """
-        return Iteration(self, integer(epoch, "iterate: epoch", 0), state)
+        return Iteration(self, check.integer(epoch, "iterate: epoch", 0), state)
 
     def arrays_in_memory(self) -> InMemory | None:
         """The pipeline as arrays, an order and a compiled function, or None.
@@ -229,9 +229,8 @@ class Source:
         """
         from .nodes import Map
 
-        if not callable(f):
-            raise TypeError(f"map: must be given a function, got {f!r}")
-        return Map(self, f, on, integer(seed, "map: seed"), self.maps)
+        check.kind(f, Callable, "map: f")
+        return Map(self, f, on, check.integer(seed, "map: seed"), self.maps)
 
     def filter(self, predicate: Callable[[Any], Any]) -> Source:
         """Keep the elements for which a function of the element is true.
@@ -275,7 +274,7 @@ class Source:
         from .nodes import Batch
 
         n = self.count()
-        size = integer(size, "batch: size", 1)
+        size = check.integer(size, "batch: size", 1)
         if drop_remainder and n is not None and n < size:
             raise ValueError(f"batch: size must be at most {n}, the number of elements, if the remainder is dropped, "
                              f"got {size}")
@@ -306,9 +305,9 @@ class Source:
         """
         from .nodes import Buffer, Shuffle
 
-        seed = integer(seed, "shuffle: seed")
+        seed = check.integer(seed, "shuffle: seed")
         if buffer is not None:
-            return Buffer(self, seed, integer(buffer, "shuffle: buffer", 1))
+            return Buffer(self, seed, check.integer(buffer, "shuffle: buffer", 1))
         if not self.indexed or self.count() is None:
             raise TypeError(f"shuffle: a stream needs a buffer, got {self!r} (shuffle(seed, buffer=1000), or shuffle "
                             "before the step that makes it a stream)")
@@ -352,7 +351,7 @@ class Source:
         """
         from .nodes import Repeat
 
-        return Repeat(self, None if times is None else integer(times, "repeat: times", 1))
+        return Repeat(self, None if times is None else check.integer(times, "repeat: times", 1))
 
     def cache(self) -> Source:
         """Keep elements in memory once they have been computed.
@@ -396,8 +395,8 @@ class Source:
         """
         from .nodes import Prefetch
 
-        return Prefetch(self, integer(ahead, "prefetch: ahead", 1), integer(workers, "prefetch: workers", 1),
-                        bool(processes))
+        return Prefetch(self, check.integer(ahead, "prefetch: ahead", 1),
+                        check.integer(workers, "prefetch: workers", 1), bool(processes))
 
     def shard(self, index: int, count: int) -> Source:
         """Keep every `count`-th element, from element `index` on, for one of several processes.
@@ -416,8 +415,8 @@ class Source:
         """
         from .nodes import Shard
 
-        count = integer(count, "shard: count", 1)
-        index = integer(index, "shard: index", 0, count - 1)
+        count = check.integer(count, "shard: count", 1)
+        index = check.integer(index, "shard: index", 0, count - 1)
         n = self.count()
         if n is not None and index >= n:
             raise ValueError(f"shard: count must be at most {n}, the number of elements, got index {index} of {count}")
@@ -439,7 +438,7 @@ class Source:
         """
         from .nodes import Take
 
-        return Take(self, integer(n, "take: n", 1))
+        return Take(self, check.integer(n, "take: n", 1))
 
 
 def _collected(found):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import tree
+from .. import check, tree
 from ..errors import DataError
 from ..foreign import as_plain
 from ..imports.optional import need
@@ -353,7 +353,6 @@ def generator(make: Callable[..., Any]) -> Source:
     >>> list(data.generator(squares).batch(2))
     [array([0, 1]), array([4, 9])]
     """
-    if not callable(make):
-        raise TypeError(f"generator: must be given a function that returns an iterable, got {make!r} (pass the "
-                        "function, not its result)")
+    check.kind(make, Callable, "generator: make", "a function that returns an iterable",
+               hint="pass the function, not its result")
     return Generator(make)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..check import integer
+from .. import check
 from ..errors import DataError
 from .block import Block
 from .pipeline import Source
@@ -51,8 +51,7 @@ class Vocabulary:
         numbers = {t: k for k, t in enumerate(self.tokens)}
         if len(numbers) != len(self.tokens):
             raise ValueError("text.Vocabulary: tokens must differ from each other")
-        if self.unknown is not None and self.unknown not in numbers:
-            raise ValueError(f"text.Vocabulary: unknown must be one of the tokens, got {self.unknown!r}")
+        check.choice(self.unknown, [None, *numbers], "text.Vocabulary: unknown")
         object.__setattr__(self, "_numbers", numbers)
 
     def __len__(self) -> int:
@@ -129,7 +128,7 @@ def vocabulary(text: str | Iterable[str], *, words: bool = False, size: int | No
     counts.pop(unknown, None)
     ranked = sorted(counts, key=lambda t: (-counts[t], t))
     if size is not None:
-        ranked = ranked[:integer(size, "text.vocabulary: size", 2) - 1]
+        ranked = ranked[:check.integer(size, "text.vocabulary: size", 2) - 1]
     ordered = ranked if words else sorted(ranked)
     return Vocabulary((*([] if unknown is None else [unknown]), *ordered), words, unknown)
 
@@ -192,8 +191,8 @@ def windows(tokens: np.ndarray, length: int, stride: int | None = None) -> Sourc
     (array([0, 1, 2, 3]), array([1, 2, 3, 4]))
     """
     tokens = tokens if isinstance(tokens, np.ndarray) else np.asarray(tokens)
-    length = integer(length, "text.windows: length", 1)
+    length = check.integer(length, "text.windows: length", 1)
     if tokens.ndim != 1 or tokens.dtype.kind not in "iu" or len(tokens) <= length:
         raise ValueError(f"text.windows: tokens must be at least {length + 1} integers in one array, got "
                          f"{tokens.dtype} of shape {tokens.shape}")
-    return Windows(tokens, length, length if stride is None else integer(stride, "text.windows: stride", 1))
+    return Windows(tokens, length, length if stride is None else check.integer(stride, "text.windows: stride", 1))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import check
 from .save import load, save
 
 __all__ = ["read", "write"]
@@ -47,7 +48,5 @@ def read(path: str | os.PathLike, kind: str, versions: Collection[int],
         raise error(f"{where}: must be a {kind} file, got another or a damaged one ({reason})") from reason
     if is_kind != kind:
         raise error(f"{where}: must be a {kind}, got a {is_kind}")
-    if version not in versions:
-        raise error(f"{where}: version must be {' or '.join(map(str, versions))}, got {version} (written by another "
-                    f"release)")
+    check.choice(version, versions, f"{where}: version", error=error, hint="written by another release")
     return value, arrays

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from .. import tree
+from .. import check, tree
 from ..dtypes import kind_of
 from ..errors import FileFormatError, TreeError
 from . import safetensors
@@ -174,9 +174,7 @@ def _read(d, arrays, leaves):
         return None
     if "kind" not in d:
         if "number" in d:
-            leaf = d["number"]
-            if not isinstance(leaf, (bool, int, float)):
-                raise TypeError(f"a number must be one, got {type(leaf).__name__}")
+            leaf = check.kind(d["number"], (bool, int, float), "the value of a number", "a number")
         elif "array" in d:
             leaf = arrays.pop(d["array"])
         else:
@@ -186,8 +184,7 @@ def _read(d, arrays, leaves):
             leaf = pairs.view(np.result_type(pairs, np.complex64))[..., 0]
         leaves.append(leaf)
         return leaf
-    if not isinstance(d["children"], list):
-        raise TypeError(f"children must be a list, got {type(d['children']).__name__}")
+    check.kind(d["children"], list, "children")
     children = [_read(c, arrays, leaves) for c in d["children"]]
     if d["kind"] == "list":
         return children

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import tree
+from .. import check, tree
 from ..foreign import as_plain
 from ..graph.graph import Spec
 from ..graph.trace import make_graph
@@ -57,8 +57,7 @@ def to_jax(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> jax.jit(jax.grad(norm))(jax.numpy.array([3.0, 4.0]))  # doctest: +SKIP
     Array([0.6, 0.8], dtype=float32)
     """
-    if not callable(f):
-        raise TypeError(f"to_jax: expected a function, got {type(f).__name__}")
+    check.kind(f, Callable, "to_jax: f")
     jax = optional.need("jax", "to_jax", "interop")
     where = f"to_jax of {name_of(f)}"
 

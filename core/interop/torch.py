@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import tree
+from .. import check, tree
 from ..foreign import as_plain
 from ..imports import optional
 from ..transforms.results import own
@@ -61,8 +61,7 @@ def to_torch(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> w.grad[0, 0]  # doctest: +SKIP
     tensor(4.)
     """
-    if not callable(f):
-        raise TypeError(f"to_torch: expected a function, got {type(f).__name__}")
+    check.kind(f, Callable, "to_torch: f")
     torch = optional.need("torch", "to_torch", "interop")
     where = f"to_torch of {name_of(f)}"
 

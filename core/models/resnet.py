@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import random
+from .. import check, random
 from ..nn import (
     BatchNorm,
     Conv2d,
@@ -106,9 +106,7 @@ class ResNet:
         ValueError
             For another depth.
         """
-        if depth not in _PLANS:
-            raise ValueError(f"ResNet: depth must be one of {', '.join(map(str, sorted(_PLANS)))}, got {depth!r}")
-        plan = _PLANS[depth]
+        plan = _PLANS[check.choice(depth, sorted(_PLANS), "ResNet: depth")]
         keys = iter(random.split(key, 4 * sum(plan.blocks) + 2))
         make = _Maker(plan, keys, dtype)
         if plan.large:

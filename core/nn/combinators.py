@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import tree
+from .. import check, tree
 from ..show.short_repr import short_repr
 from .layers import static
 
@@ -105,8 +105,6 @@ class Residual:
 
     def __call__(self, x: Any) -> NDArray[Any]:
         y = self.body(x)
-        x = x if self.shortcut is None else self.shortcut(x)
-        if np.shape(x) != np.shape(y):
-            raise ValueError(f"Residual: body and shortcut must agree in shape, got {np.shape(y)} and {np.shape(x)} "
-                             "(a body that changes the shape needs a shortcut)")
+        x = check.shape(x if self.shortcut is None else self.shortcut(x), np.shape(y), "Residual: the shortcut",
+                        hint="that of the body; a body that changes the shape needs a shortcut")
         return x + y

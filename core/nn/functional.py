@@ -223,9 +223,7 @@ def binary_cross_entropy(logits: Any, targets: Any) -> Any:
     >>> float(nn.binary_cross_entropy(np.zeros(3), np.array([0, 1, 1])).round(6))  # log 2
     0.693147
     """
-    if np.shape(logits) != np.shape(targets):
-        raise ValueError(f"binary_cross_entropy: logits and targets must have one shape, got {np.shape(logits)} and "
-                         f"{np.shape(targets)}")
+    check.shape(targets, np.shape(logits), "binary_cross_entropy: targets", hint="the shape of logits")
     return np.mean(likelihood(softplus(logits) - targets * logits, logits, "bernoulli"))
 
 
@@ -239,8 +237,6 @@ def mean_squared_error(prediction: Any, target: Any) -> Any:
     >>> float(nn.mean_squared_error(np.array([1.0, 2.0]), np.array([1.0, 4.0])))
     2.0
     """
-    if np.shape(prediction) != np.shape(target):
-        raise ValueError(f"mean_squared_error: prediction and target must have one shape, got {np.shape(prediction)} "
-                         f"and {np.shape(target)}")
+    check.shape(target, np.shape(prediction), "mean_squared_error: target", hint="the shape of prediction")
     prediction, target = at_least_float32(prediction), at_least_float32(target)
     return np.mean(likelihood((prediction - target) ** 2, prediction, "normal"))

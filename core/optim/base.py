@@ -48,8 +48,7 @@ class Optimizer:
             if isinstance(value, Tensor) or (field.type == "Rate" and callable(value)):
                 continue
             if field.type == "bool":
-                if not isinstance(value, bool | np.bool_):
-                    raise ValueError(f"{where} must be True or False, got {value!r}")
+                check.kind(value, bool, where, error=ValueError)
             elif field.type in ("float", "Rate"):
                 check.number(value, where, 0)
                 if field.name in _FRACTIONS and value >= 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import check
 from ..ops.linalg.basic import cholesky as _cholesky
 from ..ops.linalg.basic import conj, from_triangle, inv, mH, mT
 from ..ops.linalg.basic import solve as _solve
@@ -82,8 +83,7 @@ def pinv(a, *, atol=None, rtol=None):
 
 def qr(a, *, mode="full"):
     """``scipy.linalg.qr`` in modes full, economic and r."""
-    if mode not in ("full", "economic", "r"):
-        raise ValueError(f"qr: mode must be 'full', 'economic' or 'r', got {mode!r}")
+    check.choice(mode, ("full", "economic", "r"), "qr: mode")
     out = _qr(a, {"full": "complete", "economic": "reduced", "r": "complete"}[mode])
     return (out[1],) if mode == "r" else tuple(out)
 

@@ -54,8 +54,7 @@ class Report:
     """
 
     def __init__(self, every: int = 1):
-        check.integer(every, f"{type(self).__name__}: every", 1)
-        self.every = int(every)
+        self.every = check.integer(every, f"{type(self).__name__}: every", 1)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(every={self.every})"
@@ -279,9 +278,7 @@ def as_reporters(report: Reports, where: str) -> list[Callable[[Record], Any]]:
         if isinstance(r, type) and issubclass(r, Report):
             raise TypeError(f"{where}: report must be a function of a dictionary of numbers, got the class "
                             f"{r.__name__} (make one: {r.__name__}(...))")
-        if not callable(r):
-            raise TypeError(f"{where}: report must be a function of a dictionary of numbers, or a list of such, got "
-                            f"{type(r).__name__}")
+        check.kind(r, Callable, f"{where}: report", "a function of a dictionary of numbers, or a list of such")
     return given
 
 

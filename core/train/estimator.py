@@ -135,9 +135,7 @@ class Estimator:
             If there is no parameter of that name.
         """
         for name in params:
-            if name not in self._names():
-                raise self.error(f"{type(self).__name__}.set_params: there is no parameter {name!r}"
-                                 f"{check.near(name, self._names())}")
+            check.choice(name, self._names(), f"{type(self).__name__}.set_params: a parameter", error=self.error)
         type(self)(**{**self.get_params(), **params})  # a constructor may check them
         for name, value in params.items():
             setattr(self, name, value)
@@ -193,8 +191,7 @@ class Estimator:
             If the checkpoint belongs to another training; the message names what differs.
         """
         where = type(self).__name__
-        if self.kind not in (None, "classifier", "regressor"):
-            raise self.error(f"{where}: kind must be 'classifier' or 'regressor', got {self.kind!r}")
+        check.choice(self.kind, (None, "classifier", "regressor"), f"{where}: kind", error=self.error)
         for name in ("epochs", "batch"):
             check.integer(getattr(self, name), f"{where}: {name}", 1, error=self.error)
         names, classes, resumed = _column_names(x), None, self.warm_start and hasattr(self, "net_")
@@ -291,9 +288,8 @@ class Estimator:
         weights = None if sample_weight is None else self._checked_weights(sample_weight, len(found), "score")
         if self._classifies:
             return float(np.average(found == self._labels(y, len(found), "score"), weights=weights))
-        targets = self._numbers(y, len(found), "score")
-        if targets.shape != found.shape:
-            raise self.error(f"{type(self).__name__}.score: targets must have shape {found.shape}, got {targets.shape}")
+        targets = check.shape(self._numbers(y, len(found), "score"), found.shape,
+                              f"{type(self).__name__}.score: targets", error=self.error)
         rest = np.average((targets - found) ** 2, axis=0, weights=weights)
         spread = np.average((targets - np.average(targets, axis=0, weights=weights)) ** 2, axis=0, weights=weights)
         return float(np.mean(1 - rest / np.where(spread > 0, spread, np.nan)))
@@ -362,9 +358,7 @@ class Estimator:
         where = f"{type(self).__name__}.{method}"
         if y is None:
             raise self.error(f"{where}: requires y to be passed, but the target y is None")
-        y = np.asarray(y)
-        if y.shape != (number,):
-            raise self.error(f"{where}: labels must be an array of {number}, one for each sample, got shape {y.shape}")
+        y = check.shape(np.asarray(y), (number,), f"{where}: labels", error=self.error, hint="one for each sample")
         if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
             raise self.error(f"{where}: labels must be finite, got {y[~np.isfinite(y)][0]} (NaN or infinity)")
         if y.dtype.kind not in "fbiuUSO" or (y.dtype.kind == "f" and np.any(y != np.round(y))):

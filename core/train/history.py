@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import check
 from ..foreign import dataframe
 from ..show import plots
 from ..show.notebook import html_table
@@ -60,8 +61,7 @@ class History:
         return tuple(dict.fromkeys(name for record in self.records for name in record))
 
     def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self.names:
-            raise KeyError(f"History: {name!r} is not recorded; there are {', '.join(self.names)}")
+        check.choice(name, self.names, "History: name", error=KeyError)
         return np.array([np.nan if r.get(name) is None else r[name] for r in self.records])
 
     def to_dataframe(self) -> Any:

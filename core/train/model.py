@@ -73,11 +73,8 @@ class Model:
     def __init__(self, net: Any, loss: Callable[[Any, Any], Any], optimizer: Any = None, *,
                  metrics: Sequence[Any] | Mapping[str, Any] = (), accumulate: int = 1, clip: float | None = None,
                  average: float | None = None, checkpoint: bool = False, precision: Any = None):
-        if not callable(net):
-            raise TypeError(f"train.Model: the network must be callable, got {type(net).__name__}")
-        if not callable(loss):
-            raise TypeError(f"train.Model: loss must be a function of prediction and target, got {type(loss).__name__}")
-        self.loss = loss
+        check.kind(net, Callable, "train.Model: the network", "callable")
+        self.loss = check.kind(loss, Callable, "train.Model: loss", "a function of prediction and target")
         self.metrics = _named(metrics)
         self._outside = any(not m.compiled for m in self.metrics.values())
         self.step = step(self._objective, optim.Adam() if optimizer is None else optimizer, accumulate=accumulate,

@@ -177,8 +177,7 @@ class Step:
             twin = nn.training(net, key)
             out = self.loss(twin, batch)
             value, aux = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
-            if np.shape(value) != ():
-                raise ValueError(f"train.step: the loss must be a scalar, got shape {np.shape(value)} (take its mean)")
+            check.shape(value, (), "train.step: the loss", hint="a scalar; take its mean")
             value = self.result(value)
             scaled_value = value if factor is None else value * np.astype(factor, np.result_type(value))
             return scaled_value, (value, aux, nn.split(nn.trained(net, twin))[1])
@@ -280,8 +279,7 @@ def step(loss: Callable[..., Any], optimizer: Any, *, accumulate: int = 1, clip:
     >>> state.net.weight.ravel().round(3)
     array([ 1. , -2. ,  0.5])
     """
-    if not callable(loss):
-        raise TypeError(f"train.step: loss must be a function of a network and a batch, got {type(loss).__name__}")
+    check.kind(loss, Callable, "train.step: loss", "a function of a network and a batch")
     if isinstance(optimizer, type):
         raise TypeError(f"train.step: optimizer must be an instance, got the class {optimizer.__name__} (make one: "
                         f"optim.{optimizer.__name__}(...))")

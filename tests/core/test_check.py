@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -90,7 +91,9 @@ class Atom:
 @pytest.mark.parametrize(("value", "types", "message"), [
     ("a.pdb", Atom, r"an Atom, got str 'a.pdb'"), (None, (Atom, list), "an Atom or a list, got None"),
     (Atom, (Atom, dict, None), r"an Atom, a dictionary or None, got the class Atom \(make one: Atom\(...\)\)"),
-    (int, Atom, "an Atom, got the class int"), (np.zeros(3), str, "a string, got ndarray"),
+    (int, Atom, "an Atom, got the class int"), (np.zeros((9, 9)), str, r"a string, got ndarray array.{75}"),
+    (len, str, "a string, got builtin_function_or_method"),
+    (check, Atom, "an Atom, got module"), (Fraction(1, 3), Atom, r"an Atom, got Fraction\(1, 3\)"),
     (1, bool, "True or False, got int 1"), ([1] * 99, Callable, r"a function, got list \[1, 1.{75}"),
 ])
 def test_what_is_of_no_such_kind(value, types, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ... import check
@@ -106,11 +107,8 @@ class Lambda(Callback):
 
     def __init__(self, **hooks: Any):
         for name, f in hooks.items():
-            if name not in self.hooks:
-                raise TypeError(f"Lambda: hooks are {', '.join(self.hooks)}, got {name!r}"
-                                f"{check.near(name, self.hooks)}")
-            if not callable(f):
-                raise TypeError(f"Lambda: {name} must be a function of the run, got {type(f).__name__}")
+            check.choice(name, self.hooks, "Lambda: hooks", error=TypeError)
+            check.kind(f, Callable, f"Lambda: {name}", "a function of the run")
         vars(self).update(hooks)
 
     def __repr__(self) -> str:

@@ -46,8 +46,7 @@ class Monitor(Callback):
         where = type(self).__name__
         check.integer(patience, f"{where}: patience", 0)
         check.number(min_delta, f"{where}: min_delta", 0.0)
-        if mode not in (None, "min", "max"):
-            raise ValueError(f"{where}: mode must be 'min' or 'max', got {mode!r}")
+        check.choice(mode, (None, "min", "max"), f"{where}: mode")
         self.monitor, self.patience, self.min_delta, self.mode = monitor, int(patience), float(min_delta), mode
         self.best: float | None = None
         self.waited = 0
@@ -63,10 +62,7 @@ class Monitor(Callback):
 
     def value(self, run: Run) -> float:
         """The watched number of the last epoch."""
-        if self.monitor not in run.record:
-            raise ValueError(f"{type(self).__name__}: monitor must be one of {', '.join(run.record)}, got "
-                             f"{self.monitor!r}{check.near(self.monitor, run.record)}")
-        return float(run.record[self.monitor])
+        return float(run.record[check.choice(self.monitor, run.record, f"{type(self).__name__}: monitor")])
 
     def better(self, run: Run, value: float, than: float | None) -> bool:
         """Return True if `value` improves on `than` by more than `min_delta`. NaN never does."""

@@ -101,9 +101,7 @@ class Schedule(Callback):
     """
 
     def __init__(self, factor: Callable[[int], float]):
-        if not callable(factor):
-            raise TypeError(f"Schedule: factor must be a function of the epoch, got {type(factor).__name__}")
-        self.factor = factor
+        self.factor = check.kind(factor, Callable, "Schedule: factor", "a function of the epoch")
 
     def epoch_begin(self, run: Run) -> None:
         """Set the factor."""

@@ -98,9 +98,7 @@ class ConfusionMatrix(Confusion):
     def __post_init__(self) -> None:
         _check_classes("ConfusionMatrix", self.classes)
         known = ("targets", "predictions", "all")
-        if self.normalize is not None and self.normalize not in known:
-            raise ValueError(f"ConfusionMatrix: unknown normalize {self.normalize!r}"
-                             f"{check.near(self.normalize, known, listing=True)}")
+        check.choice(self.normalize, [None, *known], "ConfusionMatrix: normalize")
 
     def result(self, state: Any) -> np.ndarray:
         """Return the matrix (classes, classes) float64."""
@@ -128,9 +126,7 @@ class Counts(Confusion):
 
     def __post_init__(self) -> None:
         where = type(self).__name__
-        if self.average not in _AVERAGES:
-            raise ValueError(f"{where}: unknown average {self.average!r}"
-                             f"{check.near(self.average, [str(a) for a in _AVERAGES], listing=True)}")
+        check.choice(self.average, _AVERAGES, f"{where}: average")
         _check_classes(where, self.classes)
         if self.average == "binary" and self.classes not in (None, 2):
             raise ValueError(f'{where}: average="binary" needs 2 classes, got {self.classes} (use "macro", "micro", '

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import check
 from ...tensor import Tensor
 
 __all__ = ["Decided", "array", "decided", "integers", "no_nan", "outside", "probabilities", "ratio",
@@ -130,9 +131,7 @@ def no_nan(where: str, values: Any, weights: Any, axis: int | None = None, what:
 def same_shape(where: str, predictions: Any, targets: Any, weights: Any) -> tuple[Any, Any, Any]:
     """Return float64 predictions, targets and weights of one shape, 0 where the weight is 0."""
     predictions, targets = array(predictions), array(targets)
-    if predictions.shape != targets.shape:
-        raise ValueError(f"{where}: predictions and targets must have one shape, got {predictions.shape} and "
-                         f"{targets.shape}")
+    check.shape(predictions, targets.shape, f"{where}: predictions", hint="the shape of targets")
     for x, what in ((predictions, "predictions"), (targets, "targets")):
         if x.dtype.kind not in "biuf":
             raise TypeError(f"{where}: {what} must be real numbers, got {x.dtype}")

@@ -109,9 +109,7 @@ class BLEU(Metric):
 
     def __post_init__(self) -> None:
         check.integer(self.order, "BLEU: order", 1)
-        if self.smoothing not in _SMOOTHING:
-            raise ValueError(f"BLEU: unknown smoothing {self.smoothing!r}"
-                             f"{check.near(self.smoothing, _SMOOTHING, listing=True)}")
+        check.choice(self.smoothing, _SMOOTHING, "BLEU: smoothing")
 
     def init(self) -> Any:
         """Matches and numbers of n-grams for each n, and the lengths of predictions and references."""

@@ -90,12 +90,9 @@ def get(metric: str | Metric) -> Metric:
     """
     if isinstance(metric, Metric):
         return metric
-    if not isinstance(metric, str):
-        raise TypeError(f"metrics: expected a name or a Metric, got {type(metric).__name__}")
+    check.kind(metric, str, "metrics", "a name or a Metric")
     known = _known()
-    if metric not in known:
-        raise ValueError(f"metrics: unknown metric {metric!r}{check.near(metric, sorted(known), listing=True)}")
-    return known[metric]()
+    return known[check.choice(metric, sorted(known), "metrics: a metric")]()
 
 
 def _known():

@@ -24,9 +24,7 @@ class Area(Metric):
 
     def __post_init__(self) -> None:
         known = ("macro", "weighted", None)
-        if self.average not in known:
-            raise ValueError(f"{type(self).__name__}: unknown average {self.average!r}"
-                             f"{check.near(self.average, [str(a) for a in known], listing=True)}")
+        check.choice(self.average, known, f"{type(self).__name__}: average")
 
     def init(self) -> Any:
         """No batches."""

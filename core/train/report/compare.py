@@ -82,10 +82,7 @@ class Comparison:
         return _extreme(np.max, a[1]), _extreme(np.max, b[1])
 
     def _curve(self, name):
-        if name not in self.curves:
-            raise KeyError(f"Comparison: both runs must record the number, got {name!r}; there are "
-                           f"{', '.join(self.curves)}{check.near(name, self.curves)}")
-        return self.curves[name]
+        return self.curves[check.choice(name, self.curves, "Comparison: a number of both runs", error=KeyError)]
 
     def to_dataframe(self) -> Any:
         """Return final, lowest and highest numbers as a pandas DataFrame, a row for each number."""

@@ -121,7 +121,7 @@ def test_tables(tmp_path):
     assert np.isnan(sample["income"])
     assert sample["name"] == "Max, jr"
     assert next(iter(data.csv(path, ["age"], types={"age": np.float32}).batch(2)))["age"].dtype == np.float32
-    with pytest.raises(data.DataError, match=r"has no column 'incom' \(did you mean 'income'\? known: age, inc"):
+    with pytest.raises(data.DataError, match=r"column must be 'age', 'income' or 'name', got 'incom' .* 'income'\?\)"):
         data.csv(path, ["incom"])
     with pytest.raises(data.DataError, match="column 'name' must be int64, got 'Ada' in row 1"):
         data.csv(path, types={"name": np.int64})
@@ -142,7 +142,7 @@ def test_parquet(tmp_path):
     first, second = data.parquet(path)
     assert (first["age"], first["name"], second["name"]) == (30, "Ada", "")
     assert np.isnan(second["income"])
-    with pytest.raises(data.DataError, match="has no column 'ages'.*did you mean 'age'"):
+    with pytest.raises(data.DataError, match="column must be 'age', 'name' or 'income', got 'ages'.* mean 'age'"):
         data.parquet(path, ["ages"])
 
 
@@ -167,9 +167,9 @@ def test_memory_maps(tmp_path):
     (lambda: data.generator(lambda: iter(())).shuffle(0), "a stream needs a buffer"),
     (lambda: len(data.arrays(np.arange(3)).filter(bool)), "number of elements is not known"),
     (lambda: data.arrays(np.arange(3)).shard(3, 3), "index must be an integer from 0 to 2"),
-    (lambda: data.arrays(np.arange(3)).map(3), "must be given a function"),
+    (lambda: data.arrays(np.arange(3)).map(3), "f must be a function, got int 3"),
     (lambda: list(data.generator(lambda: (1 // k for k in (1, 0)))), "generator: `<lambda>` failed at sample 1"),
-    (lambda: data.generator([1, 2]), "must be given a function"),
+    (lambda: data.generator([1, 2]), "make must be a function that returns an iterable"),
     (lambda: data.image.flip(0.5) | abs, "transform or a function under core.jit"),
     (lambda: data.image.flip(0.5)(np.ones((4, 4, 3))), "needs a key"),
     (lambda: next(iter(data.arrays({"x": np.ones((2, 4, 4, 3))}).map(data.image.center_crop(2)))), "on='x'"),

@@ -181,7 +181,7 @@ def test_integer_parameters_are_named_by_path():
     (lambda: optim.Adam(b1=1.0), r"Adam: b1 must be a number >= 0 and < 1, got 1.0"),
     (lambda: optim.Lion(b2=-0.1), r"Lion: b2 must be a number >= 0, got -0.1"),
     (lambda: optim.SGD(0.1, momentum=1.1), r"SGD: momentum must be a number >= 0 and < 1, got 1.1"),
-    (lambda: optim.SGD(0.1, nesterov=0.9), r"SGD: nesterov must be True or False, got 0.9"),
+    (lambda: optim.SGD(0.1, nesterov=0.9), r"SGD: nesterov must be True or False, got float 0.9"),
     (lambda: optim.AdamW(weight_decay=-1), r"AdamW: weight_decay must be a number >= 0, got -1"),
     (lambda: optim.FTRL(0.1, beta=0), r"FTRL: beta must be a positive number, got 0"),
     (lambda: optim.ProximalAdagrad(0.1, initial=0.0), r"ProximalAdagrad: initial must be a positive number, got 0.0"),

@@ -96,7 +96,7 @@ def test_a_checkpoint_resumes_bit_for_bit(tmp_path):
 
 
 @pytest.mark.parametrize("options, data, words", [
-    ({"kind": "clusterer"}, {}, "kind must be 'classifier' or 'regressor'"),
+    ({"kind": "clusterer"}, {}, "kind must be None, 'classifier' or 'regressor', got 'clusterer'"),
     ({"epochs": 0}, {}, "epochs must be an integer >= 1"),
     ({}, {"sample_weight": -np.ones(4)}, r"sample_weight must be 4 numbers >= 0"),
     ({}, {"y": [0.5, 1, 2, 3]}, "Unknown label type"),

@@ -233,7 +233,7 @@ model().fit(Streamed(batches()), epochs=4, checkpoint={str(tmp_path)!r} + sys.ar
 
 class TestBadInput:
     def test_losses(self):
-        for loss, message in ((lambda p, t: p, "the loss must be a scalar"),
+        for loss, message in ((lambda p, t: p, "the loss must have shape .., got .32, 2. .a scalar"),
                               (lambda p, t: np.mean(t * 1.0), "depend on the parameters")):
             with pytest.raises(ValueError, match=message):
                 train.Model(network(), loss).fit(batches(), epochs=1)
@@ -270,7 +270,7 @@ class TestBadInput:
     def test_unknown_numbers(self):
         with pytest.raises(ValueError, match="monitor must be one of loss, accuracy, got 'acuracy'.*accuracy"):
             model().fit(batches(), epochs=1, callbacks=[train.EarlyStopping("acuracy")])
-        with pytest.raises(ValueError, match="unknown metric .acuracy.*known: accuracy"):
+        with pytest.raises(ValueError, match="a metric must be one of accuracy, .*, got .acuracy"):
             train.Model(network(), nn.cross_entropy, metrics=["acuracy"])
 
     def test_a_callback_that_raises_is_named(self):

@@ -277,7 +277,7 @@ def test_no_samples_give_nan(metric):
     (metrics.F1("macro", 2), np.array([0, 2]), np.array([0, 1]), None, "predictions must be labels from 0 to 1"),
     (metrics.ConfusionMatrix(), np.array([0]), np.array([10**9]), None, "above 4095 need the number of classes"),
     (metrics.ROCAUC(), np.array([[np.inf, np.inf], [0, 1]]), np.array([1, 0]), None, "must not be NaN, got NaN at 0"),
-    (metrics.MSE(), np.zeros((2, 1)), np.zeros(2), None, "must have one shape"),
+    (metrics.MSE(), np.zeros((2, 1)), np.zeros(2), None, "the shape of targets"),
     (metrics.MSE(), np.zeros(2), np.array([0, np.nan]), None, "targets must not be NaN"),
     (metrics.ROCAUC(), np.array([0.1, 0.2]), np.array([1, 1]), None, "of another class, got only class 1"),
     (metrics.PRAUC(), np.array([0.1, 0.2]), np.array([0, 0]), None, "got none of class 1"),
@@ -339,6 +339,6 @@ def test_names():
     for name in ("accuracy", "top_k", "precision", "recall", "f1", "roc_auc", "pr_auc", "confusion_matrix",
                  "calibration_error", "mae", "mse", "rmse", "r2", "perplexity", "bleu", "dice", "iou", "hausdorff"):
         assert metrics.get(name).name == name
-    with pytest.raises(ValueError, match=r"unknown metric 'acuracy' \(did you mean 'accuracy'\? known: accuracy, bl"):
+    with pytest.raises(ValueError, match=r"must be one of accuracy, bleu, cal.*, got 'acuracy' \(did you mean 'accuracy'"):
         metrics.get("acuracy")
     assert metrics.get(metrics.MAE()) == metrics.MAE()

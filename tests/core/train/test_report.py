@@ -232,7 +232,7 @@ def test_compare_finds_exactly_what_differed(tmp_path):
     assert "SGD(learning_rate=0.2" in check_page(tmp_path / "both.html")
     assert set(train.compare(tmp_path / "a", tmp_path / "c").differences) == {"hash of the data"}
     assert not train.compare(tmp_path / "a", tmp_path / "d").differences
-    with pytest.raises(KeyError, match="there are loss"):
+    with pytest.raises(KeyError, match="must be .*loss.*, got .*los.*did you mean"):
         found.final("los")
 
 

@@ -170,7 +170,7 @@ def test_classifier_of_circuits_that_cannot_be_trained():
 
 @pytest.mark.parametrize("x, y, why", [
     (np.zeros((4, 3)), [0, 1, 0, 1], r"shape \(N, 2\).*got 3 columns"),
-    (np.zeros((4, 2)), np.zeros(5, int), "labels must be an array of 4"),
+    (np.zeros((4, 2)), np.zeros(5, int), "labels must have shape \\(4,\\), got \\(5,\\) \\(one for each sample"),
     (np.zeros((4, 2)), np.zeros(4, int), "got one class, .*0"),
     (np.zeros((4, 2)), np.array([0.5, 1.0, 0, 0]), "Unknown label type"),
     (np.zeros((4, 2)), np.array([np.nan, 1.0, 0, 0]), "labels must be finite"),
@@ -191,7 +191,7 @@ def test_options_that_make_no_sense_and_prediction_before_training():
         quantum.Classifier(uploading(1), epochs=0).fit(x, y)
     with pytest.raises(TypeError, match="optimizer must be one of core.optim"):
         quantum.Classifier(uploading(1), optimizer="adam").fit(x, y)
-    with pytest.raises(ParameterError, match="no parameter 'epoch'.*epochs"):
+    with pytest.raises(ParameterError, match="a parameter must be one of .*, got 'epoch'.*epochs"):
         quantum.Classifier(uploading(1)).set_params(epoch=3)
 
 

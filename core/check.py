@@ -35,7 +35,7 @@ def choice(value: Any, options: Iterable[Any], where: str, *, error: type[Except
     except TypeError:  # a list has no hash
         found = False
     if not found:
-        rule = _either(map(repr, known)) if len(known) < 4 else f"one of {', '.join(map(str, known))}"
+        rule = _either(map(repr, known)) if 0 < len(known) < 4 else f"one of {', '.join(map(str, known)) or 'none'}"
         similar = near(value, [k for k in known if isinstance(k, str)]) if isinstance(value, str) else ""
         raise error(f"{where} must be {rule}, got {value!r:.80}{similar}{_in_brackets(hint)}")
     return value
@@ -63,7 +63,8 @@ def shape(array: Any, expected: tuple[Any, ...] | list[tuple[Any, ...]], where: 
           error: type[Exception] = ValueError, hint: str = "") -> Any:
     """Return `array` if it has the shape `expected`, or one of a list of shapes, else raise `error`.
 
-    A string in place of a length names an axis of any length, and axes of the same name must be equally long.
+    A string in place of a length names an axis of any length, and axes of the same name must be equally long. An
+    ellipsis in front stands for any axes.
 
     >>> shape(np.zeros((4, 2)), ("n", 3), "run: positions")
     Traceback (most recent call last):
@@ -72,7 +73,8 @@ def shape(array: Any, expected: tuple[Any, ...] | list[tuple[Any, ...]], where: 
     got = np.shape(array)
     shapes = expected if isinstance(expected, list) else [expected]
     if not any(_fits(got, one) for one in shapes):
-        rule = " or ".join(f"({', '.join(map(str, one))}{',' * (len(one) == 1)})" for one in shapes)
+        texts = [", ".join("..." if axis is ... else str(axis) for axis in one) for one in shapes]
+        rule = " or ".join(f"({text}{',' * (len(one) == 1)})" for text, one in zip(texts, shapes))
         raise error(f"{where} must have shape {rule}, got {got}{_in_brackets(hint)}")
     return array
 
@@ -193,6 +195,9 @@ def _given(value, accepted):
 
 def _fits(got, expected):
     lengths: dict[str, int] = {}
+    if expected[:1] == (...,):
+        expected = expected[1:]
+        got = got[max(len(got) - len(expected), 0):]
     return len(got) == len(expected) and all(
         n == (lengths.setdefault(axis, n) if isinstance(axis, str) else axis) for n, axis in zip(got, expected))
 

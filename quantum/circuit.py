@@ -120,8 +120,7 @@ class Circuit(GateMethods):
     def num_clbits(self, number: int) -> None:
         used = max((c for i in self._instructions for c in (*i.clbits, *(i.condition.clbits if i.condition else ()))),
                    default=-1) + 1
-        check.integer(number, "Circuit: num_clbits", used, error=CircuitError)
-        self._num_clbits = int(number)
+        self._num_clbits = check.integer(number, "Circuit: num_clbits", used, error=CircuitError)
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
@@ -368,8 +367,7 @@ class Circuit(GateMethods):
 
     def extend(self, other: Circuit, qubits: Sequence[int] | None = None) -> Circuit:
         """Add another circuit's instructions, its qubit k being `qubits[k]` here."""
-        if not isinstance(other, Circuit):
-            raise CircuitError(f"extend: a Circuit is needed, got {type(other).__name__}")
+        check.kind(other, Circuit, "extend: other", error=CircuitError)
         if qubits is None and other.num_qubits > self.num_qubits:
             raise CircuitError(f"extend: a circuit on {other.num_qubits} qubits does not fit on {self.num_qubits} "
                                f"(give its qubits here)")

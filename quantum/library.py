@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .circuit import Circuit
 from .errors import CircuitError
 from .parameters import angle
@@ -48,8 +50,7 @@ def qft(num_qubits: int, *, swaps: bool = True, approximate: int = 0) -> Circuit
     >>> qft(8, swaps=False, approximate=5).counts()
     {'h': 8, 'cp': 13}
     """
-    if approximate < 0:
-        raise CircuitError(f"qft: approximate must be at least 0, got {approximate}")
+    check.integer(approximate, "qft: approximate", 0, error=CircuitError)
     circuit = Circuit(num_qubits)
     for q in reversed(range(num_qubits)):
         circuit.h(q)
@@ -130,8 +131,7 @@ def basis_state(index: int, num_qubits: int) -> Circuit:
     >>> [i.qubits for i in basis_state(0b101, 3)]
     [(0,), (2,)]
     """
-    if not 0 <= index < 1 << num_qubits:
-        raise CircuitError(f"basis_state: the index must be from 0 to {(1 << num_qubits) - 1}, got {index}")
+    check.integer(index, "basis_state: the index", 0, (1 << num_qubits) - 1, error=CircuitError)
     circuit = Circuit(num_qubits)
     for q in range(num_qubits):
         if index >> q & 1:
@@ -174,8 +174,7 @@ def uniformly_controlled_rotation(axis: str, angles: Sequence[Any], controls: Se
     {'ry': 4, 'cx': 4}
     """
     k = len(controls)
-    if axis not in ("x", "y", "z"):
-        raise CircuitError(f"uniformly_controlled_rotation: the axis must be 'x', 'y' or 'z', got {axis!r}")
+    check.choice(axis, ("x", "y", "z"), "uniformly_controlled_rotation: the axis", error=CircuitError)
     if len(angles) != 1 << k:
         raise CircuitError(
             f"uniformly_controlled_rotation: {1 << k} angles are needed for {k} controls, got {len(angles)}"

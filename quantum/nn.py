@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
-from triskele.core.extend import short_repr
+from triskele.core.extend import check, short_repr
 from triskele.core.nn import static
 
 from .circuit import Circuit
@@ -82,9 +82,7 @@ class Layer:
 
     def __call__(self, x: Any) -> Any:
         """(..., m) outputs for (..., D) inputs."""
-        shape = np.shape(x)
-        if not shape or shape[-1] != len(self.energy.data):
-            raise ParameterError(f"Layer: inputs must have shape (..., {len(self.energy.data)}), got {shape}")
+        shape = np.shape(check.shape(x, (..., len(self.energy.data)), "Layer: inputs", error=ParameterError))
         flat = x if len(shape) <= 2 else np.reshape(x, (-1, shape[-1]))
         out = self.energy(self.theta, flat)
         return out if len(shape) <= 2 else np.reshape(out, (*shape[:-1], self.energy.size))

@@ -11,6 +11,8 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .errors import ParameterError
 
 __all__ = ["LARGEST", "Linear", "Parameter", "angle", "named_values"]
@@ -244,9 +246,8 @@ def named_values(values: Mapping[str, float] | Sequence[float] | np.ndarray, par
             raise ParameterError(f"bind: no parameters {sorted(unknown)} (this circuit has {list(names)})")
         found = {n: float(v) for n, v in values.items()}
     else:
-        array = np.asarray(values, float)
-        if array.shape != (len(parameters),):
-            raise ParameterError(f"bind: {len(parameters)} values are needed, got an array of shape {array.shape}")
+        array = check.shape(np.asarray(values, float), (len(parameters),), "bind: values", error=ParameterError,
+                            hint="one for each parameter")
         found = dict(zip(parameters, array.tolist(), strict=True))
     if bad := [n for n, v in found.items() if not abs(v) <= LARGEST]:
         raise ParameterError(f"bind: {bad[0]} is {found[bad[0]]}: values must be finite (the largest is {LARGEST:g})")

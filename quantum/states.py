@@ -175,9 +175,7 @@ def schmidt(state: Any, qubits: int | Sequence[int]) -> tuple[np.ndarray, np.nda
     >>> states.schmidt(bell, 0)[0].round(6)
     array([0.707107, 0.707107])
     """
-    array = as_state(state, "schmidt")
-    if array.ndim != 1:
-        raise StateError(f"schmidt: a pure state (2**n,) is needed, got shape {array.shape}")
+    array = check.shape(as_state(state, "schmidt"), ("2**n",), "schmidt: a pure state", error=StateError)
     chosen = check_qubits(qubits, array.size.bit_length() - 1, "schmidt")
     u, s, vh = np.linalg.svd(_halves(array, chosen), full_matrices=False)
     return s, np.ascontiguousarray(u.T), vh

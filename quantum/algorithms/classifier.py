@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import nn, optim, random
+from triskele.core.extend import check
 from triskele.core.random import Fold
 from triskele.core.train import Estimator
 
@@ -87,9 +88,9 @@ class Classifier(Estimator):
         self.observables, self.seed, self.warm_start = observables, seed, warm_start
         if isinstance(circuit, Circuit):
             _check_circuit(circuit)
-        elif not callable(circuit):
-            raise CircuitError(f"Classifier: a Circuit is needed, or a function that makes one, got "
-                               f"{type(circuit).__name__}")
+        else:
+            check.kind(circuit, Callable, "Classifier: circuit", "a Circuit or a function that makes one",
+                       error=CircuitError)
 
     def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draw the mean cross entropy of each epoch of the training."""
@@ -122,8 +123,7 @@ class Classifier(Estimator):
 
 def _check_circuit(circuit: Any) -> None:
     """Raise an error unless `circuit` takes data and can be trained."""
-    if not isinstance(circuit, Circuit):
-        raise CircuitError(f"Classifier: a Circuit is needed, got {type(circuit).__name__}")
+    check.kind(circuit, Circuit, "Classifier: circuit", error=CircuitError)
     for what, names, hint in (("data", circuit.data, "make the encoder with as_encoder()"),
                               ("trainable", circuit.parameters, "add an ansatz")):
         if not names:

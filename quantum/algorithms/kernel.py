@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..circuit import Circuit
 from ..errors import CircuitError, ParameterError
 from ..simulators.run import run
@@ -48,8 +50,7 @@ class FidelityKernel:
     """
 
     def __init__(self, encoder: Circuit, *, dtype: Any = np.complex128):
-        if not isinstance(encoder, Circuit):
-            raise CircuitError(f"FidelityKernel: the encoder must be a Circuit, got {type(encoder).__name__}")
+        check.kind(encoder, Circuit, "FidelityKernel: the encoder", error=CircuitError)
         if encoder.parameters:
             raise ParameterError(f"FidelityKernel: the encoder has trainable parameters {list(encoder.parameters)[:4]} "
                                  f"(as_encoder() makes them data, bind() fixes them)")

@@ -267,8 +267,7 @@ def _interpolate(angles: np.ndarray) -> np.ndarray:
 
 def check_cost(where: str, cost: Any) -> None:
     """Raise an OperatorError unless `cost` is a real sum of products of Z."""
-    if not isinstance(cost, PauliSum):
-        raise OperatorError(f"{where}: the cost must be a PauliSum, got {type(cost).__name__}")
+    check.kind(cost, PauliSum, f"{where}: the cost", error=OperatorError)
     if np.any(cost.x):
         off = next(string for string, _ in cost if "X" in string or "Y" in string)
         raise OperatorError(f"{where}: the cost must be made of Z alone, got the term {off!r}")

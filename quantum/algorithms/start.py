@@ -19,8 +19,7 @@ __all__ = ["check_ansatz", "check_data", "check_hamiltonian", "random_angles", "
 
 def check_ansatz(where: str, circuit: Any, what: str = "the ansatz") -> Circuit:
     """The circuit, if it is one that has trainable parameters alone."""
-    if not isinstance(circuit, Circuit):
-        raise CircuitError(f"{where}: {what} must be a Circuit, got {type(circuit).__name__}")
+    check.kind(circuit, Circuit, f"{where}: {what}", error=CircuitError)
     if circuit.data:
         raise ParameterError(f"{where}: {what} has unbound data parameters {_some(circuit.data)} (bind() them; to "
                              f"train on data use Classifier)")
@@ -31,9 +30,8 @@ def check_hamiltonian(where: str, hamiltonian: Any) -> PauliSum:
     """The Hamiltonian, if it is a Hermitian Pauli sum or the text of one."""
     if isinstance(hamiltonian, str):
         hamiltonian = PauliSum(hamiltonian)
-    if not isinstance(hamiltonian, PauliSum):
-        hint = " (a molecule has a .hamiltonian)" if hasattr(hamiltonian, "hamiltonian") else ""
-        raise OperatorError(f"{where}: the Hamiltonian must be a PauliSum, got {type(hamiltonian).__name__}{hint}")
+    check.kind(hamiltonian, PauliSum, f"{where}: the Hamiltonian", error=OperatorError,
+               hint="a molecule has a .hamiltonian")
     if not hamiltonian.is_hermitian:
         raise OperatorError(f"{where}: the Hamiltonian must be Hermitian, got coefficients that are not real")
     return hamiltonian
@@ -45,11 +43,9 @@ def check_data(where: str, x: Any, names: tuple[str, ...]) -> np.ndarray:
         array = np.asarray(x, np.float64)
     except (TypeError, ValueError):
         raise ParameterError(f"{where}: data must be an array of real numbers, got {type(x).__name__}") from None
-    if array.ndim != 2 or array.shape[1] != len(names):
-        raise ParameterError(f"{where}: data must have shape (N, {len(names)}) with a column for each of "
-                             f"{_some(names)}, got {array.shape}")
-    check.finite(array, f"{where}: data", error=ParameterError)
-    return array
+    check.shape(array, ("N", len(names)), f"{where}: data", error=ParameterError,
+                hint=f"a column for each of {_some(names)}")
+    return check.finite(array, f"{where}: data", error=ParameterError)
 
 
 def start(where: str, ansatz: Circuit, initial: Any, seed: int) -> np.ndarray:
@@ -73,9 +69,8 @@ def start(where: str, ansatz: Circuit, initial: Any, seed: int) -> np.ndarray:
         theta = np.array(initial, np.float64)
     except (TypeError, ValueError):
         raise ParameterError(f"{where}: initial must be angles, 'random' or None (zeros), got {initial!r}") from None
-    if theta.shape != (len(names),):
-        raise ParameterError(f"{where}: initial must have one angle for each of the ansatz's {len(names)} parameters, "
-                             f"got an array of shape {theta.shape}")
+    check.shape(theta, (len(names),), f"{where}: initial", error=ParameterError,
+                hint="an angle for each parameter of the ansatz")
     if not np.all(np.isfinite(theta)):
         raise ParameterError(f"{where}: initial angles must be finite, got {theta[~np.isfinite(theta)][0]} for "
                              f"{names[int(np.argmin(np.isfinite(theta)))]!r}")

@@ -66,10 +66,7 @@ def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = 
     """
     for name, value, least in (("num_qubits", num_qubits, 1), ("layers", layers, 0)):
         check.integer(value, f"hardware_efficient: {name}", least, error=CircuitError)
-    if entanglement not in _PATTERNS:
-        raise CircuitError(
-            f"hardware_efficient: entanglement must be one of {', '.join(_PATTERNS)}, got {entanglement!r}"
-        )
+    check.choice(entanglement, _PATTERNS, "hardware_efficient: entanglement", error=CircuitError)
     rotations = (rotations,) if isinstance(rotations, str) else tuple(rotations)
     angles = {name: _angles(name, 1) for name in rotations}
     of_pair = _angles(entangler, 2)

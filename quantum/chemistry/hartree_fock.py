@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import optional
+from triskele.core.extend import check, optional
 
 from ..errors import OperatorError
 
@@ -72,8 +72,7 @@ def ccsd(mean_field: Any) -> float:
 
 def read_geometry(geometry: Any, unit: str) -> tuple[tuple[str, tuple[float, float, float]], ...]:
     """Atoms and positions, checked."""
-    if unit not in ("angstrom", "bohr"):
-        raise OperatorError(f"Molecule: unit must be 'angstrom' or 'bohr', got {unit!r}")
+    check.choice(unit, ("angstrom", "bohr"), "Molecule: unit", error=OperatorError)
     rows = [r.split() for r in geometry.replace("\n", ";").split(";")
             if r.strip()] if isinstance(geometry, str) else [[s, *r] for s, r in geometry]
     atoms = []

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import OperatorError
 from .molecule import Molecule
 
@@ -96,11 +98,8 @@ def load(name: str, length: float | None = None) -> Molecule:
 
 
 def _entries(name: str) -> list[dict[str, Any]]:
-    if name not in _table():
-        raise OperatorError(
-            f"load: stored molecules are {', '.join(_table())}, got {name!r} (Molecule(...) computes others)"
-        )
-    return _table()[name]
+    return _table()[check.choice(name, _table(), "load: a stored molecule", error=OperatorError,
+                                 hint="Molecule(...) computes others")]
 
 
 @functools.cache

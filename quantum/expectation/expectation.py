@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..circuit import Circuit
 from ..errors import CircuitError, OperatorError, ParameterError, SimulatorError
 from ..operators.pauli import PauliSum
@@ -75,9 +77,7 @@ class Expectation:
     def __init__(self, circuit: Circuit, hamiltonians: PauliSum | str | Sequence[PauliSum | str], *,
                  simulator: str = "statevector", dtype: Any = np.complex128,
                  gradient: str | None = None, shots: int | None = None, seed: int = 0, initial: Any = None):
-        if not isinstance(circuit, Circuit):
-            raise CircuitError(f"Expectation: a Circuit is needed, got {type(circuit).__name__}")
-        self.circuit = circuit
+        self.circuit = check.kind(circuit, Circuit, "Expectation: circuit", error=CircuitError)
         several = [hamiltonians] if isinstance(hamiltonians, (PauliSum, str)) else hamiltonians
         self.is_list = several is hamiltonians
         self.hamiltonians = tuple(PauliSum(h) for h in several)
@@ -235,9 +235,8 @@ class Expectation:
             if not self._engine.takes_start:
                 raise SimulatorError("Expectation: with this simulator the initial state is fixed, got one as an "
                                      "argument (give it to Expectation(...))")
-            if np.shape(initial) != (1 << self.circuit.num_qubits,):
-                raise SimulatorError(f"Expectation: the initial state must have shape "
-                                     f"({1 << self.circuit.num_qubits},), got {np.shape(initial)}")
+            check.shape(initial, (1 << self.circuit.num_qubits,), "Expectation: the initial state",
+                        error=SimulatorError)
             initial = (initial + 0j)[None]
         rows = [a if np.ndim(a) == 2 else a[None] for a in (theta, data)]
         return [*rows, coefficients, initial], batched
@@ -267,8 +266,7 @@ class Expectation:
 
 def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradient: str | None, shots: Any,
              seed: Any) -> Sampled:
-    if gradient not in (None, "adjoint", "parameter_shift"):
-        raise SimulatorError(f"Expectation: gradient must be 'adjoint' or 'parameter_shift', got {gradient!r}")
+    check.choice(gradient, (None, "adjoint", "parameter_shift"), "Expectation: gradient", error=SimulatorError)
     if gradient == "adjoint":
         why = f"shots={shots}" if shots is not None else f"simulator={simulator!r}"
         raise SimulatorError(f"Expectation: with {why} the adjoint method does not support gradients (give "
@@ -294,9 +292,8 @@ _NO_STATE = np.zeros((0, 0), np.complex128)
 
 
 def _state(initial: Any, n: int) -> np.ndarray:
-    state = np.array(initial, np.complex128)
-    if state.shape != (1 << n,):
-        raise SimulatorError(f"Expectation: the initial state must have shape ({1 << n},), got {state.shape}")
+    state = check.shape(np.array(initial, np.complex128), (1 << n,), "Expectation: the initial state",
+                        error=SimulatorError)
     if not abs(np.vdot(state, state).real - 1) < 1e-6:
         raise SimulatorError(f"Expectation: the initial state must have norm 1, got {np.linalg.norm(state)}")
     return state

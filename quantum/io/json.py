@@ -15,6 +15,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from triskele.core.extend import check
+
 from ..circuit import Circuit
 from ..errors import ChannelError, CircuitError, GateError, ParameterError
 from ..gates.base import Gate, find
@@ -81,8 +83,7 @@ def _gate(gate: Any) -> Any:
         return {"channel": gate.name, "arguments": arguments, "kraus": [_rows(k) for k in gate.kraus]}
     if isinstance(gate, ReadoutError):
         return {"readout": _errors(gate)}
-    if not isinstance(gate, Gate):
-        raise CircuitError(f"to_json: {gate!r} cannot be written")
+    check.kind(gate, Gate, "to_json: an instruction", error=CircuitError)
     if gate.name == "diagonal" or _registered(gate):
         return gate.name
     if gate.constant is None:

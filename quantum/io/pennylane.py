@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..expectation.expectation import Expectation
 from ..simulators.run import run
 from .pennylane_gates import (
@@ -80,10 +82,8 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
             config = replace(config, gradient_method="adjoint", **missing)
         if config.mcm_config.mcm_method in (None, "device"):
             config = replace(config, mcm_config=replace(config.mcm_config, mcm_method="deferred"))
-        if config.mcm_config.mcm_method not in ("deferred", "one-shot"):
-            raise qml.exceptions.DeviceError(
-                f"mcm_method must be 'deferred' or 'one-shot' on triskele.qubit, got {config.mcm_config.mcm_method!r}"
-            )
+        check.choice(config.mcm_config.mcm_method, ("deferred", "one-shot"), "mcm_method",
+                     error=qml.exceptions.DeviceError)
         return config
 
     def preprocess_transforms(self, execution_config: Any = None) -> Any:

@@ -227,8 +227,8 @@ def pauli_channel(probabilities: Mapping[str, float], num_qubits: int | None = N
     >>> pauli_channel({"XI": 0.1, "ZZ": 0.2}).num_qubits
     2
     """
-    if not isinstance(probabilities, Mapping):
-        raise ChannelError(f"pauli_channel: a dict of Pauli strings to probabilities is needed, got {probabilities!r}")
+    check.kind(probabilities, Mapping, "pauli_channel: probabilities", "a mapping of Pauli strings to probabilities",
+               error=ChannelError)
     lengths = {len(s) for s in probabilities}
     q = num_qubits or max(lengths, default=0)
     if not probabilities or lengths != {q} or any(set(s) - set("IXYZ") for s in probabilities):

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import ChannelError
 from ..gates.base import Gate
 from ..gates.instruction import BARRIER, MEASURE, RESET, Instruction
@@ -78,8 +80,7 @@ class NoiseModel:
         GateError
             If a gate is unknown.
         """
-        if not isinstance(channel, Channel):
-            raise ChannelError(f"NoiseModel.add: a Channel is needed, got {channel!r}")
+        check.kind(channel, Channel, "NoiseModel.add: channel", error=ChannelError)
         places = (qubits,) if isinstance(qubits, (int, np.integer)) else None if qubits is None else tuple(qubits)
         if places is not None and channel.num_qubits > 1 and len(places) != channel.num_qubits:
             raise ChannelError(
@@ -128,8 +129,7 @@ class NoiseModel:
         ChannelError
             If `error` is not a ReadoutError.
         """
-        if not isinstance(error, ReadoutError):
-            raise ChannelError(f"NoiseModel.readout: a ReadoutError is needed, got {error!r}")
+        check.kind(error, ReadoutError, "NoiseModel.readout: error", error=ChannelError)
         self._readout.update((q,
                               error) for q in ([None] if qubits is None else [qubits]
                                                if isinstance(qubits, (int, np.integer)) else qubits))

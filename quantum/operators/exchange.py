@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import optional
+from triskele.core.extend import check, optional
 
 from ..errors import OperatorError
 from . import bits
@@ -17,8 +17,8 @@ __all__ = ["from_openfermion", "from_qiskit", "to_openfermion", "to_qiskit"]
 
 def from_openfermion(operator: Any) -> list[tuple[str, complex]]:
     """Terms of an `openfermion.QubitOperator`."""
-    if not isinstance(terms := getattr(operator, "terms", None), dict):
-        raise OperatorError(f"from_openfermion: a QubitOperator is needed, got {type(operator).__name__}")
+    terms = check.kind(getattr(operator, "terms", operator), dict, "from_openfermion: operator", "a QubitOperator",
+                       error=OperatorError)
     if not all(isinstance(letter, str) for term in terms for _, letter in term):
         raise OperatorError("from_openfermion: a QubitOperator is needed, got products of creation and annihilation "
                             "operators (map them to qubits)")

@@ -65,10 +65,8 @@ class FermionOperator:
         elif isinstance(terms, Complex):
             pairs = [((), _number(terms))]
         else:
-            if not isinstance(terms, Iterable):
-                raise OperatorError(
-                    f"FermionOperator: text, a mapping or pairs (product, coefficient) are needed, got {terms!r}"
-                )
+            check.kind(terms, Iterable, "FermionOperator: terms", "text, a mapping or pairs (product, coefficient)",
+                       error=OperatorError)
             pairs = [_pair(pair) for pair in (terms.items() if isinstance(terms, Mapping) else terms)]
         self.terms = _sum(pairs)
 

@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import OperatorError
 from . import bits
 from .pauli import PauliSum
@@ -62,9 +64,7 @@ MAPPINGS: dict[str, Callable[[int], np.ndarray]] = {"jordan_wigner": _identity, 
 
 def encoding(mapping: str, num_modes: int) -> np.ndarray:
     """Return the matrix B (num_modes, num_modes) of a mapping, zeros and ones."""
-    if mapping not in MAPPINGS:
-        raise OperatorError(f"mapping: must be one of {', '.join(MAPPINGS)}, got {mapping!r}")
-    return MAPPINGS[mapping](num_modes)
+    return MAPPINGS[check.choice(mapping, MAPPINGS, "mapping", error=OperatorError)](num_modes)
 
 
 def occupations(occupied: Iterable[int], num_modes: int, mapping: str = "jordan_wigner") -> list[int]:

@@ -65,10 +65,8 @@ class PauliSum:
         elif isinstance(terms, Complex):
             read = [(0, 0, _number(terms))]
         else:
-            if not isinstance(terms, Iterable):
-                raise OperatorError(
-                    f"PauliSum: text, a mapping or pairs (string, coefficient) are needed, got {terms!r}"
-                )
+            check.kind(terms, Iterable, "PauliSum: terms", "text, a mapping or pairs (string, coefficient)",
+                       error=OperatorError)
             read = [_pair(pair) for pair in (terms.items() if isinstance(terms, Mapping) else terms)]
         words = max(1, -(-max((x | z for x, z, _ in read), default=0).bit_length() // 64))
         blank = np.zeros((0, words), np.uint64)
@@ -261,11 +259,11 @@ class PauliSum:
         """`self other - other self`, exactly zero where they commute: only pairs of terms that do not are
         multiplied.
         """
-        return self._times(_sum(other, "commutator"), _ANTICOMMUTING) * 2
+        return self._times(check.kind(other, PauliSum, "commutator: other", error=OperatorError), _ANTICOMMUTING) * 2
 
     def anticommutator(self, other: PauliSum) -> PauliSum:
         """`self other + other self`."""
-        return self._times(_sum(other, "anticommutator"), _COMMUTING) * 2
+        return self._times(check.kind(other, PauliSum, "anticommutator: other", error=OperatorError), _COMMUTING) * 2
 
     def commutes_with(self, other: PauliSum, tol: float = 1e-12) -> bool:
         """Return True if no coefficient of the commutator exceeds `tol`."""
@@ -327,7 +325,7 @@ class PauliSum:
         n = self.num_qubits if num_qubits is None else num_qubits
         if n < self.num_qubits:
             raise OperatorError(f"tensor: this sum acts on {self.num_qubits} qubits, got num_qubits={n}")
-        other = _sum(other, "tensor")
+        other = check.kind(other, PauliSum, "tensor: other", error=OperatorError)
         return self * other.remap(range(n, n + other.num_qubits))
 
     def project(self, bits_of: Mapping[int, int]) -> PauliSum:
@@ -470,12 +468,6 @@ def _operand(value: Any) -> Any:
     if isinstance(value, PauliSum):
         return value
     return PauliSum(complex(value)) if isinstance(value, Complex) else NotImplemented
-
-
-def _sum(value: Any, where: str) -> PauliSum:
-    if not isinstance(value, PauliSum):
-        raise OperatorError(f"{where}: a PauliSum is needed, got {type(value).__name__}")
-    return value
 
 
 def _number(value: Any) -> complex:

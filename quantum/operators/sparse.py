@@ -104,8 +104,7 @@ def apply(operator: Terms, state: np.ndarray) -> np.ndarray:
     """H psi of a state (2**n,), as complex128."""
     state = np.asarray(state)
     n = state.size.bit_length() - 1
-    if state.ndim != 1 or state.size != 1 << n:
-        raise OperatorError(f"PauliSum: a state must be (2**n,), got shape {state.shape}")
+    check.shape(state, (1 << n,), "PauliSum: a state", error=OperatorError)
     _size(operator, n, "PauliSum")
     out = np.zeros(state.size, complex)
     _apply(*_groups(operator), min(n, _BLOCK), np.ascontiguousarray(state, complex), out)

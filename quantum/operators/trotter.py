@@ -56,8 +56,7 @@ def trotter(hamiltonian: PauliSum, time: Any, steps: int = 1, order: int = 1, nu
     if not hamiltonian.is_hermitian:
         raise OperatorError("trotter: the sum must be Hermitian, got coefficients that are not real")
     check.integer(steps, "trotter: steps", 1, error=OperatorError)
-    if order not in (1, 2, 4):
-        raise OperatorError(f"trotter: order must be 1, 2 or 4, got {order!r}")
+    check.choice(order, (1, 2, 4), "trotter: order", error=OperatorError)
     t = angle(time, "trotter")
     terms = list(hamiltonian)
     fractions = _schedule(len(terms), order) * steps  # terms and the part of a step that each evolves for

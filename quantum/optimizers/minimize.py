@@ -250,10 +250,8 @@ def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
     if max_steps is not None:
         check.integer(max_steps, "optimizer: max_steps", 1, error=OptimizerError)
     if isinstance(optimizer, str):
-        name = optimizer.lower().replace("_", "-")
-        if name not in _NAMED:
-            raise OptimizerError(f"optimizer: unknown name {optimizer!r} (known: {', '.join(sorted(_NAMED))})")
-        optimizer = _NAMED[name]()
+        optimizer = _NAMED[check.choice(optimizer.lower().replace("_", "-"), _NAMED, "optimizer: a name",
+                                        error=OptimizerError)]()
         if hasattr(optimizer, "seed"):
             optimizer = dataclasses.replace(optimizer, seed=seed)
     elif isinstance(optimizer, optim.LBFGS):

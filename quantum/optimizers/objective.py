@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import check
 
 from .journal import Journal
 
@@ -24,9 +25,7 @@ class Objective:
     """
 
     def __init__(self, function: Callable[[Any], Any], journal: Journal | None = None):
-        if not callable(function):
-            raise TypeError(f"minimize: a function of theta is needed, got {type(function).__name__}")
-        self.function = function
+        self.function = check.kind(function, Callable, "minimize: function", "a function of theta")
         self.circuit = getattr(function, "circuit", None)
         self.evaluations = 0  # calls so far, with or without gradient
         self._both = getattr(function, "value_and_grad", None)
@@ -81,11 +80,8 @@ class Objective:
         return float(value)
 
     def _gradient(self, gradient: Any, theta: np.ndarray) -> np.ndarray:
-        gradient = np.asarray(gradient, np.float64)
-        if gradient.shape != theta.shape:
-            raise ValueError(
-                f"minimize: the gradient must have the shape of theta, {theta.shape}, got {gradient.shape}"
-            )
+        gradient = check.shape(np.asarray(gradient, np.float64), theta.shape, "minimize: the gradient",
+                               hint="the shape of theta")
         if not np.all(np.isfinite(gradient)):
             raise FloatingPointError(f"minimize: gradients must be finite, got {gradient} at theta = {theta}")
         return gradient

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import OptimizerError
 from .objective import Objective
 
@@ -56,8 +58,7 @@ class SciPy:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if str(self.method).lower() not in METHODS:
-            raise OptimizerError(f"SciPy: unknown method {self.method!r} (known: {', '.join(METHODS)})")
+        check.choice(str(self.method).lower(), METHODS, "SciPy: method", error=OptimizerError)
 
     @property
     def gradient_free(self) -> bool:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import CircuitError, SimulatorError
 from ..gates.instruction import BARRIER
 from ..gates.inverse import inverse
@@ -227,11 +229,8 @@ class Readout:
     """
 
     def __init__(self, matrices: Sequence[Any] | np.ndarray):
-        self.matrices = np.array(matrices, float)
-        if self.matrices.ndim != 3 or self.matrices.shape[1:] != (2, 2):
-            raise SimulatorError(
-                f"Readout: one 2 x 2 matrix for each bit is needed, got the shape {self.matrices.shape}"
-            )
+        self.matrices = check.shape(np.array(matrices, float), ("bits", 2, 2), "Readout: matrices",
+                                    error=SimulatorError)
         if (self.matrices < -1e-12).any() or np.abs(self.matrices.sum(1) - 1).max() > 1e-9:
             raise SimulatorError("Readout: columns of assignment matrices must be probabilities that sum to 1")
         if np.abs(np.linalg.det(self.matrices)).min() < 1e-6:
@@ -305,11 +304,8 @@ class Readout:
         return float(np.prod(values[np.arange(len(qubits)), bits], axis=1).mean())
 
     def _checked(self, probabilities: np.ndarray) -> np.ndarray:
-        p = np.asarray(probabilities, float)
-        if p.shape != (1 << len(self.matrices),):
-            raise SimulatorError(f"Readout: {1 << len(self.matrices)} probabilities are needed for "
-                                 f"{len(self.matrices)} bits, got the shape {p.shape}")
-        return p
+        return check.shape(np.asarray(probabilities, float), (1 << len(self.matrices),), "Readout: probabilities",
+                           error=SimulatorError, hint=f"of {len(self.matrices)} bits")
 
 
 def _each(matrices: np.ndarray, p: np.ndarray) -> np.ndarray:

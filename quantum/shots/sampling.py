@@ -203,16 +203,14 @@ def check_shots(shots: Any, where: str) -> int:
     """Return the number of shots, checked to be given and positive."""
     if shots is None:
         raise SimulatorError(f"{where}: the number of shots must be given, here or in run(..., shots=1000)")
-    check.integer(shots, f"{where}: shots", 1, error=SimulatorError)
-    return int(shots)
+    return check.integer(shots, f"{where}: shots", 1, error=SimulatorError)
 
 
 def check_seed(seed: Any, where: str) -> int:
     """Return the seed, checked, or a new one from the operating system for None."""
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-    check.integer(seed, f"{where}: the seed", 0, error=SimulatorError)
-    return int(seed)
+    return check.integer(seed, f"{where}: the seed", 0, error=SimulatorError)
 
 
 def sample(weights: np.ndarray, shots: int, seed: int | None = None) -> np.ndarray:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from triskele.core.extend import check
+
 from ..circuit import Circuit
 from ..errors import GateError
 from ..gates.base import Gate
@@ -51,10 +53,8 @@ def check_gate(gate: Gate, *, seed: int = 0, atol: float = 1e-12) -> None:
                 f"gate {gate.name}: {factor} does not fit on its qubits or the gate's {gate.num_params} parameters"
             )
     d = 1 << gate.num_qubits
-    matrix = gate.matrix(*params)
-    if matrix.shape != (d, d):
-        raise GateError(f"gate {gate.name}: the matrix of {gate.num_qubits} qubits must be of the shape {(d, d)}, got "
-                        f"{matrix.shape}")
+    matrix = check.shape(gate.matrix(*params), (d, d), f"gate {gate.name}: the matrix of {gate.num_qubits} qubits",
+                         error=GateError)
     _equal(gate, "U†U and 1", matrix.conj().T @ matrix, np.eye(d), atol)
     _factors(gate, params, matrix, atol)
     _inverse(gate, params, matrix, atol)

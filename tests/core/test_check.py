@@ -71,6 +71,7 @@ def test_the_first_value_that_is_not_finite_is_named():
 @pytest.mark.parametrize(("value", "options", "message"), [
     ("linaer", ("linear", "geometric"), r"'linear' or 'geometric', got 'linaer' \(did you mean 'linear'\?\) \(hint\)$"),
     (3, (1, 2, 4), r"1, 2 or 4, got 3 \(hint\)$"), (None, ["a"], r"'a', got None \(hint\)$"),
+    ("x", (), r"one of none, got 'x' \(hint\)$"),
     ("x", {"one": 1, "two": 2, "three": 3, "four": 4}, r"one of one, two, three, four, got 'x' \(hint\)$"),
     (["a"], ["a", "b"], r"'a' or 'b', got \['a'\]"), (np.array(["a", "b"]), ["a", "b"], r"'a' or 'b', got array\("),
 ])
@@ -113,13 +114,15 @@ def test_kinds_are_worded_and_values_returned():
 @pytest.mark.parametrize(("got", "expected", "message"), [
     ((4, 2), ("n", 3), r"\(n, 3\)"), ((3,), ("n", 3), r"\(n, 3\)"), ((), (5,), r"\(5,\)"), ((1,), (), r"\(\)"),
     ((2, 3), ("n", "n"), r"\(n, n\)"), ((2,), [(), (np.int64(3),)], r"\(\) or \(3,\)"),
+    ((3, 2), (..., 3), r"\(\.\.\., 3\)"), ((), (..., "n"), r"\(\.\.\., n\)"),
 ])
 def test_other_shapes(got, expected, message):
     with pytest.raises(RuntimeError, match=rf"f: x must have shape {message}, got {re.escape(str(got))} \(hint\)$"):
         check.shape(np.zeros(got), expected, "f: x", error=RuntimeError, hint="hint")
 
 
-@pytest.mark.parametrize(("got", "expected"), [((4, 3), ("n", 3)), ((2, 2, 0), ("n", "n", "m")), ((), [(), (3,)])])
+@pytest.mark.parametrize(("got", "expected"), [((4, 3), ("n", 3)), ((2, 2, 0), ("n", "n", "m")), ((), [(), (3,)]),
+                                               ((3,), (..., 3)), ((2, 4, 3), (..., "n", 3))])
 def test_arrays_of_the_shape_are_returned(got, expected):
     x = np.zeros(got)
     assert check.shape(x, expected, "f: x") is x

@@ -7,6 +7,8 @@ import math
 import re
 from collections.abc import Iterator
 
+from triskele.core.extend import check
+
 from ...circuit import Circuit
 from ...compile.synthesis.euler import angles_of
 from ...compile.synthesis.expand import expand
@@ -65,8 +67,7 @@ def to_qasm(circuit: Circuit, version: int = 3) -> str:
     h q[0];
     crx(a) q[0], q[1];
     """
-    if version not in (2, 3):
-        raise CircuitError(f"to_qasm: version must be 2 or 3, got {version!r}")
+    check.choice(version, (2, 3), "to_qasm: version", error=CircuitError)
     if version == 2 and circuit.names:
         raise CircuitError(
             f"to_qasm: OpenQASM 2 has no parameters such as {circuit.names[0]!r} (bind them, or use version=3)"

@@ -162,9 +162,9 @@ def test_classifier_of_circuits_that_cannot_be_trained():
         quantum.Classifier(quantum.Circuit(1).ry("a", 0))
     with pytest.raises(ParameterError, match="no trainable parameters .*add an ansatz"):
         quantum.Classifier(quantum.Circuit(1).ry("a", 0).as_encoder())
-    with pytest.raises(CircuitError, match="a Circuit is needed"):
+    with pytest.raises(CircuitError, match="circuit must be a Circuit or a function that makes one, got str"):
         quantum.Classifier("ry")
-    with pytest.raises(CircuitError, match="a Circuit is needed, got int"):
+    with pytest.raises(CircuitError, match="circuit must be a Circuit, got int"):
         quantum.Classifier(lambda features: features).fit(*moons(4, 0), progress=False)
 
 

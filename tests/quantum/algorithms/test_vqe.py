@@ -165,7 +165,7 @@ def test_too_many_qubits_are_told_before_anything_is_allocated():
 
 
 def test_a_molecule_is_no_hamiltonian_but_has_one():
-    with pytest.raises(OperatorError, match="got Molecule .a molecule has a .hamiltonian"):
+    with pytest.raises(OperatorError, match="got Molecule.* .a molecule has a .hamiltonian"):
         quantum.VQE(quantum.molecules.load("H2"), quantum.uccsd(2, 4))
 
 
@@ -176,12 +176,12 @@ def test_a_molecule_is_no_hamiltonian_but_has_one():
     (("Z0", quantum.Circuit(1).ry("x", 0).as_encoder().rz("a", 0)), {}, ParameterError,
      "unbound data parameters .'x'.*Classifier"),
     (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": [0.1, 0.2]}, ParameterError,
-     r"each of the ansatz's 1 parameters, got an array of shape \(2,\)"),
+     r"initial must have shape \(1,\), got \(2,\) \(an angle for each parameter"),
     (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": {"b": 0.1}}, ParameterError, "no value for .'a'"),
     (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": {"a": 0.1, "b": 0.1}}, ParameterError, "no parameters .'b'"),
     (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": [np.nan]}, ParameterError, "must be finite, got nan for 'a'"),
     (("Z0", quantum.Circuit(1).ry("a", 0)), {"initial": "zeros"}, ParameterError, "'random' or None"),
-    (("Z0", quantum.Circuit(1).ry("a", 0)), {"optimizer": "sgdd"}, OptimizerError, "unknown name 'sgdd'"),
+    (("Z0", quantum.Circuit(1).ry("a", 0)), {"optimizer": "sgdd"}, OptimizerError, "of bfgs, .* got 'sgdd'.*'sgd'"),
     (("Z0", quantum.Circuit(1).ry("a", 0)), {"shots": 0}, ValueError, "shots"),
     (("Z0", quantum.Circuit(1).ry("a", 0)), {"max_steps": 0}, OptimizerError, "max_steps"),
     (("Z0", quantum.Circuit(1).ry("a", 0).measure(0)), {}, ValueError, "measure"),
@@ -238,7 +238,7 @@ def test_a_penalty_that_is_too_small_shows_in_the_overlaps():
 
 @pytest.mark.parametrize("options, why", [({"states": 0}, "states must be"), ({"states": 5}, "2 qubits have 4 states"),
                                           ({"penalty": 0.0}, "penalty"), ({"starts": 0}, "starts"),
-                                          ({"initial": [1.0]}, "one angle for each")])
+                                          ({"initial": [1.0]}, "an angle for each parameter")])
 def test_deflation_that_makes_no_sense(options, why):
     with pytest.raises(ParameterError, match=why):
         quantum.VQD(quantum.PauliSum("Z0"), layered(2, 1), **options)

@@ -279,5 +279,5 @@ def test_hardware_efficient_finds_a_ground_state(rng):
 def test_layers_that_are_none(arguments):
     with pytest.raises((CircuitError, GateError)):
         quantum.hardware_efficient(*arguments)
-    with pytest.raises(CircuitError, match="linear, ring, full"):
+    with pytest.raises(CircuitError, match="'linear', 'ring' or 'full'"):
         quantum.hardware_efficient(2, 1, entanglement="star")

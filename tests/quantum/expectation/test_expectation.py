@@ -177,7 +177,7 @@ def test_bad_options():
         quantum.Expectation(ANSATZ, [])
     with pytest.raises(SimulatorError, match="dtype must be"):
         quantum.Expectation(ANSATZ, OPERATORS[0], dtype=np.float64)
-    with pytest.raises(CircuitError, match="a Circuit is needed, got str"):
+    with pytest.raises(CircuitError, match="circuit must be a Circuit, got str"):
         quantum.Expectation("rx", OPERATORS[0])
     with pytest.raises(SimulatorError, match="measure on qubits"):
         quantum.Expectation(quantum.Circuit(1).measure(0), quantum.PauliSum("Z0"))

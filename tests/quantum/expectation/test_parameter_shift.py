@@ -92,7 +92,7 @@ def test_errors():
     with pytest.raises(SimulatorError, match="needs a generator, which kick does not have"):
         quantum.Expectation(circuit, h, gradient="parameter_shift").gradient(np.zeros(1))
     plain = quantum.Circuit(1).rx("a", 0)
-    with pytest.raises(SimulatorError, match="gradient must be 'adjoint' or 'parameter_shift'"):
+    with pytest.raises(SimulatorError, match="gradient must be None, 'adjoint' or 'parameter_shift'"):
         quantum.Expectation(plain, h, gradient="finite")
     with pytest.raises(SimulatorError, match="shots=10"):
         quantum.Expectation(plain, h, shots=10, gradient="adjoint")

@@ -72,7 +72,7 @@ def test_checker_finds_what_is_wrong():
         "the derivative": Gate("g", 1, 1, function=lambda t: np.exp(1j * core.stop_gradient(t)) * np.eye(2)),
         "exactly one": Gate("g", 1),
         "does not fit": Gate("g", 2, 1, factors=(Factor(Rotation("XX"), (0,)),)),
-        "must be of the shape": Gate("g", 2, constant=np.eye(2, dtype=complex)),
+        r"must have shape \(4, 4\), got \(2, 2\)": Gate("g", 2, constant=np.eye(2, dtype=complex)),
     }
     for message, bad in wrong.items():
         with pytest.raises((GateError, ValueError), match=message):

@@ -253,13 +253,13 @@ def test_readout_errors_follow_measurements():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: noise.NoiseModel().add(0.1), "a Channel is needed, got 0.1"),
+        (lambda: noise.NoiseModel().add(0.1), "channel must be a Channel, got float 0.1"),
         (lambda: noise.NoiseModel().add(noise.bit_flip(0.1), "nothing"), "unknown gate 'nothing'"),
         (lambda: noise.NoiseModel().add(noise.depolarizing(0.1, 2), qubits=[0]),
          "depolarizing acts on 2 qubits, got 1"),
         (lambda: quantum.Circuit(1).x(0).with_noise(noise.NoiseModel().add(noise.depolarizing(0.1, 2), "x")),
          "acts on 2 qubits, but x on 1"),
-        (lambda: noise.NoiseModel().readout(0.1), "a ReadoutError is needed"),
+        (lambda: noise.NoiseModel().readout(0.1), "error must be a ReadoutError, got float 0.1"),
         (lambda: noise.ReadoutError(1.1, 0), "p01 must be a number from 0 to 1, got 1.1"),
         (lambda: noise.NoiseModel().relaxation(10, 30, {"x": 1}), "t2 must be at most 2 t1"),
         (lambda: noise.NoiseModel().relaxation([10, 10], [5], {"x": 1}),

@@ -130,7 +130,7 @@ def test_any_text_is_an_operator_or_an_error(text):
 
 
 def test_misuse_is_an_error():
-    with pytest.raises(OperatorError, match="one of jordan_wigner, parity, bravyi_kitaev, got 'jw'"):
+    with pytest.raises(OperatorError, match="must be 'jordan_wigner', 'parity' or 'bravyi_kitaev', got 'jw'"):
         FermionOperator("0").to_qubits("jw")
     with pytest.raises(OperatorError, match="acts on 5 modes"):
         FermionOperator("4").to_qubits("parity", 3)

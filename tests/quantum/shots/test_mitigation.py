@@ -178,9 +178,10 @@ def test_least_squares_gives_probabilities(seed):
         (lambda: mitigation.linear([1, 2], [2, np.nan]), SimulatorError, "finite"),
         (lambda: mitigation.Readout([[[0.5, 0.5], [0.5, 0.5]]]), SimulatorError, "determinant 0"),
         (lambda: mitigation.Readout([[[0.5, 0.5], [0.4, 0.5]]]), SimulatorError, "sum to 1"),
-        (lambda: mitigation.Readout(np.eye(3)), SimulatorError, "2 x 2 matrix for each bit"),
+        (lambda: mitigation.Readout(np.eye(3)), SimulatorError,
+         r"matrices must have shape \(bits, 2, 2\), got \(3, 3\)"),
         (lambda: mitigation.Readout([np.eye(2)]).inverse(np.ones(4)), SimulatorError,
-         "2 probabilities are needed for 1 bits"),
+         r"probabilities must have shape \(2,\), got \(4,\) \(of 1 bits"),
     ],
 )
 def test_errors(make, error, message):

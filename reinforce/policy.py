@@ -323,8 +323,7 @@ class Policy:
         """
         policy = storage.read(path, "policy", known)
         where = f"policy {os.fspath(path)!r}"
-        if not isinstance(policy, Policy):
-            raise CheckpointError(f"{where}: must be a Policy, got {type(policy).__name__}")
+        check.kind(policy, Policy, where, error=CheckpointError)
         try:
             _try(policy)
         except TracerError:  # a network of the caller that runs on numbers alone
@@ -348,8 +347,7 @@ def _try(policy):
                                         for n in shape) or not (actions is None or type(actions) is int
                                                                 and actions > 0):
         raise ValueError(f"observations must have a shape, and actions a number, got {shape!r:.80} and {actions!r:.80}")
-    if not isinstance(policy.normalizer, (Normalizer, type(None))):
-        raise TypeError(f"the normalizer must be one, got {type(policy.normalizer).__name__}")
+    check.kind(policy.normalizer, (Normalizer, None), "the normalizer")
     inputs = [Spec((1, *shape), np.dtype(np.float32)),
               *([] if actions is None else [Spec((1, actions), np.dtype(bool))])]
     graph, _ = make_graph(

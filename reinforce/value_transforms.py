@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 __all__ = ["from_two_hot", "project", "signed_hyperbolic", "signed_parabolic", "two_hot"]
 
 
@@ -183,10 +185,7 @@ def project(support: Any, weights: Any, onto: Any) -> Any:
     onto = np.asarray(onto)
     if onto.ndim != 1 or onto.size < 2 or not np.all(np.diff(onto) > 0):
         raise ValueError(f"project: onto must be at least 2 rising numbers, got shape {onto.shape}: {onto}")
-    if np.shape(support) != np.shape(weights):
-        raise ValueError(
-            f"project: support and weights must have one shape, got {np.shape(support)} and {np.shape(weights)}"
-        )
+    check.shape(weights, np.shape(support), "project: weights", hint="the shape of support")
     z = np.clip(support, onto[0], onto[-1])[..., None, :] - onto[:, None]  # [..., m, n]: how far right of each target
     gaps = np.diff(onto)
     left, right = np.concatenate([gaps[:1], gaps])[:, None], np.concatenate([gaps, gaps[-1:]])[:, None]

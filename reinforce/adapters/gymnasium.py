@@ -58,10 +58,9 @@ def from_gymnasium(env_fn: Callable[[], Any] | str, *, clone: Callable[[Any], An
     array([1.])
     """
     gymnasium = optional.need("gymnasium", "from_gymnasium", "rl")
-    env = gymnasium.make(env_fn) if isinstance(env_fn, str) else env_fn() if callable(env_fn) else None
-    if not isinstance(env, gymnasium.Env):
-        raise GameError(f"from_gymnasium: env_fn must be the name of an environment or a function that makes one, got "
-                        f"{env_fn!r:.80}")
+    env = check.kind(gymnasium.make(env_fn) if isinstance(env_fn, str) else env_fn() if callable(env_fn) else env_fn,
+                     gymnasium.Env, "from_gymnasium: env_fn", "the name of an environment or a function that makes one",
+                     error=GameError)
     for name, value in (("horizon", horizon), ("samples", samples)):
         if value is not None:
             check.integer(value, f"from_gymnasium: {name}", 1, error=GameError)
@@ -87,8 +86,7 @@ class GymnasiumGame(PythonGame):
 
         self._env, self._clone, self._may_draw, self._samples = env, clone, samples is not None, samples or 1
         self.name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
-        if not isinstance(env.action_space, Discrete):
-            raise GameError(f"from_gymnasium: {self.name} must have discrete actions, got {env.action_space}")
+        check.kind(env.action_space, Discrete, f"from_gymnasium: actions of {self.name}", "discrete", error=GameError)
         self.num_actions, self.num_outcomes = int(env.action_space.n), self._samples if self._samples > 1 else 0
         limits = [n for n in (horizon, env.spec and env.spec.max_episode_steps) if n is not None]
         if not limits:

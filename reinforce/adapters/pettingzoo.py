@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import optional
+from triskele.core.extend import check, optional
 
 from ..errors import GameError
 from .cloning import clone
@@ -44,12 +44,9 @@ def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = 
     [0, 1, 2, 3, 4, 5, 6]
     """
     pettingzoo = optional.need("pettingzoo", "from_pettingzoo", "rl")
-    if not callable(env_fn):
-        raise GameError(f"from_pettingzoo: env_fn must be a function that makes an environment, got {env_fn!r:.80}")
-    env = env_fn()
-    if not isinstance(env, pettingzoo.AECEnv):
-        raise GameError(f"from_pettingzoo: env_fn must make an AECEnv, got {type(env).__name__} "
-                        f"(pettingzoo.utils.parallel_to_aec makes one of a ParallelEnv)")
+    check.kind(env_fn, Callable, "from_pettingzoo: env_fn", "a function that makes an environment", error=GameError)
+    env = check.kind(env_fn(), pettingzoo.AECEnv, "from_pettingzoo: what env_fn makes", error=GameError,
+                     hint="pettingzoo.utils.parallel_to_aec makes one of a ParallelEnv")
     return PettingZooGame(env, clone)
 
 

@@ -133,8 +133,7 @@ class AlphaZero(Agent):
             raise ValueError(
                 f"AlphaZero: buffer_size must hold learning_starts = {s.learning_starts} positions, got {s.buffer_size}"
             )
-        if not isinstance(s.policy, (Gumbel, PUCT)):
-            raise ValueError(f"AlphaZero: policy must be Gumbel(...) or PUCT(...), got {policy!r}")
+        check.kind(s.policy, (Gumbel, PUCT), "AlphaZero: policy", "Gumbel(...) or PUCT(...)", error=ValueError)
         have, kept = _memory(), s.buffer_size + s.num_games * game.max_length
         if kept * position_bytes(game) > have:
             raise ValueError(f"AlphaZero: buffer_size and num_games must fit into memory, got {s.buffer_size} "
@@ -158,9 +157,7 @@ class AlphaZero(Agent):
         self._update = core.jit(self._updated)
 
     def _enter(self, game):
-        if not isinstance(game, Game):
-            raise GameError(f"AlphaZero: game must be a Game with compiled rules, got "
-                            f"{game!r:.80}{' (an object of it, not the class)' * isinstance(game, type)}")
+        check.kind(game, Game, "AlphaZero: game", "a Game with compiled rules", error=GameError)
         if game.num_players != 2:
             raise GameError(
                 f"AlphaZero: games have two players whose returns sum to 0, {game.name} has {game.num_players}"
@@ -339,10 +336,7 @@ def _network(key, game, net):
     if net is None:
         return PolicyValue.residual(key, shape,
                                     actions) if len(shape) == 3 else PolicyValue.perceptron(key, shape, actions)
-    if not callable(net):
-        raise GameError(
-            f"AlphaZero: net must be a network (observations) -> (logits, values), got {type(net).__name__}"
-        )
+    check.kind(net, Callable, "AlphaZero: net", "a network (observations) -> (logits, values)", error=GameError)
     if isinstance(net, type) or not all(isinstance(x, np.ndarray) for x in core.tree.leaves(net)):
         raise GameError(f"AlphaZero: net must be a tree of arrays that can be called, such as rl.PolicyValue or a "
                         f"dataclass of core.nn's layers, got {net!r:.80}")

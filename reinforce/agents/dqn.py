@@ -10,6 +10,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
+from triskele.core.extend import check
 
 from ..buffers.n_step import Transitions
 from ..buffers.prioritized import PrioritizedReplayBuffer
@@ -19,7 +20,6 @@ from ..policy import Flat, Greedy, Policy
 from ..spaces import Discrete
 from ..training.agent import Agent
 from ..training.rollout import Rollout
-from .checks import check_layers
 from .networks import Dueling, perceptron
 
 __all__ = ["DQN"]
@@ -126,9 +126,7 @@ class DQN(Agent):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         super().__init__(env, given)
         self._check_settings(self.settings)
-        action = self.env.action_space
-        if not isinstance(action, Discrete):
-            raise EnvError(f"DQN: actions must be Discrete, got {action}")
+        action = check.kind(self.env.action_space, Discrete, "DQN: actions", "Discrete", error=EnvError)
         self._key, weights = random.split(random.key(seed))
         self.network = _network(weights, self.env, self.settings)
         self.target_network = self.network
@@ -159,7 +157,7 @@ class DQN(Agent):
             raise ValueError(
                 f"DQN: epsilon must be two numbers between 0 and 1, the initial and the final one, got {s.epsilon!r}"
             )
-        check_layers("DQN", s.hidden, s.activation)
+        self.check_layers()
         if s.train_every % s.num_envs:
             raise ValueError(f"DQN: train_every must be a multiple of num_envs = {s.num_envs}, got {s.train_every}")
         if s.buffer_size < max(s.batch_size, s.train_every):

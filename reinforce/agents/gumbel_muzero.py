@@ -19,7 +19,6 @@ from ..mcts.policies.muzero_puct import MuZeroPUCT
 from ..policy import Categorical, Policy
 from ..training.agent import Agent
 from ..training.evaluation import Evaluation
-from .checks import check_layers
 from .muzero_network import MuZeroNetwork, PolicyNetwork, Support
 from .muzero_play import MuZeroActor, Planner
 
@@ -152,11 +151,10 @@ class GumbelMuZero(Agent):
                             positive=["learning_rate",
                                       "max_grad_norm"], not_negative=["value_weight",
                                                                       "learning_starts"], fractions=["discount"])
-        if not isinstance(s.search, (Gumbel, MuZeroPUCT)):
-            raise ValueError(f"GumbelMuZero: search must be Gumbel(...) or MuZeroPUCT(...), got {s.search!r:.80}")
-        if not isinstance(s.support, Support):
-            raise ValueError(f"GumbelMuZero: support must be Support(low, high, bins), got {s.support!r:.80}")
-        check_layers(self.name, s.hidden, s.activation)
+        check.kind(s.search, (Gumbel, MuZeroPUCT), "GumbelMuZero: search", "Gumbel(...) or MuZeroPUCT(...)",
+                   error=ValueError)
+        check.kind(s.support, Support, "GumbelMuZero: support", "Support(low, high, bins)", error=ValueError)
+        self.check_layers()
         if s.buffer_size < max(s.num_envs * (length(s) + s.num_steps), s.batch_size):
             raise ValueError(f"GumbelMuZero: buffer_size must hold num_envs * (num_steps + unroll_steps + td_steps) = "
                              f"{s.num_envs * (length(s) + s.num_steps)} steps, "

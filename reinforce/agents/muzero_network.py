@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -151,10 +151,7 @@ def _silent(network, start):
 
 def _width(name, network, x, width=None):
     """Outputs of a network for each row of x."""
-    if not callable(network):
-        raise EnvError(
-            f"GumbelMuZero: {name} must be a network (callable, a tree of arrays), got {type(network).__name__}"
-        )
+    check.kind(network, Callable, f"GumbelMuZero: {name}", "a network (callable, a tree of arrays)", error=EnvError)
     for leaf in tree.leaves(network):
         if not hasattr(leaf, "dtype"):
             raise EnvError(f"GumbelMuZero: {name} must be a tree of arrays that can be called, as layers of core.nn "

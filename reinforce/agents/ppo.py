@@ -21,7 +21,6 @@ from ..training.agent import Agent
 from ..training.normalize import ReturnScale, RunningMoments
 from ..training.rollout import Rollout
 from ..vector.env import make
-from .checks import check_layers
 
 __all__ = ["PPO"]
 
@@ -155,7 +154,7 @@ class PPO(Agent):
         if s.num_envs * s.num_steps % s.minibatches:
             raise ValueError(f"PPO: num_envs * num_steps must be a multiple of minibatches, got {s.num_envs} * "
                              f"{s.num_steps} and {s.minibatches}")
-        check_layers("PPO", hidden, activation)
+        self.check_layers()
         model = _networks(random.key(seed), self.env, s)
         self._noise = model.actor.noise
         leaves, self._structure = core.tree.flatten(model)

@@ -19,7 +19,6 @@ from ..errors import EnvError
 from ..policy import Flat, Policy, SquashedGaussian
 from ..training.agent import Agent
 from ..training.rollout import Rollout
-from .checks import check_layers
 from .networks import perceptron
 
 __all__ = ["SAC"]
@@ -171,7 +170,7 @@ class SAC(Agent):
                                                      (int, float, np.floating)) and math.isfinite(s.entropy)):
             raise ValueError(f"SAC: entropy must be a finite number, or None for minus the components of an action, "
                              f"got {s.entropy!r}")
-        check_layers("SAC", s.hidden, s.activation)
+        self.check_layers()
         if s.train_every % s.num_envs:
             raise ValueError(f"SAC: train_every must be a multiple of num_envs = {s.num_envs}, got {s.train_every}")
         if s.buffer_size < max(s.batch_size, s.train_every, _WARM_UP):

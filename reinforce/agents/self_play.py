@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import BufferError, GameError
 from ..game import Game, look
 from ..mcts.network import Network
@@ -149,9 +151,7 @@ class SelfPlay:
     def state(self, state: dict[str, Any]) -> None:
         for name in _KEPT:
             now, then = getattr(self, name), state[name]
-            if np.shape(now) != np.shape(then):
-                raise ValueError(f"SelfPlay.state: {name} must have shape {np.shape(now)}, got {np.shape(then)} "
-                                 f"(another number of games?)")
+            check.shape(then, np.shape(now), f"SelfPlay.state: {name}", hint="another number of games?")
             setattr(self, name, int(then) if name == "collections" else then.copy())
 
 

@@ -79,8 +79,7 @@ class MPI(Distribution):
     """
 
     def __init__(self, synchronous: bool = True, *, comm: Any = None, timeout: float = 3600.0):
-        if not isinstance(synchronous, bool):
-            raise TypeError(f"MPI: synchronous must be True or False, got {synchronous!r}")
+        check.kind(synchronous, bool, "MPI: synchronous")
         self.synchronous, self.timeout = synchronous, check.positive(timeout, "MPI: timeout", "s")
         self._comm = mpi.world("MPI") if comm is None else comm
         self.rank: int = 0 if self._comm is None else self._comm.Get_rank()

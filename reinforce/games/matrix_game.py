@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from triskele.core.extend import check
+
 from ..errors import GameError
 from ..game import Game, Rules, State
 
@@ -43,10 +45,7 @@ class MatrixGame(Game):
         if table.ndim < 2 or table.shape[0] != table.ndim - 1 or table.size == 0:
             raise GameError(f"MatrixGame: payoffs must have the shape (players, actions of player 0, actions of player "
                             f"1, ...), got shape {table.shape}")
-        if not np.isfinite(table).all():
-            raise GameError(f"MatrixGame: payoffs must be finite, got {table[~np.isfinite(table)][0]} at "
-                            f"{tuple(map(int, np.argwhere(~np.isfinite(table))[0]))}")
-        self.payoffs = table
+        self.payoffs = check.finite(table, "MatrixGame: payoffs", error=GameError)
         self.num_players = self.max_length = table.ndim - 1
         self.num_actions = max(table.shape[1:])
         self.state = [("moves", "i8", self.num_players), ("played", "i8")]

@@ -264,9 +264,8 @@ def _ask(entrant, table, indices, masks, draw, rng):
         raise GameError(
             f"play_match: {entrant.name} raised {type(error).__name__}: {error}, in {table.told(indices)}"
         ) from error
-    if given.shape != (len(indices),):
-        raise GameError(f"play_match: {entrant.name} must give one action for each of {len(indices)} positions, got an "
-                        f"array of shape {given.shape}")
+    check.shape(given, (len(indices),), f"play_match: actions of {entrant.name}", error=GameError,
+                hint="one for each position")
     for k, action, mask in zip(indices, given, masks, strict=True):
         if not (isinstance(action, np.integer) and 0 <= action < len(mask) and mask[action]):
             legal = np.flatnonzero(mask).tolist()

@@ -137,11 +137,9 @@ class MuZero:
     def __init__(self, model: LearnedModel, simulations: int = 50, policy: Gumbel | MuZeroPUCT | None = None,
                  seed: int = 0):
         policy = Gumbel() if policy is None else policy
-        if not isinstance(model, LearnedModel):
-            raise SearchError(f"MuZero: model must be a LearnedModel, got {type(model).__name__}")
+        check.kind(model, LearnedModel, "MuZero: model", error=SearchError)
         check.integer(simulations, "MuZero: simulations", 1, error=SearchError)
-        if not isinstance(policy, (Gumbel, MuZeroPUCT)):
-            raise SearchError(f"MuZero: policy must be Gumbel(...) or MuZeroPUCT(...), got {policy!r}")
+        check.kind(policy, (Gumbel, MuZeroPUCT), "MuZero: policy", "Gumbel(...) or MuZeroPUCT(...)", error=SearchError)
         self.model, self.simulations, self.policy, self.seed = model, int(simulations), policy, seed
         check_limits("MuZero", "the model", 1, model.num_actions)
         self.formulas = gumbel if isinstance(policy, Gumbel) else muzero_puct
@@ -216,10 +214,10 @@ def _jitted(model):
 
     def predict(params, embeddings, batch):
         logits, values = model.prediction(params, embeddings)
-        _has_shape("prediction: logits", logits, (batch, actions))
+        check.shape(logits, (batch, actions), "LearnedModel: prediction: logits", error=EvaluatorError)
         if np.shape(values) == (batch, 1):
             values = values[:, 0]
-        _has_shape("prediction: values", values, (batch,))
+        check.shape(values, (batch,), "LearnedModel: prediction: values", error=EvaluatorError)
         return logits, values
 
     def root(params, observations, legal):
@@ -235,9 +233,9 @@ def _jitted(model):
                                  f"discounts), got {type(out).__name__}")
         following, rewards = out[0], out[1]
         discounts = out[2] if len(out) == 3 else np.full(batch, discount, np.float32)
-        _has_shape("dynamics: embeddings", following, np.shape(embeddings))
-        _has_shape("dynamics: rewards", rewards, (batch,))
-        _has_shape("dynamics: discounts", discounts, (batch,))
+        check.shape(following, np.shape(embeddings), "LearnedModel: dynamics: embeddings", error=EvaluatorError)
+        check.shape(rewards, (batch,), "LearnedModel: dynamics: rewards", error=EvaluatorError)
+        check.shape(discounts, (batch,), "LearnedModel: dynamics: discounts", error=EvaluatorError)
         logits, values = predict(params, following, batch)
         priors = masked_softmax(logits, np.ones((batch, actions), np.bool_))
         return (
@@ -246,8 +244,3 @@ def _jitted(model):
         )
 
     return core.jit(root), core.jit(step)
-
-
-def _has_shape(what, x, shape):
-    if np.shape(x) != shape:
-        raise EvaluatorError(f"LearnedModel: {what} must have shape {shape}, got {np.shape(x)}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import Jitted
+from triskele.core.extend import Jitted, check
 
 from ..errors import EvaluatorError
 from ..game import Game
@@ -55,10 +55,8 @@ class Network:
     gives_priors = True
 
     def __init__(self, net: Callable, params: Any = None):
-        if not callable(net):
-            raise EvaluatorError(
-                f"Network: net must be a function (params, observations) -> (logits, values), got {type(net).__name__}"
-            )
+        check.kind(net, Callable, "Network: net", "a function (params, observations) -> (logits, values)",
+                   error=EvaluatorError)
         self._apply = net if params is not None else _call
         self.params = net if params is None else params
         self._jitted: dict[tuple[int, int], Jitted] = {}
@@ -104,9 +102,8 @@ class PolicyPriors(Network):
     """
 
     def __init__(self, policy: Policy):
-        if not isinstance(policy.head, Categorical):
-            raise EvaluatorError("MCTS: a policy as evaluator must have probabilities of discrete actions, got one "
-                                 f"with the head {type(policy.head).__name__}")
+        check.kind(policy.head, Categorical, "MCTS: the head of a policy as evaluator", error=EvaluatorError,
+                   hint="probabilities of discrete actions")
         super().__init__(_of_policy, (policy.head.network, policy.normalizer))
         self._policy = policy
 
@@ -131,20 +128,13 @@ def _checked(where, out, masks, players, actions):
     if not isinstance(out, tuple) or len(out) != 2:
         raise EvaluatorError(f"{where}: net must return (logits, values), got {type(out).__name__}")
     logits, values = out
-    if np.shape(logits) != (batch, actions):
-        raise EvaluatorError(f"{where}: logits must have shape {(batch, actions)}, got {np.shape(logits)}")
+    check.shape(logits, (batch, actions), f"{where}: logits", error=EvaluatorError)
     if values is None:
         values = np.zeros((batch, players), np.float32)
+    check.shape(values, [(batch,), (batch, 1), (batch, players)] if players <= 2 else (batch, players),
+                f"{where}: values", error=EvaluatorError, hint=f"{players} players")
     if np.shape(values) == (batch,):
         values = values[:, None]
-    if np.shape(values) != (batch, 1) and np.shape(values) != (batch, players):
-        raise EvaluatorError(
-            f"{where}: values must have shape {(batch,)} or {(batch, players)}, got {np.shape(values)}"
-        )
-    if players > 2 and np.shape(values)[1] == 1:
-        raise EvaluatorError(
-            f"{where}: with {players} players values must have shape {(batch, players)}, got {np.shape(values)}"
-        )
     return masked_softmax(logits, masks).astype(np.float32), values.astype(np.float32)
 
 
@@ -171,9 +161,7 @@ class BatchFunction:
     gives_priors = True
 
     def __init__(self, function: Callable):
-        if not callable(function):
-            raise EvaluatorError(f"MCTS: evaluator must be a function, got {type(function).__name__}")
-        self.function = function
+        self.function = check.kind(function, Callable, "MCTS: evaluator", error=EvaluatorError)
 
     def evaluate(self, where: str, game: Game, observations: np.ndarray,
                  masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -161,11 +161,8 @@ class MCTS:
         parallel_leaves: int = 1,
     ):
         self._given = {k: v for k, v in locals().items() if k != "self"}
-        if isinstance(game, type):
-            raise SearchError(f"MCTS: game must be an object, got the class {game.__name__} (call it)")
-        if not isinstance(game, (Game, PythonGame)):
-            raise SearchError(f"MCTS: game must be a Game, got {game!r:.80} (rl.games has some; rl.from_openspiel and "
-                              f"others take those of other libraries)")
+        check.kind(game, (Game, PythonGame), "MCTS: game", "a Game", error=SearchError,
+                   hint="rl.games has some; rl.from_openspiel and others take those of other libraries")
         check_limits("MCTS", game.name, game.num_players, game.num_actions, game.num_outcomes)
         _check("simulations", simulations, 1, int, optional=True)
         _check("seconds", seconds, 0, float, optional=True)
@@ -225,8 +222,8 @@ class MCTS:
         start, game = time.perf_counter(), self._game
         if seed is not None:
             _check("seed", seed, -(2**63), int)
-        if not isinstance(states, (State, np.ndarray, Sequence)):
-            raise SearchError(f"MCTS: states must be a State, several of them, or records, got {states!r:.80}")
+        check.kind(states, (State, np.ndarray, Sequence), "MCTS: states", "a State, several of them, or records",
+                   error=SearchError)
         if not isinstance(states, State) and getattr(states, "ndim", 1) > 0 and not len(states):
             raise SearchError("MCTS: there must be at least one position to search, got none")
         roots, single = as_records(game, states, "MCTS")

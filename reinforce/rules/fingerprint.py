@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import Compiled, source_stamp
+from triskele.core.extend import Compiled, check, source_stamp
 
 from ..errors import GameError
 
@@ -20,11 +20,8 @@ __all__ = ["fingerprint", "names_of", "plain", "required"]
 def plain(function: Any) -> Callable:
     """Return the Python function of a function, of a Numba function, or of a kernel."""
     function = getattr(function, "py_func", function)
-    if not isinstance(function, types.FunctionType):
-        raise GameError(
-            f"a function for compiled code must be a Python function or a Numba function, got {type(function).__name__}"
-        )
-    return function
+    return check.kind(function, types.FunctionType, "a function for compiled code",
+                      "a Python function or a Numba function", error=GameError)
 
 
 def required(function: Callable) -> int:

@@ -57,11 +57,9 @@ def check_game(game: Any, *, games: int = 30, seed: int = 0) -> None:
 
 def check_description(game: Any) -> None:
     """Raise GameError unless the attributes of a game are there and can be right."""
-    if not hasattr(game, "initial_state"):
-        raise GameError(f"check_game: game must be a Game, got "
-                        f"{game!r:.80}{' (an object of it, not the class)' if isinstance(game, type) else ''}")
-    if isinstance(game, type):
-        raise GameError(f"check_game: game must be an object, got the class {game.__name__} (call it)")
+    if isinstance(game, type) or not hasattr(game, "initial_state"):
+        raise GameError(f"check_game: game must be a Game, got {game!r:.80}"
+                        f"{' (an object of it, not the class)' if isinstance(game, type) else ''}")
     for name, least in {"num_players": 1, "num_actions": 1, "num_outcomes": 0, "max_length": 1}.items():
         value = getattr(game, name, None)
         check.integer(value, f"{game.name}: {name}", least, error=GameError)

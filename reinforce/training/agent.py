@@ -6,7 +6,7 @@ import dataclasses
 import operator
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -219,9 +219,8 @@ class Agent(_Hints):
         if every is None:
             every = max((self.target - self.start) // 20, 1)
         check.integer(every, f"{self.name}.train: every", 1)
-        if distribution is not None and not isinstance(distribution, Distribution):
-            raise TypeError(f"{self.name}.train: distribution must be OneProcess(...), Threads(...) or MPI(...), got "
-                            f"{distribution!r:.80}")
+        check.kind(distribution, (Distribution, None), f"{self.name}.train: distribution",
+                   "OneProcess(...), Threads(...) or MPI(...)")
         if checkpoint is not None and os.path.exists(checkpoint):
             self._resume(checkpoint)
         work = Work(f"{self.name}.train", report, progress, title=self.name, total=self.target, done=self.steps)
@@ -490,6 +489,13 @@ class Agent(_Hints):
             for name in names:
                 test(getattr(self.settings, name), f"{self.name}: {name}", *bounds)
 
+    def check_layers(self) -> None:
+        """Raise ValueError unless `hidden` holds widths of layers and `activation` is a function."""
+        s = self.settings
+        for width in check.kind(s.hidden, Iterable, f"{self.name}: hidden", "widths of layers", error=ValueError):
+            check.integer(width, f"{self.name}: each width in hidden", 1)
+        check.kind(s.activation, Callable, f"{self.name}: activation", error=ValueError)
+
     def check_played(self, first: int = 0, **arrays: Any) -> None:
         """Raise EnvError unless what environments from `first` on gave in some steps, [T, N, ...], is finite."""
         for what, x in arrays.items():
@@ -514,8 +520,7 @@ def _registered(where, name):
     """The name of an environment, if it is one: of ours, or of those that are registered with Gymnasium already."""
     from ..envs import registry
 
-    if not isinstance(name, str):
-        raise CheckpointError(f"{where}: the environment must be given by its name, got {type(name).__name__}")
+    check.kind(name, str, f"{where}: the environment", "given by its name", error=CheckpointError)
     if name not in registry() and ":" in name:  # Gymnasium would import what stands before the colon
         raise CheckpointError(f"{where}: the environment {name!r} would import a module (if you trust the file: "
                               f"load(path, env={name!r}))")

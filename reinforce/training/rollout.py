@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import Jitted
+from triskele.core.extend import Jitted, check
 
 from ..errors import EnvError
 from ..rules.program import Batch
@@ -171,7 +171,6 @@ def _held(leaf):
 
     A number of Python has no place, nor a dtype to keep.
     """
-    if not isinstance(leaf, (np.ndarray, np.generic)):
-        raise TypeError(f"Rollout.collect: the leaves of a model must be arrays, got {leaf!r:.80} (np.float32(...) is "
-                        f"one for a number)")
+    check.kind(leaf, (np.ndarray, np.generic), "Rollout.collect: the leaves of a model", "arrays",
+               hint="np.float32(...) is one for a number")
     return np.array(leaf, order="C")

@@ -93,9 +93,8 @@ class VectorEnv:
 
     def __init__(self, environment: Environment, num_envs: int = 1, seed: int = 0, *,
                  max_episode_steps: int | None = None):
-        if not isinstance(environment, Environment):
-            raise EnvError(f"VectorEnv: environment must be an Environment, got {environment!r:.80} (rl.make takes "
-                           f"names and classes too)")
+        check.kind(environment, Environment, "VectorEnv: environment", error=EnvError,
+                   hint="rl.make takes names and classes too")
         self.environment, self.name = environment, environment.name
         environment.check()
         self.num_envs = integer(f"{self.name}: num_envs", num_envs, 1)
@@ -372,8 +371,7 @@ def check_actions(name: str, space: Box | Discrete, num_envs: int, actions: Any)
     if given.dtype.kind not in ("iu" if isinstance(space, Discrete) else "iuf"):
         raise EnvError(f"{name}: actions must be {'integers' if isinstance(space, Discrete) else 'numbers'}, got dtype "
                        f"{given.dtype}")
-    if given.shape != shape:
-        raise EnvError(f"{name}: actions must have shape {shape}, got {given.shape}")
+    check.shape(given, shape, f"{name}: actions", error=EnvError)
     return np.ascontiguousarray(given, space.dtype)
 
 

@@ -63,10 +63,8 @@ def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps
     if hasattr(env, "unwrapped") and not isinstance(env, type):
         raise EnvError(f"make: env must be a function that makes environments (lambda: gymnasium.make(...)), since "
                        f"there may be several, got {env!r:.80}")
-    if not isinstance(env, str) and not callable(env):
-        raise EnvError(
-            f"make: env must be a name, an Environment or a function that makes an environment, got {env!r:.80}"
-        )
+    check.kind(env, (str, Callable), "make: env", "a name, an Environment or a function that makes an environment",
+               error=EnvError)
     if isinstance(env, str):
         try:
             gymnasium = optional.need("gymnasium", f"make: {env!r}, which is none of ours{check.near(env, ours)}", "rl")
@@ -113,9 +111,8 @@ class GymnasiumVectorEnv:
                 raise EnvError(
                     f"make: options go with a name, got a function and {', '.join(options) or 'max_episode_steps'}"
                 )
-            first = env()
-            if not isinstance(first, gymnasium.Env):
-                raise EnvError(f"make: the function must make an environment of Gymnasium, got {first!r:.80}")
+            first = check.kind(env(), gymnasium.Env, "make: what the function makes", "an environment of Gymnasium",
+                               error=EnvError)
             made = iter([first])
             self.env = gymnasium.vector.SyncVectorEnv([lambda: next(made, None) or env()] * num_envs)
         self.observation_space = _ours(self.name, "observation", self.env.single_observation_space)

@@ -299,7 +299,7 @@ def test_defaults_of_evaluators_are_captured_values():
 # -- classes for objects, and what a tree cannot hold
 # -------------------------------------------------------------------------
 @pytest.mark.parametrize(("use", "error", "message"), [
-    (lambda: rl.MCTS(Matches), rl.SearchError, r"game must be an object, got the class Matches \(call it\)"),
+    (lambda: rl.MCTS(Matches), rl.SearchError, r"game must be a Game, got the class Matches \(make one"),
     (lambda: rl.MCTS(Matches(), policy=rl.PUCT), rl.SearchError, "policy must be an object, got the class PUCT"),
     (lambda: rl.MCTS(Matches(), evaluator=rl.RandomRollout), rl.EvaluatorError,
      "evaluator must be an object, got the class RandomRollout"),
@@ -307,8 +307,8 @@ def test_defaults_of_evaluators_are_captured_values():
      "play_match: game must be an object, got the class Matches"),
     (lambda: rl.play_match(Matches(), [rl.Random, rl.Random]), rl.GameError,
      r"a player must be a search, .* \(a class: call it\)"),
-    (lambda: rl.AlphaZero(Matches), rl.GameError, "game must be a Game with compiled rules, .* not the class"),
-    (lambda: rl.check_game(Matches), rl.GameError, "game must be an object, got the class Matches"),
+    (lambda: rl.AlphaZero(Matches), rl.GameError, "must be a Game with compiled rules, got the class Matches .make"),
+    (lambda: rl.check_game(Matches), rl.GameError, "game must be a Game, got .*Matches.* .an object of it, not"),
     (lambda: rl.MCTS(changed(Matches, num_actions=40_000)()), rl.SearchError,
      "a search tree holds at most 32767 actions of a position, Changed has 40000"),
     (lambda: rl.MCTS(changed(Matches, num_players=200)()), rl.SearchError,

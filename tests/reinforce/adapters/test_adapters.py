@@ -207,7 +207,7 @@ def test_observations_that_are_no_arrays_become_vectors(zoo):
 @pytest.mark.peer
 def test_what_is_no_aec_environment():
     pytest.importorskip("pettingzoo")
-    with pytest.raises(rl.GameError, match="from_pettingzoo: env_fn must make an AECEnv, got object"):
+    with pytest.raises(rl.GameError, match="from_pettingzoo: what env_fn makes must be an AECEnv, got object"):
         rl.from_pettingzoo(object)
 
 
@@ -271,7 +271,7 @@ def test_a_search_balances_the_pole():
 
 def test_environments_that_cannot_be_games():
     gymnasium = pytest.importorskip("gymnasium")
-    with pytest.raises(rl.GameError, match="from_gymnasium: Pendulum-v1 must have discrete actions"):
+    with pytest.raises(rl.GameError, match="from_gymnasium: actions of Pendulum-v1 must be discrete, got Box"):
         rl.from_gymnasium("Pendulum-v1")
     with pytest.raises(rl.GameError, match="CartPoleEnv has no time limit .give a horizon"):
         rl.from_gymnasium(lambda: gymnasium.make("CartPole-v1").unwrapped.__class__())

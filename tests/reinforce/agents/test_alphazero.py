@@ -369,7 +369,7 @@ class TestErrors:
     def test_games_that_do_not_fit(self):
         with pytest.raises(rl.GameError, match="games have two players whose returns sum to 0, TwentyFortyEight has 1"):
             rl.AlphaZero(rl.games.TwentyFortyEight())
-        with pytest.raises(rl.GameError, match="game must be a Game with compiled rules, got 'CartPole-v1'"):
+        with pytest.raises(rl.GameError, match="game must be a Game with compiled rules, got str 'CartPole-v1'"):
             rl.AlphaZero("CartPole-v1")
 
     def test_networks_that_do_not_fit(self):

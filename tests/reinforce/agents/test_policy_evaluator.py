@@ -62,5 +62,5 @@ def test_policies_of_something_else_are_refused():
     with pytest.raises(rl.EvaluatorError, match="the policy is for observations .* and 7 actions, got TicTacToe"):
         rl.MCTS(game, 10, policy=rl.PUCT(), evaluator=uniform(rl.games.ConnectFour()))(game.initial_state())
     head = Greedy(nn.Linear(np.zeros((18, 9), np.float32)))
-    with pytest.raises(rl.EvaluatorError, match="probabilities of discrete actions, got one with the head Greedy"):
+    with pytest.raises(rl.EvaluatorError, match="head .* must be a Categorical, got Greedy.*probabilities of discrete"):
         rl.MCTS(game, 10, evaluator=Policy(head, (18,), num_actions=9))

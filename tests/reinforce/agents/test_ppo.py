@@ -391,8 +391,8 @@ class TestBadInput:
         ({"num_envs": 0}, "num_envs must be an integer >= 1, got 0"),
         ({"lam": None}, "lam must be a number from 0 to 1, got None"),
         ({"entropy": float("nan")}, "entropy must be a number >= 0, got nan"),
-        ({"hidden": (8, 0)}, r"hidden must be widths of layers, positive integers, got \(8, 0\)"),
-        ({"activation": 3}, "activation must be a function, got 3"),
+        ({"hidden": (8, 0)}, "each width in hidden must be an integer >= 1, got 0"),
+        ({"activation": 3}, "activation must be a function, got int 3"),
         ({"seed": -1}, "seed"),
     ])
     def test_hyper_parameters_out_of_range(self, changes, message):

@@ -338,7 +338,7 @@ class TestBadInput:
     def test_what_is_no_policy(self):
         env, options = DISCRETE
         with pytest.raises(TypeError, match=r"PPO.train: distribution must be OneProcess\(...\), Threads\(...\) or "
-                                            r"MPI\(...\), got 'threads'"):
+                                            r"MPI\(...\), got str 'threads'"):
             train(PPO(env, **options), distribution="threads")
         with pytest.raises(TypeError, match="synchronous must be True or False"):
             rl.MPI(2)

@@ -165,7 +165,7 @@ def test_people_type_their_moves(monkeypatch, capsys):
     ([first, lambda state: 1.0], rl.IllegalActionError, "<lambda> played 1.0, which is not legal"),
     ([first, lambda state: None], rl.IllegalActionError, "<lambda> played None, which is not legal"),
     ([first, lambda state: [1, 2]], rl.GameError,
-     r"<lambda> must give one action for each of 5 positions, got an array of shape \(5, 2\)"),
+     r"actions of <lambda> must have shape \(5,\), got \(5, 2\) \(one for each position\)"),
     ([first, lambda state: 1 // 0], rl.GameError,
      r"<lambda> raised ZeroDivisionError: .*, in the position of TicTacToe after \(\)$"),
 ])

@@ -279,7 +279,7 @@ def raising(observations):
     (lambda o: (np.zeros((len(o), 8)), np.zeros(len(o))),
      r"TicTacToe: .* logits must have shape \(1, 9\), got \(1, 8\)"),
     (lambda o: (np.zeros((len(o), 9)), np.zeros((len(o), 3))),
-     r"TicTacToe: .* values must have shape \(1,\) or \(1, 2\), got \(1, 3\)"),
+     r"TicTacToe: .* values must have shape \(1,\) or \(1, 1\) or \(1, 2\), got \(1, 3\)"),
     (lambda o: np.zeros((len(o), 9)), r"TicTacToe: .* must return \(logits, values\), got ndarray"),
     (lambda o: (np.zeros((len(o), 9)), ["a"]), r"TicTacToe: .* must be arrays of numbers"),
     (lambda o: (np.zeros((len(o), 9)), np.full(len(o), np.nan)),

@@ -104,10 +104,7 @@ class System(Sealed):
 
     def add(self, potential: Potential) -> Potential:
         """Let `potential` act on the system; a name that is taken gets a number."""
-        if not isinstance(potential, Potential):
-            raise TypeError(f"system: a potential must be added, got "
-                            f"{potential.__name__ if isinstance(potential, type) else type(potential).__name__}"
-                            f"{' itself (call it with its parameters)' if isinstance(potential, type) else ''}")
+        check.kind(potential, Potential, "system: what is added")
         if any(p is potential for p in self.potentials):
             raise ValueError(f"system: potential {potential.name!r} acts on the system already (add a copy)")
         potential.take_over(self)
@@ -371,9 +368,8 @@ def _pairs(pairs, n):
 
 
 def _masses(system, values):
-    masses = np.array(values, np.float64)
-    if masses.shape != (system.n,):
-        raise ValueError(f"system: masses must be one for each of {system.n} atoms, got shape {masses.shape}")
+    masses = check.shape(np.array(values, np.float64), (system.n,), "system: masses",
+                         hint=f"one for each of {system.n} atoms")
     _check_masses(system, masses)
     return masses
 
@@ -388,31 +384,27 @@ def _check_masses(system, masses):
 
 
 def _topology(system, value):
-    if not isinstance(value, Topology):
-        raise TypeError(f"system: topology must be a Topology, got {type(value).__name__}")
+    check.kind(value, Topology, "system: topology")
     if system._made and value.n != system.n:
         raise ValueError(f"system: topology must have {system.n} atoms, got {value.n} (make a new System)")
     return value
 
 
 def _instance(name, kind):
-    def check(system, value):
-        if not isinstance(value, kind):
-            raise TypeError(f"system: {name} must be {kind.__name__}, got {type(value).__name__}")
-        return value
+    def checked(system, value):
+        return check.kind(value, kind, f"system: {name}")
 
-    return check
+    return checked
 
 
 def _list_of(name, kind):
-    def check(system, values):
+    def checked(system, values):
         values = list(values)
         for value in values:
-            if not isinstance(value, kind):
-                raise TypeError(f"system: {name} must be a list of {kind.__name__}, got {type(value).__name__} in it")
+            check.kind(value, kind, f"system: entries of {name}")
         return values
 
-    return check
+    return checked
 
 
 # What is assigned to a system is brought into form, or refused.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import short_repr
+from triskele.core.extend import check, short_repr
 
 from .quantities import number_in
 
@@ -151,9 +151,7 @@ def graph_distances(bonds: np.ndarray, n: int, most: int = 3) -> list[np.ndarray
 
 def as_vectors(values: Any, topology: Topology, where: str, unit: str = "nm") -> np.ndarray:
     """Return a float64 copy of one vector for each atom, (n, 3); raise ValueError, after `where`, if that is not so."""
-    values = np.array(number_in(unit, values, where), np.float64)
-    if values.shape != (topology.n, 3):
-        raise ValueError(f"{where} must have shape {(topology.n, 3)}, got {values.shape}")
+    values = check.shape(np.array(number_in(unit, values, where), np.float64), (topology.n, 3), where)
     finite = np.isfinite(values).all(1)
     if not finite.all():
         bad = int(np.argmin(finite))

@@ -18,6 +18,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .quantities import number_in
 
 # CODATA 2018 exact constants (SI redefinition of 2019) and the vacuum permittivity of CODATA 2018.
@@ -108,6 +110,5 @@ def ladder(lowest: float, highest: float, n: int, spacing: Literal["geometric", 
         raise ValueError(
             f"ladder: n must be an integer >= {least} (and 1 if both temperatures are the same), got {n!r}"
         )
-    if spacing not in ("geometric", "linear"):
-        raise ValueError(f"ladder: spacing must be 'geometric' or 'linear', got {spacing!r}")
+    check.choice(spacing, ("geometric", "linear"), "ladder: spacing")
     return np.geomspace(lowest, highest, int(n)) if spacing == "geometric" else np.linspace(lowest, highest, int(n))

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import random
-from ..check import integer, number
+from .. import check, random
 from .image_color import color_jitter, normalize
 from .image_mix import cutout, mixup
 from .resample import resized
@@ -25,9 +24,7 @@ __all__ = ["affine", "center_crop", "color_jitter", "crop", "cutout", "flip", "m
 
 def _shape(x, where):
     """Height and width of an image."""
-    if np.ndim(x) not in (2, 3):
-        raise ValueError(f"image.{where}: an image must have shape (height, width, channels) or (height, width), got "
-                         f"{np.shape(x)}")
+    check.shape(x, [("height", "width", "channels"), ("height", "width")], f"image.{where}: an image")
     return np.shape(x)[:2]
 
 
@@ -35,7 +32,7 @@ def _pair(size, where):
     pair = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
     if len(pair) != 2:
         raise ValueError(f"image.{where}: size must be one integer or (height, width), got {size!r}")
-    return tuple(integer(n, f"image.{where}: size", 1) for n in pair)
+    return tuple(check.integer(n, f"image.{where}: size", 1) for n in pair)
 
 
 def _over_channels(mask, x):
@@ -74,7 +71,8 @@ def flip(probability: float = 0.5, axis: int = 1) -> Transform:
     >>> data.image.flip(1.0)(np.array([[1, 2, 3]]), key=random.key(0))
     array([[3, 2, 1]])
     """
-    return Flip(number(probability, "image.flip: probability", 0, 1), integer(axis, "image.flip: axis", 0, 1))
+    return Flip(check.number(probability, "image.flip: probability", 0, 1),
+                check.integer(axis, "image.flip: axis", 0, 1))
 
 
 # -- crops -------------------------------------------------------------------------------------------------------------
@@ -123,7 +121,7 @@ def crop(size: int | Sequence[int], pad: int = 0) -> Transform:
     >>> data.image.crop(32, pad=4)(np.zeros((32, 32, 3)), key=random.key(0)).shape
     (32, 32, 3)
     """
-    return Crop(_pair(size, "crop"), integer(pad, "image.crop: pad", 0))
+    return Crop(_pair(size, "crop"), check.integer(pad, "image.crop: pad", 0))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -267,8 +265,9 @@ def affine(degrees: float = 0.0, translate: float = 0.0, scale: Sequence[float] 
     >>> turn(np.zeros((28, 28, 1), np.float32), key=random.key(0)).shape
     (28, 28, 1)
     """
-    low, high = (number(s, "image.affine: scale", 1e-6) for s in scale)
+    low, high = (check.number(s, "image.affine: scale", 1e-6) for s in scale)
     if low > high:
         raise ValueError(f"image.affine: scale must be (low, high), got {tuple(scale)}")
-    return Affine(number(degrees, "image.affine: degrees", 0), number(translate, "image.affine: translate", 0),
-                  (low, high), number(shear, "image.affine: shear", 0, 89))
+    return Affine(check.number(degrees, "image.affine: degrees", 0),
+                  check.number(translate, "image.affine: translate", 0), (low, high),
+                  check.number(shear, "image.affine: shear", 0, 89))

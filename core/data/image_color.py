@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import random
-from ..check import number
+from .. import check, random
 from .transform import Transform
 
 __all__ = ["color_jitter", "normalize"]
@@ -64,7 +63,7 @@ def normalize(mean: float | Sequence[float], std: float | Sequence[float]) -> Tr
     >>> data.image.normalize(0.5, 0.25)(np.array([[0, 255]], np.uint8))
     array([[-2.,  2.]], dtype=float32)
     """
-    means, stds = (tuple(number(v, f"image.normalize: {name}") for v in np.ravel(values).tolist())
+    means, stds = (tuple(check.number(v, f"image.normalize: {name}") for v in np.ravel(values).tolist())
                    for name, values in (("mean", mean), ("std", std)))
     if not means or not stds or min(stds) <= 0:
         raise ValueError(f"image.normalize: std must be positive, got {stds}")
@@ -85,8 +84,7 @@ class ColorJitter(Transform):
     random: ClassVar[bool] = True
 
     def apply(self, x: Any, key: Any) -> Any:
-        if np.ndim(x) != 3 or np.shape(x)[2] != 3:
-            raise ValueError(f"image.color_jitter: an image must have shape (height, width, 3), got {np.shape(x)}")
+        check.shape(x, ("height", "width", 3), "image.color_jitter: an image")
         kind = np.dtype(x.dtype)
         top = np.float32(np.iinfo(kind).max if kind.kind in "iu" else 1)
         draws = random.uniform(key, 4, np.float32, low=-1.0)
@@ -148,5 +146,5 @@ def color_jitter(brightness: float = 0.0, contrast: float = 0.0, saturation: flo
     >>> jitter(np.full((2, 2, 3), 128, np.uint8), key=random.key(0)).dtype
     dtype('uint8')
     """
-    return ColorJitter(*(number(v, f"image.color_jitter: {name}", 0, high) for v, name, high in (
+    return ColorJitter(*(check.number(v, f"image.color_jitter: {name}", 0, high) for v, name, high in (
         (brightness, "brightness", 1), (contrast, "contrast", 1), (saturation, "saturation", 1), (hue, "hue", 0.5))))

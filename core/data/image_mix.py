@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import random
-from ..check import integer, positive
+from .. import check, random
 from ..errors import DataError
 from .transform import Transform
 
@@ -23,9 +22,7 @@ class Cutout(Transform):
     random: ClassVar[bool] = True
 
     def apply(self, x: Any, key: Any) -> Any:
-        if np.ndim(x) not in (2, 3):
-            raise ValueError(f"image.cutout: an image must have shape (height, width, channels) or (height, width), "
-                             f"got {np.shape(x)}")
+        check.shape(x, [("height", "width", "channels"), ("height", "width")], "image.cutout: an image")
         covered = []
         for k, n in enumerate(np.shape(x)[:2]):
             start = random.randint(random.fold_in(key, k), 0, n) - self.size // 2
@@ -49,7 +46,7 @@ def cutout(size: int) -> Transform:
     >>> data.image.cutout(8)(np.ones((32, 32, 3)), key=random.key(0)).min()
     np.float64(0.0)
     """
-    return Cutout(integer(size, "image.cutout: size", 1))
+    return Cutout(check.integer(size, "image.cutout: size", 1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,5 +93,5 @@ def mixup(alpha: float = 0.2, classes: int | None = None) -> Transform:
     >>> targets.sum(axis=1)
     array([1., 1., 1., 1.], dtype=float32)
     """
-    return Mixup(positive(alpha, "image.mixup: alpha"), None if classes is None else integer(
+    return Mixup(check.positive(alpha, "image.mixup: alpha"), None if classes is None else check.integer(
         classes, "image.mixup: classes", 2))

@@ -336,8 +336,7 @@ class Transformer:
         if prompt.shape[-1] + length > self.context:
             raise ValueError(f"Transformer.generate: prompt and length must be at most the context of {self.context}, "
                              f"got {prompt.shape[-1]} + {length}")
-        if not (math.isfinite(temperature) and temperature >= 0):
-            raise ValueError(f"Transformer.generate: temperature must be at least 0, got {temperature}")
+        check.number(temperature, "Transformer.generate: temperature", 0)
         if top_k is not None:
             check.integer(top_k, "Transformer.generate: top_k", 1, np.shape(self.tokens.weight)[0])
         if key is None and temperature > 0:

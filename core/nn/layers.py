@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import random
+from .. import check, random
 from ..ops.index import getitem
 from ..precision import in_dtype_of
 from .entries import pick_entries
 from .init import Initializer, lecun_normal
 from .layer import layer
 
-__all__ = ["Cell", "Embedding", "Linear", "MLP", "check_last_axis", "static"]
+__all__ = ["Cell", "Embedding", "Linear", "MLP", "static"]
 
 
 def static(**kwargs: Any) -> Any:
@@ -49,12 +49,6 @@ class Cell:
 
     def __init__(self, value: Any = None):
         self.value = value
-
-
-def check_last_axis(where: str, x: Any, n: int) -> None:
-    """Raise ValueError unless the last axis of `x` has `n` entries."""
-    if np.ndim(x) == 0 or np.shape(x)[-1] != n:
-        raise ValueError(f"{where}: the last axis of the input must have {n} entries, got shape {np.shape(x)}")
 
 
 @layer
@@ -87,7 +81,7 @@ class Linear:
         return cls(initializer(key, (n_in, n_out), dtype), np.zeros(n_out, dtype) if bias else None)
 
     def __call__(self, x: Any) -> NDArray[Any]:
-        check_last_axis("Linear", x, np.shape(self.weight)[0])
+        check.shape(x, (..., np.shape(self.weight)[0]), "Linear: the input")
         y = in_dtype_of(x, self.weight) @ self.weight
         return y if self.bias is None else y + self.bias
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import random
+from .. import check, random
 from ..dtypes import kind_of
 from ..graph.trace import bind
 from ..ops.attention import attention_p, plain_attention
 from ..ops.define import as_value
 from .init import glorot_uniform
 from .layer import layer
-from .layers import Linear, check_last_axis, static
+from .layers import Linear, static
 
 __all__ = ["MultiHeadAttention", "attention"]
 
@@ -173,7 +173,7 @@ class MultiHeadAttention:
         -------
         array, [..., T, n_features]
         """
-        check_last_axis("MultiHeadAttention", x, np.shape(self.query.weight)[0])
+        check.shape(x, (..., np.shape(self.query.weight)[0]), "MultiHeadAttention: the input")
         context = x if context is None else context
 
         def split(y):

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from .. import check
 from ..precision import at_least_float32, in_dtype_of
 from ..transforms.checkpoint import stop_gradient
 from .layer import layer
-from .layers import Cell, check_last_axis, static
+from .layers import Cell, static
 
 __all__ = ["BatchNorm", "GroupNorm", "LayerNorm", "RMSNorm"]
 
@@ -45,7 +46,7 @@ class LayerNorm:
         return cls(np.ones(n, dtype), np.zeros(n, dtype), epsilon)
 
     def __call__(self, x: Any) -> NDArray[Any]:
-        check_last_axis("LayerNorm", x, np.shape(self.scale)[0])
+        check.shape(x, (..., np.shape(self.scale)[0]), "LayerNorm: the input")
         y = at_least_float32(x)
         centered = y - np.mean(y, axis=-1, keepdims=True)
         variance = np.mean(centered**2, axis=-1, keepdims=True)
@@ -109,7 +110,7 @@ class BatchNorm:
         if self.seen is not None:
             y, self.seen.value = (self.seen.value or self).train(x)
             return y
-        check_last_axis("BatchNorm", x, np.shape(self.scale)[0])
+        check.shape(x, (..., np.shape(self.scale)[0]), "BatchNorm: the input")
         return self._apply(x, stop_gradient(self.mean), stop_gradient(self.variance))
 
     def training(self, _key: Any) -> BatchNorm:
@@ -122,7 +123,7 @@ class BatchNorm:
 
     def train(self, x: Any) -> tuple[NDArray[Any], BatchNorm]:
         """Normalize by the batch. Returns ``(y, updated layer)``."""
-        check_last_axis("BatchNorm", x, np.shape(self.scale)[0])
+        check.shape(x, (..., np.shape(self.scale)[0]), "BatchNorm: the input")
         axes = tuple(range(np.ndim(x) - 1))
         y = at_least_float32(x)
         mean = np.mean(y, axis=axes)
@@ -165,7 +166,7 @@ class RMSNorm:
         return cls(np.ones(n, dtype), epsilon)
 
     def __call__(self, x: Any) -> NDArray[Any]:
-        check_last_axis("RMSNorm", x, np.shape(self.scale)[0])
+        check.shape(x, (..., np.shape(self.scale)[0]), "RMSNorm: the input")
         y = at_least_float32(x)
         return in_dtype_of(y / np.sqrt(np.mean(y**2, axis=-1, keepdims=True) + self.epsilon) * self.scale, x)
 
@@ -210,7 +211,7 @@ class GroupNorm:
 
     def __call__(self, x: Any) -> NDArray[Any]:
         """`x`: (n, *axes, channels), n samples."""
-        check_last_axis("GroupNorm", x, np.shape(self.scale)[0])
+        check.shape(x, (..., np.shape(self.scale)[0]), "GroupNorm: the input")
         shape = np.shape(x)
         if len(shape) < 2:
             raise ValueError(f"GroupNorm: x must be (n, *axes, channels), got shape {shape}")

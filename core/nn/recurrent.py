@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
-from .. import random
+from .. import check, random
 from ..precision import in_dtype_of
 from ..transforms.control.operators import scan
 from .init import glorot_uniform, orthogonal
 from .layer import layer
-from .layers import check_last_axis
 
 __all__ = ["GRU", "LSTM"]
 
@@ -80,7 +79,7 @@ class LSTM:
         ys : (T, ..., n_hidden) array
         state : (h, c)
         """
-        check_last_axis("LSTM", xs, np.shape(self.w_input)[0])
+        check.shape(xs, (..., np.shape(self.w_input)[0]), "LSTM: the input")
         xs = in_dtype_of(xs, self.w_input)
         n = np.shape(self.w_hidden)[0]
         h, c = state if state is not None else (_zeros(xs, n), _zeros(xs, n))
@@ -132,7 +131,7 @@ class GRU:
 
     def __call__(self, xs: Any, state: Any = None) -> tuple[NDArray[Any], Any]:
         """Run over the sequence ``[T, ..., n_in]``; returns ``(ys, h)``, ys ``[T, ..., n_hidden]``."""
-        check_last_axis("GRU", xs, np.shape(self.w_input)[0])
+        check.shape(xs, (..., np.shape(self.w_input)[0]), "GRU: the input")
         xs = in_dtype_of(xs, self.w_input)
         n = np.shape(self.w_hidden)[0]
 

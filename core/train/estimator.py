@@ -322,10 +322,9 @@ class Estimator:
     def _checked_data(self, method: str, x: Any, features: int | None) -> np.ndarray:
         """Data as a finite (N, D) float64 array, with `features` columns where these are known."""
         where = f"{type(self).__name__}.{method}"
-        array = self._real(x, f"{where}: data")
-        if array.ndim != 2:
-            raise self.error(f"{where}: data must have shape (N, D), got {array.shape} (Reshape your data, for one "
-                             "column with x.reshape(-1, 1) and for one sample with x.reshape(1, -1))")
+        array = check.shape(self._real(x, f"{where}: data"), ("N", "D"), f"{where}: data", error=self.error,
+                            hint="Reshape your data, for one column with x.reshape(-1, 1) and for one sample with "
+                                 "x.reshape(1, -1)")
         for axis, what in enumerate(("sample", "feature")):
             if not array.shape[axis]:
                 raise self.error(f"{where}: there are no data: 0 {what}(s) (shape={array.shape}) while a minimum of 1 "

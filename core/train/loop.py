@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import tree
+from .. import check, tree
 from ..interrupt import interruption, patient_interrupts
 from ..show.report import Work
 from .callbacks.callback import Callback
@@ -59,10 +59,8 @@ class Run:
     def __init__(self, model, source, epochs, validation, callbacks, checkpoint, seed):
         given = [*callbacks, *([] if checkpoint is None else [Checkpoint(checkpoint)])]
         for c in given:
-            if not isinstance(c, Callback):
-                name = c.__name__ if isinstance(c, type) else type(c).__name__
-                raise TypeError(f"Model.fit: callbacks must be instances of train.Callback, got {name} (functions of "
-                                f"records go to report=)")
+            check.kind(c, Callback, "Model.fit: callbacks", "instances of train.Callback",
+                       hint="functions of records go to report=")
         self.callbacks = sorted(given, key=lambda c: isinstance(c, StateFile))  # they record the others
         self.model, self.source, self.epochs, self.validation, self.seed = model, source, epochs, validation, seed
         self.state, self.history = model.state, History()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import plots, short_repr
+from triskele.core.extend import check, plots, short_repr
 
 from .. import units
 from .statistics import as_weighted
@@ -222,8 +222,7 @@ def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, 
     0.693
     """
     where = "free_energy"
-    if np.shape(phi) != np.shape(psi):
-        raise ValueError(f"{where}: phi and psi must have the same shape, got {np.shape(phi)} and {np.shape(psi)}")
+    check.shape(psi, np.shape(phi), f"{where}: psi", hint="the shape of phi")
     check_bins(where, temperature, bins, blocks)
     phi, w = as_weighted(where, phi, weights)
     psi = as_weighted(where, psi, None)[0]

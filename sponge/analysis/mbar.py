@@ -231,8 +231,7 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
     True
     """
     reduced, counts = _checked(reduced, counts)
-    if solver not in ("newton", "pymbar"):
-        raise ValueError(f"mbar: solver must be 'newton' or 'pymbar', got {solver!r}")
+    check.choice(solver, ("newton", "pymbar"), "mbar: solver")
     used = np.ones(reduced.shape[1], bool)
     if inefficiency is not None:
         used, counts = _thinned(counts, inefficiency)

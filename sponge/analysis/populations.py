@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import plots, short_repr
+from triskele.core.extend import check, plots, short_repr
 
 from .statistics import Mean, as_weighted, mean
 
@@ -108,8 +108,7 @@ def populations(phi: Any, psi: Any, regions: Mapping[str, Callable[[np.ndarray, 
     True
     """
     where = "populations"
-    if np.shape(phi) != np.shape(psi):
-        raise ValueError(f"{where}: phi and psi must have the same shape, got {np.shape(phi)} and {np.shape(psi)}")
+    check.shape(psi, np.shape(phi), f"{where}: psi", hint="the shape of phi")
     if not regions:
         raise ValueError(f"{where}: at least one region is needed")
     phi, w = as_weighted(where, phi, weights)

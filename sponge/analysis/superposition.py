@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import plots, short_repr
+from triskele.core.extend import check, plots, short_repr
 
 from .trajectory import as_atoms, as_positions
 
@@ -172,6 +172,4 @@ def rmsf(positions: Any, atoms: Any = None, *, fit: bool = True) -> Fluctuations
 
 def _reference(where, reference, positions):
     reference = np.asarray(reference, np.float64)
-    if reference.shape != positions.shape[1:]:
-        raise ValueError(f"{where}: reference must have shape {positions.shape[1:]}, got {reference.shape}")
-    return reference
+    return check.shape(reference, positions.shape[1:], f"{where}: reference")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import plots, short_repr
+from triskele.core.extend import check, plots, short_repr
 
 from ..box import displacement
 from ..topology import Topology, check_indices
@@ -80,9 +80,7 @@ def dihedrals(positions: Any, atoms: Any, *, boxes: Any = None) -> np.ndarray:
     positions, boxes, _, _ = opened(positions, boxes)
     positions = as_positions(where, positions)
     frames, n = positions.shape[:2]
-    atoms = np.asarray(atoms, np.int64)
-    if atoms.ndim != 2 or atoms.shape[1] != 4:
-        raise ValueError(f"{where}: atoms must have shape [m, 4], got {atoms.shape}")
+    atoms = check.shape(np.asarray(atoms, np.int64), ("m", 4), f"{where}: atoms")
     check_indices(atoms, n, f"{where}: atoms")
     boxes = as_boxes(where, boxes, frames)
     bonds = np.diff(positions[:, atoms], axis=2)  # [frames, m, 3, 3]

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .. import box as boxes_
 from ..topology import check_indices
 from ..trajectories.trajectory import Trajectory, is_trajectory, load_trajectory
@@ -50,8 +52,7 @@ def as_interval(where: str, interval: Any, times: np.ndarray | None) -> float:
             raise ValueError(f"{where}: frames must be equally spaced in time, got {steps.min():g} to {steps.max():g} "
                              "ps between them (choose some, or give interval)")
         return float((times[-1] - times[0]) / (len(times) - 1))
-    if not interval > 0:
-        raise ValueError(f"{where}: interval must be > 0 ps, got {interval}")
+    check.positive(interval, f"{where}: interval", "ps")
     return interval
 
 
@@ -62,8 +63,7 @@ def as_boxes(where: str, boxes: Any, frames: int) -> np.ndarray | None:
     boxes = np.asarray(boxes, np.float64)
     if boxes.ndim < 3:
         return np.broadcast_to(boxes_.as_box(boxes, where), (frames, 3, 3))
-    if boxes.shape != (frames, 3, 3):
-        raise ValueError(f"{where}: boxes must have shape {(frames, 3, 3)}, got {boxes.shape}")
+    check.shape(boxes, (frames, 3, 3), f"{where}: boxes")
     return np.stack([boxes_.as_box(b, where) for b in boxes])
 
 
@@ -73,8 +73,7 @@ def as_atoms(where: str, atoms: Any, n: int) -> np.ndarray:
         return np.arange(n)
     atoms = np.asarray(atoms)
     if atoms.dtype == bool:
-        if atoms.shape != (n,):
-            raise ValueError(f"{where}: a mask of atoms must have shape ({n},), got {atoms.shape}")
+        check.shape(atoms, (n,), f"{where}: a mask of atoms")
         atoms = np.flatnonzero(atoms)
     if atoms.ndim != 1 or not len(atoms) or not np.issubdtype(atoms.dtype, np.integer):
         raise ValueError(f"{where}: atoms must be a list of at least one number, got {atoms!r}")
@@ -88,8 +87,4 @@ def as_series(where: str, name: str, x: Any, length: int | None = None) -> np.nd
     if x.ndim != 1 or (length is not None and len(x) != length) or not len(x):
         raise ValueError(f"{where}: {name} must be one-dimensional{'' if length is None else f' of length {length}'}, "
                          f"got shape {x.shape}")
-    if not np.isfinite(x).all():
-        raise ValueError(
-            f"{where}: {name} must be finite, got {x[~np.isfinite(x)][0]} at {int(np.argmin(np.isfinite(x)))}"
-        )
-    return x
+    return check.finite(x, f"{where}: {name}")

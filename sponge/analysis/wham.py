@@ -295,11 +295,7 @@ def _biases(windows, centers, k, bias, dimensions, periods):
             raise ValueError(f"wham: there must be one bias for each of {windows} windows, got {len(bias)}")
         return list(bias)
     centers = np.asarray(centers, np.float64)
-    centers = centers[:, None] if centers.ndim == 1 else centers
-    if centers.shape != (windows, dimensions):
-        raise ValueError(
-            f"wham: centers must have shape {(windows, dimensions)[:1 + (dimensions > 1)]}, got {np.shape(centers)}"
-        )
+    centers = check.shape(centers[:, None] if centers.ndim == 1 else centers, (windows, dimensions), "wham: centers")
     k = np.asarray(k, np.float64)
     k = k[:, None] if k.shape == (windows,) and dimensions == 1 else k
     k = np.broadcast_to(k, centers.shape)

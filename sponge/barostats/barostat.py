@@ -36,9 +36,7 @@ class Barostat:
 
     def __post_init__(self):
         name = type(self).__name__
-        if self.coupling not in AXES:
-            raise ValueError(f"{name}: coupling must be one of {', '.join(AXES)}, got {self.coupling!r}")
-        axes = AXES[self.coupling]
+        axes = AXES[check.choice(self.coupling, AXES, f"{name}: coupling")]
         for option, unit in (("pressure", "bar"), ("temperature", "K")):
             object.__setattr__(self, option, number_in(unit, getattr(self, option), f"{name}: {option}"))
         values = np.asarray(self.pressure)

@@ -58,8 +58,7 @@ def crystal(elements: Any, lattice: str, constant: float, repeat: Any = 1, masse
     >>> copper.n, round(float(copper.box[0, 0]), 4)
     (256, 1.446)
     """
-    if not isinstance(lattice, str) or lattice not in _LATTICES:
-        raise ValueError(f"crystal: lattice must be one of {', '.join(_LATTICES)}, got {lattice!r}")
+    check.choice(lattice, _LATTICES, "crystal: lattice")
     parts = [points for points in _LATTICES[lattice] if points]
     symbols = list(elements) if isinstance(elements, (list, tuple, np.ndarray)) else [elements]
     if len(symbols) != len(parts):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from triskele.core.extend import check, optional, said
 
 from ..load.structure import Structure
-from .arguments import check_bool, check_forcefield, check_structure
+from ..system import System
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 
 __all__ = ["add_hydrogens"]
@@ -64,14 +65,13 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
     >>> structure = sponge.build.add_hydrogens(sponge.read_pdb("1ubq.pdb"), missing_atoms=True)  # doctest: +SKIP
     """
     where = "add_hydrogens"
-    check_structure(structure, f"{where}: structure")
-    if not isinstance(ph, (int, float, np.number)) and forcefield is None:
-        raise TypeError(f"{where}: ph must be a number, got {ph!r:.60} (a force field is named by forcefield=...)")
+    check.kind(structure, (Structure, System), f"{where}: structure", hint="read a file with sponge.read_pdb")
+    check.kind(ph, (int, float, np.number), f"{where}: ph", "a number", hint="a force field is named by forcefield=...")
     check.number(ph, f"{where}: ph")
-    check_bool(missing_atoms, f"{where}: missing_atoms")
-    check_bool(replace_nonstandard, f"{where}: replace_nonstandard")
-    if forcefield is not None:
-        check_forcefield(forcefield, f"{where}: forcefield")
+    check.kind(missing_atoms, bool, f"{where}: missing_atoms")
+    check.kind(replace_nonstandard, bool, f"{where}: replace_nonstandard")
+    for source in forcefield if isinstance(forcefield, (list, tuple)) else [forcefield]:
+        check.kind(source, (str, os.PathLike, None), f"{where}: forcefield", "names or paths")
     app = openmm_app(where)
     states = [_STATES.get(str(name)) for name in structure.topology.residue_names]
     topology, positions = to_openmm(structure, app)

@@ -66,17 +66,12 @@ def immerse(system: System, model: str = "tip3p", *, padding: float = 1.0, seed:
     (True, 'pme')
     """
     where = "immerse"
-    if not isinstance(system, System):
-        raise TypeError(f"{where}: system must be a System, got {type(system).__name__} (make it with load or "
-                        "create_system)")
+    check.kind(system, System, f"{where}: system", hint="make it with load or create_system")
     check.positive(padding, f"{where}: padding", "nm")
     check.integer(seed, f"{where}: seed", 0)
     for name in nonbonded:
-        if name not in OPTIONS:
-            known = ("model", "padding", "seed", *OPTIONS)
-            raise TypeError(f"{where}: no option {name!r}{check.near(name, known, listing=True)}")
-    if model not in _MODELS:
-        raise ValueError(f"{where}: model must be one of {', '.join(_MODELS)}, got {model!r}")
+        check.choice(name, ("model", "padding", "seed", *OPTIONS), f"{where}: an option", error=TypeError)
+    check.choice(model, _MODELS, f"{where}: model")
     if system.positions is None:
         raise ValueError(f"{where}: the solute must have positions")
     if system.virtual_sites:

@@ -13,8 +13,8 @@ from .. import box as boxes
 from .. import units
 from ..load.structure import Structure
 from ..load.terms import WEIGHTS
+from ..system import System
 from ..topology import Topology
-from .arguments import check_structure
 from .water_box import lattice_points, random_rotations
 
 __all__ = ["pack"]
@@ -68,7 +68,7 @@ def pack(molecules: Sequence[tuple[Structure, int]], density: float | None = Non
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise TypeError(f"pack: molecules must be pairs of a Structure and a number, got {type(pair).__name__} "
                             "(write [(structure, number)])")
-        check_structure(pair[0], "pack: molecule")
+        check.kind(pair[0], (Structure, System), "pack: molecule", hint="read a file with sponge.read_pdb")
         check.integer(pair[1], "pack: number of molecules", 0)
     check.integer(seed, "pack: seed", 0)
     random, kinds = np.random.default_rng(seed), np.repeat(np.arange(len(molecules)), [n for _, n in molecules])

@@ -73,14 +73,12 @@ def small_molecule(molecule: str | os.PathLike, *, name: str = "LIG", forcefield
     >>> ethanol.n  # doctest: +SKIP
     9
     """
-    if not isinstance(molecule, (str, os.PathLike)):
-        raise TypeError(f"small_molecule: molecule must be a SMILES or a path, got {type(molecule).__name__}")
+    check.kind(molecule, (str, os.PathLike), "small_molecule: molecule", "a SMILES or a path")
     check.integer(seed, "small_molecule: seed", 0)
     if not isinstance(name, str) or not re.fullmatch("[A-Za-z0-9]{1,3}", name):
         raise ValueError(f"small_molecule: name must have one to three letters or digits, got {name!r}")
     for what, value, allowed in (("forcefield", forcefield, ("gaff", "gaff2")), ("charges", charges, ("bcc", "gas"))):
-        if value not in allowed:
-            raise ValueError(f"small_molecule: {what} must be {' or '.join(allowed)}, got {value!r}")
+        check.choice(value, allowed, f"small_molecule: {what}")
     found, formal = _read(molecule, seed)
     programs = {program: _program(program) for program in ("antechamber", "parmchk2", "tleap")}
     with tempfile.TemporaryDirectory() as scratch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..forcefield.assign import assign_templates
 from ..forcefield.create import as_forcefield
 from ..load.structure import Structure
 from ..quantities import number_in
-from .arguments import check_bool, check_forcefield, check_structure
+from ..system import System
 from .modeller import from_openmm, openmm_app, openmm_field, seeded, to_openmm
 from .virtual_sites import add_virtual_sites
 from .water_box import oxygen_and_hydrogens, water_molecule
@@ -81,22 +82,21 @@ def solvate(
     >>> full = solvate(peptide, field, padding=1.0, ionic_strength=0.15, shape="dodecahedron")  # doctest: +SKIP
     >>> system = sponge.create_system(full, forcefield=field, constraints="h-bonds")  # doctest: +SKIP
     """
-    check_structure(structure, "solvate: structure")
-    check_forcefield(forcefield, "solvate: forcefield")
-    check_bool(neutralize, "solvate: neutralize")
+    check.kind(structure, (Structure, System), "solvate: structure", hint="read a file with sponge.read_pdb")
+    for source in forcefield if isinstance(forcefield, (list, tuple)) else [forcefield]:
+        check.kind(source, (str, os.PathLike), "solvate: forcefield", "names or paths")
+    check.kind(neutralize, bool, "solvate: neutralize")
     check.integer(seed, "solvate: seed", 0)
     for name, ion, kinds in (("positive", positive, _POSITIVE), ("negative", negative, _NEGATIVE)):
-        if ion not in kinds:
-            raise ValueError(f"solvate: {name} must be one of {', '.join(kinds)}, got {ion!r}")
+        check.choice(ion, kinds, f"solvate: {name}")
     padding = number_in("nm", padding, "solvate: padding")
     ionic_strength = number_in("mol/l", ionic_strength, "solvate: ionic_strength")
     if padding is not None and size is not None:
         raise ValueError("solvate: either padding or size must be given, got both")
     if padding is None and size is None and structure.box is None:
         raise ValueError("solvate: padding or size must be given for a structure without a box, got neither")
-    if padding is not None and shape not in ("cube", "dodecahedron", "octahedron"):
-        raise ValueError(f"solvate: shape must be cube, dodecahedron or octahedron, got {shape!r}")
     if padding is not None:
+        check.choice(shape, ("cube", "dodecahedron", "octahedron"), "solvate: shape")
         check.positive(padding, "solvate: padding", "nm")
     check.number(ionic_strength, "solvate: ionic_strength", 0, unit="mol/l")
     app = openmm_app("solvate")

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..forcefield.assign import residue_graphs
 from ..forcefield.create import as_forcefield
 from ..forcefield.drude import drude_particles
 from ..forcefield.ffxml import ForceField
 from ..forcefield.templates import Graph, Template, match
 from ..load.structure import Structure
+from ..system import System
 from ..topology import Topology
-from .arguments import check_structure
 
 __all__ = ["add_virtual_sites"]
 
@@ -41,7 +43,8 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
     >>> field = ["amber19/protein.ff19SB", "amber14/opc"]
     >>> full = add_virtual_sites(sponge.read_pdb("crystal.pdb"), field)  # doctest: +SKIP
     """
-    check_structure(structure, "add_virtual_sites: structure")
+    check.kind(structure, (Structure, System), "add_virtual_sites: structure",
+               hint="read a file with sponge.read_pdb")
     field = as_forcefield(forcefield)
     t = structure.topology
     bare = [_Bare(field, template) for template in field.templates.values()]

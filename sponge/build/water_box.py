@@ -57,8 +57,7 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
     >>> water.topology.n, round(float(water.box[0, 0]), 3)
     (256, 1.243)
     """
-    if not isinstance(model, str) or model not in WATER_MODELS:
-        raise ValueError(f"water_box: model must be one of {', '.join(WATER_MODELS)}, got {model!r}")
+    check.choice(model, WATER_MODELS, "water_box: model")
     check.positive(density, "water_box: density", "g/cm^3")
     check.integer(seed, "water_box: seed", 0)
     if n is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from triskele.core.extend import short_repr
+from triskele.core.extend import check, short_repr
 
 from ..topology import Topology, as_indices
 
@@ -77,8 +77,7 @@ def constrain(
     rigid_water: bool,  # whatever `kind` says
 ) -> tuple[Constraints, np.ndarray, np.ndarray]:
     """Return constraints made from bonds and angles, and masks of the bonds and angles that keep their potential."""
-    if kind not in CONSTRAINTS:
-        raise ValueError(f"constraints: must be one of {', '.join(map(repr, CONSTRAINTS))}, got {kind!r}")
+    check.choice(kind, CONSTRAINTS, "constraints")
     elements, water = topology.elements, water_atoms(topology, masses)
     bonds, angles = np.asarray(bonds, np.int64).reshape(-1, 2), np.asarray(angles, np.int64).reshape(-1, 3)
     atoms = (np.asarray(masses)[bonds] > 0).all(1)

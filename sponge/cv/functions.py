@@ -322,8 +322,7 @@ def function(f: Callable, atoms: Any, *, period: tuple[float, float] | None = No
     <difference>
     """
     where = "cv.function"
-    if not callable(f):
-        raise TypeError(f"{where}: must be a function of positions, got {type(f).__name__}")
+    check.kind(f, Callable, where, "a function of positions")
     if period is not None:
         if np.shape(period) != (2,) or not -np.inf < float(period[0]) < float(period[1]) < np.inf:
             raise ValueError(f"{where}: period must be (lowest, highest), got {period!r}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import TriskeleError
+from triskele.core.extend import TriskeleError, check
 
 from ..codegen.handle import Handle
 from ..protocols import SystemLike
@@ -64,11 +64,8 @@ class CollectiveVariable:
 
     def local(self, x: Any, box: Any = None) -> Any:
         """The value from the positions [k, 3] of `atoms` alone."""
-        value = self.function(x, box, **self.options)
-        if np.shape(value) != ():
-            raise TypeError(
-                f"collective variable {self.name}: must be a number, got an array of shape {np.shape(value)}"
-            )
+        value = check.shape(self.function(x, box, **self.options), (), f"collective variable {self.name}",
+                            error=TypeError, hint="a number")
         return value.astype(np.float64) if getattr(value, "dtype", None) == np.float32 else value  # of a network
 
     def __call__(self, positions: Any, box: Any = None) -> Any:
@@ -120,9 +117,8 @@ def as_variables(where: str, cvs: Any) -> list[CollectiveVariable]:
     """One collective variable or several, as a list."""
     found = [cvs] if isinstance(cvs, CollectiveVariable) else list(cvs) if isinstance(cvs, Iterable) else [cvs]
     for variable in found:
-        if not isinstance(variable, CollectiveVariable):
-            raise TypeError(f"{where}: collective variables must be made by sponge.cv, got {type(variable).__name__} "
-                            "(cv.function takes any function)")
+        check.kind(variable, CollectiveVariable, f"{where}: collective variables", "made by sponge.cv",
+                   hint="cv.function takes any function")
     if not found:
         raise ValueError(f"{where}: at least one collective variable is needed")
     return found

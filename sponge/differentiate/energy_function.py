@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import check
 
 from .. import box as boxes
 from ..engine.engine import Engine
@@ -83,13 +84,10 @@ class EnergyFunction:
         system = self._system
         leaves = [value for values in complete(self._defaults, params,
                                                "energy function").values() for value in values.values()]
-        if np.shape(positions) != (system.n, 3):
-            raise ValueError(f"energy function: positions must have shape {(system.n, 3)}, got {np.shape(positions)}")
+        check.shape(positions, (system.n, 3), "energy function: positions")
         leaves.append(positions)
         if system.box is not None:
-            box = system.box if box is None else box
-            if np.shape(box) != (3, 3):
-                raise ValueError(f"energy function: box must have shape (3, 3), got {np.shape(box)}")
+            box = check.shape(system.box if box is None else box, (3, 3), "energy function: box")
             leaves.append(box)
         elif box is not None:
             raise ValueError("energy function: the system is not periodic, but a box was given")

@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import random
+from triskele.core.extend import check
 
 from .adjoint import reversible
 from .steps import Path, Scheme, check_state, finite, noise
@@ -85,8 +86,7 @@ def trajectory(
     >>> core.grad(end)(4.0).round(4)
     np.float64(-0.2273)
     """
-    if method not in ("checkpoint", "reversible"):
-        raise ValueError(f"trajectory: method must be 'checkpoint' or 'reversible', got {method!r}")
+    check.choice(method, ("checkpoint", "reversible"), "trajectory: method")
     scheme = Scheme.of(integrator, masses, steps, every)
     make = _checkpointed if method == "checkpoint" else reversible
     inner = make(energy, scheme, observe)

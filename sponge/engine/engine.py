@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from triskele.core.extend import Task
+from triskele.core.extend import Task, check
 
 from ..protocols import PotentialLike, SamplingLike, SystemLike
 from .flags import ENERGY, N_FLAGS, REBUILD, STATUS, STATUS_INFO, STEP
@@ -77,8 +77,7 @@ class Engine:
                  groups: np.ndarray | None = None,
                  names: Iterable[str] | None = None, sampling: Sequence[SamplingLike] = (),
                  share: Engine | None = None):
-        if precision not in ("mixed", "double"):
-            raise ValueError(f"engine: precision must be 'mixed' or 'double', got {precision!r}")
+        check.choice(precision, ("mixed", "double"), "engine: precision")
         system.check()
         self.system, self.precision, self.n = system, precision, system.n
         self.sampling = list(sampling)

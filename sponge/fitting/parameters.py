@@ -55,10 +55,7 @@ class Parameters:
         self._function: Callable[[dict[str, Any]], Any] | None = None
         kinds: dict[str, str] = {}
         if isinstance(free, tuple) and len(free) == 2 and callable(free[1]):
-            if not isinstance(free[0], Mapping):
-                raise TypeError(
-                    f"fit: start values must be a mapping of names to numbers, got {type(free[0]).__name__}"
-                )
+            check.kind(free[0], Mapping, "fit: start values", "a mapping of names to numbers")
             self.start = {name: np.array(values, np.float64) for name, values in free[0].items()}
             self._function = free[1]
             kinds = dict.fromkeys(self.start, "free")

@@ -45,8 +45,7 @@ class Target:
 
 
 def _target(name, value, error, make):
-    value = np.array(value, np.float64)
-    check.finite(value, f"target {name}: values")
+    value = check.finite(np.array(value, np.float64), f"target {name}: values")
     error = np.array(np.broadcast_to(np.asarray(error, np.float64), value.shape))
     if not np.all((error > 0) & np.isfinite(error)):
         raise ValueError(f"target {name}: errors must be positive, got {error}")
@@ -73,8 +72,7 @@ def observable(f: Any, value: Any, error: Any = None, name: str | None = None) -
     0.15
     """
     if not isinstance(f, Observable):
-        if not callable(f):
-            raise TypeError(f"target: the observable must be callable, got {type(f).__name__}")
+        check.kind(f, Callable, "target: the observable")
         f = observables.function(f)
     if error is None:
         error = 0.01 * np.abs(np.asarray(value, np.float64))
@@ -102,8 +100,7 @@ def rdf(r: Any, g: Any, first: Any = None, second: Any = None, *, width: float |
     >>> targets.rdf(r, np.ones(20)).value.shape
     (20,)
     """
-    if np.shape(r) != np.shape(g):
-        raise ValueError(f"target rdf: r and g must have one shape, got {np.shape(r)} and {np.shape(g)}")
+    check.shape(g, np.shape(r), "target rdf: g", hint="the shape of r")
     found = observables.rdf(r, first, second, width=width, molecules=molecules)
     return _target("rdf", g, error, lambda system, temperature, energy: found)
 

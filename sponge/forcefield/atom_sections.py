@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import FileFormatError
 from ..load.openmm_terms import OpenMMTerms
 from ..load.openmm_xml import read_force
@@ -113,10 +115,8 @@ def _born(force: ET.Element, section: AtomSection) -> None:
 
 
 def _sets(force: ET.Element, section: AtomSection, graph: np.ndarray, n: int) -> None:
-    mode = section.element.attrib["permutationMode"]
-    if mode not in _MODES:
-        raise FileFormatError(f"<CustomManyParticleForce> must have a permutationMode of {', '.join(_MODES)}, got "
-                              f"{mode!r}")
+    mode = check.choice(section.element.attrib["permutationMode"], _MODES,
+                        "permutationMode of <CustomManyParticleForce>", error=FileFormatError)
     force.set("particlesPerSet", section.element.attrib["particlesPerSet"])
     force.set("permutationMode", _MODES[mode])
     _append(force, "TypeFilters", (dict(e.attrib) for e in section.element.iterfind("TypeFilter")))
@@ -131,9 +131,8 @@ def _hydrogen_bonds(force: ET.Element, section: AtomSection, field: ForceField, 
                   3: bonded_angles(starts, near)}
     found = {}
     for tag in ("Donor", "Acceptor"):
-        size = int(element.attrib[f"particlesPer{tag}"])
-        if size not in candidates:
-            raise FileFormatError(f"<CustomHbondForce> must have 1 to 3 particlesPer{tag}, got {size}")
+        size = check.choice(int(element.attrib[f"particlesPer{tag}"]), candidates,
+                            f"particlesPer{tag} of <CustomHbondForce>", error=FileFormatError)
         names = [e.attrib["name"] for e in element.iterfind(f"Per{tag}Parameter")]
         entries = [(keys, [e.attrib[name] for name in names]) for e in element.iterfind(tag)
                    if (keys := field.keys(e, size, numbered=True)) is not None]

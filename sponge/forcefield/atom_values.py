@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import FileFormatError
 
 __all__ = ["AtomSection", "NonbondedTypes", "check_known", "merge", "number"]
@@ -39,10 +41,7 @@ def check_known(element, attributes, children=()):
         if name not in attributes and (name[-1] not in "0123456789" or re.sub(r"\d+$", "#", name) not in attributes):
             raise FileFormatError(f"attribute {name}={element.attrib[name]!r} of <{element.tag}> is not supported")
     for child in element if children else ():
-        if child.tag not in children:
-            raise FileFormatError(
-                f"<{element.tag}> must hold {', '.join(children)}, got <{child.tag}>, which is not supported"
-            )
+        check.choice(child.tag, children, f"<{element.tag}>: an element", error=FileFormatError)
 
 
 def number(e, key):

@@ -200,10 +200,9 @@ def create_system(
 def _check_options(options):
     from ..potentials.nonbonded.nonbonded import OPTIONS
 
+    known = ("mixing", *list(signature(create_system).parameters)[:-1], *OPTIONS, *_GB_OPTIONS)
     for name in options:
-        if name not in ("mixing", *OPTIONS, *_GB_OPTIONS):
-            known = (*list(signature(create_system).parameters)[:-1], *OPTIONS, *_GB_OPTIONS)
-            raise TypeError(f"create_system: no option {name!r}{check.near(name, known)}")
+        check.choice(name, known, "create_system: an option", error=TypeError)
 
 
 def as_forcefield(given: Any) -> ForceField:
@@ -417,8 +416,7 @@ def _solvent(field, asked):
 def _add_gb(system, field, assignment, model, options):
     from ..potentials.gb.tables import MODELS, standard_parameters
 
-    if model not in MODELS:
-        raise ValueError(f"create_system: implicit_solvent must be one of {', '.join(MODELS)}, got {model!r}")
+    check.choice(model, MODELS, "create_system: implicit_solvent")
     if field.born is not None:  # whose dielectric constant is by default another one than that of the models
         own = columns(field.born, ("charge", "radius", "scale"), field, assignment)
         given = {"charges": own["charge"], "radii": own["radius"], "scales": own["scale"]}

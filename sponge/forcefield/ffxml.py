@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..elements import NUMBERS
 from ..errors import FileFormatError
 from ..load.structure import standard_residue
@@ -223,11 +225,8 @@ class ForceField:
             if child.tag == "AllowPatch":
                 self.patches.allowed.setdefault(residue, []).append(child.attrib["name"])
                 continue
-            if child.tag not in ("Atom", "Bond", "ExternalBond", "VirtualSite", "Constraint"):
-                raise FileFormatError(
-                    f"residue template {residue!r} must hold atoms, bonds, virtual sites and constraints, got "
-                    f"<{child.tag}>"
-                )
+            check.choice(child.tag, ("Atom", "Bond", "ExternalBond", "VirtualSite", "Constraint"),
+                         f"residue template {residue!r}: an element", error=FileFormatError)
             if child.tag != "Atom":  # whose further attributes act where a <UseAttributeFromResidue> names them
                 check_known(child, _OF_TEMPLATES[child.tag])
 
@@ -361,9 +360,7 @@ def _read_rb(forcefield, section):
 
 def _ordering(section):
     ordering = section.get("ordering", "default")
-    if ordering not in _ORDERINGS:
-        raise FileFormatError(f"the ordering of impropers must be {', '.join(_ORDERINGS)}, got {ordering!r}")
-    return ordering
+    return check.choice(ordering, _ORDERINGS, "the ordering of impropers", error=FileFormatError)
 
 
 def _read_cmap(forcefield, section):

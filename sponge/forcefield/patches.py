@@ -9,6 +9,8 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import FileFormatError
 from .templates import Graph, SiteTemplate, Template, read_site
 
@@ -49,8 +51,7 @@ class Patches:
             raise FileFormatError(f"patch {name!r} must be defined once, got another in a file read before")
         steps = self.steps[name] = []
         for e in patch:
-            if e.tag not in _TAGS:
-                raise FileFormatError(f"patch {name!r}: elements must be of {', '.join(_TAGS)}, got <{e.tag}>")
+            check.choice(e.tag, _TAGS, f"patch {name!r}: elements", error=FileFormatError)
             atoms = [e.attrib[k] for k in ("name", "atomName", "atomName1", "atomName2") if k in e.attrib]
             if e.tag == "VirtualSite":
                 atoms = [v for k, v in e.attrib.items() if k == "siteName" or k.startswith("atomName")]

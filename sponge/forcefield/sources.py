@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from triskele.core.extend import gunzip
+from triskele.core.extend import check, gunzip
 
 from ..errors import FileFormatError
 
@@ -73,8 +73,7 @@ def read_source(source: str | Path) -> bytes:
 
 
 def _open(source):
-    if not isinstance(source, (str, os.PathLike)):
-        raise TypeError(f"forcefield: must be names, paths or a ForceField, got {type(source).__name__}")
+    check.kind(source, (str, os.PathLike), "forcefield", "names, paths or a ForceField")
     text = str(source)
     bare = text[:-4] if text.endswith(".xml") else text
     known = shipped()

@@ -102,9 +102,7 @@ class RESPA(Integrator):
         parts = {name: [f"{name}/{part}" for part in plan.split()] for name, plan in plans.items()}
         known = [*plans, *(part for names in parts.values() for part in names)]
         for name in self.fast:
-            if name not in known:
-                raise ValueError(f"RESPA: fast must name potentials of the system, got {name!r}; it has "
-                                 f"{', '.join(known)}")
+            check.choice(name, known, "RESPA: names in fast")
         found: list[str] = []
         for name, own in parts.items():
             found += own if name not in self.fast and set(own) & set(self.fast) else [name]

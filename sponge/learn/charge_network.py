@@ -16,7 +16,7 @@ from .painn import PaiNN
 if TYPE_CHECKING:
     from .dataset import Batch
 
-__all__ = ["ChargeNetwork", "check_network"]
+__all__ = ["ChargeNetwork"]
 
 
 @short_repr
@@ -108,9 +108,3 @@ class ChargeNetwork:
     def conserved(self, own: Any) -> Any:
         """Charges with the right total from the :math:`c_i`."""
         return own + (self.total - np.sum(own)) / own.shape[0]
-
-
-def check_network(where: str, network: Any) -> None:
-    """Raise TypeError unless this is a `ChargeNetwork`."""
-    if not isinstance(network, ChargeNetwork):
-        raise TypeError(f"{where}: network must be a learn.ChargeNetwork, got {type(network).__name__}")

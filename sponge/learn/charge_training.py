@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import Reports
+from triskele.core.extend import Reports, check
 
-from .charge_network import ChargeNetwork, check_network
+from .charge_network import ChargeNetwork
 from .dataset import Batches, Dataset
 from .training import RootMeanSquare, Training, held_out, run_training
 from .training_range import with_range
@@ -118,7 +118,7 @@ def train_charges(network: ChargeNetwork, data: Dataset, epochs: int, *, validat
     True
     """
     where = "train_charges"
-    check_network(where, network)
+    check.kind(network, ChargeNetwork, f"{where}: network")
     data, judge = held_out(where, data, validation, seed, epochs, batch)
     for part in (data, judge):
         _check(where, part, network.total)
@@ -176,7 +176,7 @@ def evaluate_charges(network: ChargeNetwork, data: Dataset, batch: int = 16) -> 
     >>> errors.charge_rmse > 0, errors.dipoles.shape
     (True, (4, 3))
     """
-    check_network("evaluate_charges", network)
+    check.kind(network, ChargeNetwork, "evaluate_charges: network")
     _check("evaluate_charges", data, network.total)
     batches = Batches(data, network.network, batch, network.total)
     predict = core.jit(lambda network, batch: network(batch))

@@ -11,7 +11,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core.data import Source, arrays
-from triskele.core.extend import optional, short_repr
+from triskele.core.extend import check, optional, short_repr
 
 from .. import units
 from ..elements import SYMBOLS
@@ -91,9 +91,7 @@ class Dataset:
             for name, shape in shapes.items():
                 if values[name] is None:
                     continue
-                array = values[name][k]
-                if array.shape != shape:
-                    raise ValueError(f"dataset: frame {k}: {name} must have shape {shape}, got {array.shape}")
+                array = check.shape(values[name][k], shape, f"dataset: frame {k}: {name}")
                 if not np.all(np.isfinite(array)):
                     who = ""
                     if name not in ("energies", "dipoles"):

@@ -24,7 +24,7 @@ from ..potentials.nonbonded.nonbonded import Nonbonded
 from ..protocols import SystemLike
 from ..topology import Topology, as_vectors
 from ..units import COULOMB
-from .charge_network import ChargeNetwork, check_network
+from .charge_network import ChargeNetwork
 from .network import neighbor_rows
 from .network_charges_plan import plan
 from .neural_potential import different_atoms, named_weights, network_species
@@ -105,7 +105,7 @@ class NetworkCharges(Potential):
 
     def __init__(self, network: ChargeNetwork, *, atoms: Any = None, elements: Any = None,
                  scale14: float | None = None):
-        check_network("network charges", network)
+        check.kind(network, ChargeNetwork, "network charges: network")
         self.name, self.network = "network_charges", network
         self.atoms = different_atoms(atoms, "network charges")
         self.elements = None if elements is None else list(elements)

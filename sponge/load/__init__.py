@@ -112,11 +112,8 @@ def _kind(path: Path) -> str:
     if str(path).lstrip()[:1] == "<":
         raise TypeError(f"load: must be given paths of files, got the content of one, {str(path)[:40]!r}...")
     name = path.name.removesuffix(".gz")
-    suffix = Path(name).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise FileFormatError(
-            f"{path}: the suffix must be one of {', '.join(SUFFIXES)} (or one of these with .gz), got {suffix!r}"
-        )
+    suffix = check.choice(Path(name).suffix.lower(), SUFFIXES, f"{path}: the suffix", error=FileFormatError,
+                          hint="or one of these with .gz")
     if not path.is_file():
         raise FileNotFoundError(
             f"load: {path} must be a file, found {'a folder' if path.is_dir() else 'none'} (working folder "
@@ -245,8 +242,7 @@ def _check_options(reader, options, more=()):
     own = (name for name, p in signature(reader).parameters.items() if p.kind is p.KEYWORD_ONLY)
     known = tuple(dict.fromkeys((*own, *more, "mixing", *OPTIONS)))
     for name in options:
-        if name not in known:
-            raise TypeError(f"load: no option {name!r}{check.near(name, known, listing=True)}")
+        check.choice(name, known, "load: an option", error=TypeError)
 
 
 def _with_coordinates(reader, by_kind, kind, *files, **options):

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .. import units
 from ..box import from_lengths_angles
 from ..constraints.choose import constrain, water_atoms
@@ -415,8 +417,7 @@ def _implicit_solvent(
     from ..potentials.gb.gb import debye_kappa
     from ..potentials.gb.tables import MODELS, standard_parameters
 
-    if model not in MODELS:
-        raise ValueError(f"implicit_solvent: must be one of {', '.join(MODELS)}, got {model!r}")
+    check.choice(model, MODELS, "load: implicit_solvent")
     parameters = standard_parameters(topology, model)
     parameters["radii"] = 0.1 * top.get("RADII")
     if not MODELS[model].neck:

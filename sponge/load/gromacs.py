@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..constraints.choose import Constraints, constrain
 from ..errors import FileFormatError
 from ..potentials.bonded import gromacs as potentials
@@ -119,9 +121,9 @@ def _read(top: str | Path, include: str | Path | None, macros: dict[str, str]) -
         if not words:  # the header
             if section in ("moleculetype", "system", "molecules"):
                 molecule = None
-            elif section not in (*Types.SECTIONS, *Molecule.SECTIONS):
-                known_sections = ", ".join(sorted({*Types.SECTIONS, *Molecule.SECTIONS}))
-                raise FileFormatError(f"{where}: section [ {section} ] is not supported (known are {known_sections})")
+            else:
+                check.choice(section, sorted({*Types.SECTIONS, *Molecule.SECTIONS}), f"{where}: the section",
+                             error=FileFormatError)
         elif section == "moleculetype":
             if len(words) != 2 or not words[1].isdecimal():
                 raise FileFormatError(

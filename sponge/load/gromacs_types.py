@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import FileFormatError, MissingParameterError
 from .gromacs_functions import ANGLES, BONDS, CONSTRAINTS, DIHEDRALS, NAMES, Function
 
@@ -112,11 +114,8 @@ class Types:
                 f"{where}: an atom type must have a name, mass, charge, kind and two Lennard-Jones parameters, got "
                 f"{' '.join(words)!r}"
             )
-        kind = rest[2].upper()
-        if kind not in ("A", "V", "D"):
-            raise FileFormatError(
-                f"{where}: kinds of particles must be A, V or D, got {rest[2]} (shells are not supported)"
-            )
+        kind = check.choice(rest[2].upper(), ("A", "V", "D"), f"{where}: kinds of particles", error=FileFormatError,
+                            hint="shells are not supported")
         number, mass, charge, v, w = numbers([number, *rest[:2], *rest[3:]], where)
         if w < 0 or (self.rule == 1 and v < 0):
             raise FileFormatError(f"{where}: Lennard-Jones parameters must not be negative, got {v:g} and {w:g}")

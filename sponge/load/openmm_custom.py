@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..codegen.algebra import Algebra, Term
 from ..codegen.expressions import canonical, parse
 from ..codegen.tabulated import Tabulated
@@ -34,9 +36,7 @@ def children(force: ET.Element, tag: str) -> list[ET.Element]:
 
 def flag(element: ET.Element, name: str, where: str, default: str = "0") -> bool:
     """Return True if an attribute is 1, and False if it is 0; it must be one of them."""
-    value = element.get(name, default)
-    if value not in ("0", "1"):
-        raise FileFormatError(f"{where}: {name} must be 0 or 1, got {value!r}")
+    value = check.choice(element.get(name, default), ("0", "1"), f"{where}: {name}", error=FileFormatError)
     return value == "1"
 
 
@@ -50,9 +50,8 @@ def parameters(force: ET.Element, per: str, entries: str, atoms: tuple[str, ...]
     numbers = np.array([[float(r.attrib[a]) for a in atoms] for r in rows]).reshape(len(rows), len(atoms)).astype(int)
     values = global_parameters(force, where)
     for k, name in enumerate(names):
-        values[name] = np.array([float(r.attrib[f"param{k + 1}"]) for r in rows])
-        if not np.all(np.isfinite(values[name])):
-            raise FileFormatError(f"{where}: parameter {name} must be finite, got {values[name]}")
+        values[name] = check.finite([float(r.attrib[f"param{k + 1}"]) for r in rows], f"{where}: parameter {name}",
+                                    error=FileFormatError)
     return numbers, values
 
 
@@ -67,8 +66,7 @@ def global_parameters(force: ET.Element, where: str) -> dict[str, Any]:
     """Defaults of the global parameters."""
     values = {p.attrib["name"]: float(p.attrib["default"]) for p in children(force, "GlobalParameters")}
     for name, value in values.items():
-        if not np.isfinite(value):
-            raise FileFormatError(f"{where}: parameter {name} must be finite, got {value}")
+        check.finite(value, f"{where}: parameter {name}", error=FileFormatError)
     return values
 
 

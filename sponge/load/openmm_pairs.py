@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..codegen.expressions import Expression, parse
 from ..codegen.tabulated import Tabulated
 from ..errors import FileFormatError
@@ -94,9 +96,7 @@ def _computed(parsed: Expression, values: dict[str, Any], functions: dict[str, T
               where: str) -> np.ndarray:
     """Values of an expression for each particle."""
     found = np.array(np.broadcast_to(np.asarray(parsed(values, functions)), (n,)), np.float64)
-    if not np.all(np.isfinite(found)):
-        raise FileFormatError(f"{where}: computed values must be finite")
-    return found
+    return check.finite(found, f"{where}: computed values", error=FileFormatError)
 
 
 def _lennard_jones(form: Form, types: np.ndarray, t: int, functions: dict[str, Tabulated],

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..box import largest_cutoff
 from ..constraints.choose import Constraints
 from ..errors import BoxError, FileFormatError
@@ -205,8 +207,7 @@ def read_force(terms: OpenMMTerms, force: ET.Element, path: str | Path) -> bool:
     readers = (_READERS | openmm_custom.READERS | openmm_compound.READERS
                | {"CustomNonbondedForce": read_pairs, "CustomGBForce": read_generalized_born})
     kind, name = force.get("type", ""), force.get("name", "")
-    if kind not in readers:
-        raise FileFormatError(f"{path}: force {kind} {name!r} is not supported; known are {', '.join(readers)}")
+    check.choice(kind, readers, f"{path}: the kind of force {name!r}", error=FileFormatError)
     where = f"{path}: {kind}" + (f" {name!r}" if name not in ("", kind) else "")
     _check_known(force, kind, where)
     uses_box = openmm_custom.flag(force, "usesPeriodic", where)
@@ -241,8 +242,7 @@ def _check_known(force: ET.Element, kind: str, where: str) -> None:
         if name not in attributes | _ALWAYS:
             raise FileFormatError(f"{where}: attribute {name}={force.attrib[name]!r} is not supported")
     for child in force:
-        if child.tag not in sections:
-            raise FileFormatError(f"{where}: section {child.tag} is not supported")
+        check.choice(child.tag, sections, f"{where}: a section", error=FileFormatError)
     for name in sorted(sections & _ENTRIES):
         if force.find(name) is None:
             raise FileFormatError(f"{where}: must have a section {name}, got none")
@@ -325,8 +325,7 @@ def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     if not openmm_custom.flag(force, "includeDirectSpace", where, "1"):
         raise FileFormatError(f"{where}: must include direct space")
     number = int(force.attrib["method"])
-    if number not in range(len(METHODS)):
-        raise FileFormatError(f"{where}: method must be 0 to {len(METHODS) - 1}, got {number}")
+    check.integer(number, f"{where}: method", 0, len(METHODS) - 1, error=FileFormatError)
     terms.one_nonbonded(where, number)
     terms.exclusion_images = _periodic_exceptions(force, where)
     options: dict[str, Any] = {

@@ -13,7 +13,7 @@ from typing import TextIO
 
 import numpy as np
 
-from triskele.core.extend import atomic
+from triskele.core.extend import atomic, check
 
 from .. import box as boxes
 from ..elements import NUMBERS, SYMBOLS
@@ -360,10 +360,7 @@ def write_pdb(path: str | Path | TextIO, topology: Topology | Structure, positio
         raise TypeError("write_pdb: positions must be given with a topology, got None (a Structure brings its own)")
     positions = np.asarray(positions, np.float64)
     frames = positions[None] if positions.ndim == 2 else positions
-    if frames.ndim != 3 or frames.shape[1:] != (topology.n, 3):
-        raise ValueError(
-            f"write_pdb: positions must have shape {(topology.n, 3)} (or several of them), got {positions.shape}"
-        )
+    check.shape(positions, [(topology.n, 3), ("frames", topology.n, 3)], "write_pdb: positions")
     parts = [] if box is None else [cryst1(box)]
     for k, frame in enumerate(frames):
         body = pdb_model(topology, frame)

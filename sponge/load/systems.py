@@ -42,6 +42,5 @@ def example_files(name: str) -> tuple[Path, ...]:
     >>> len(system.masses)
     22
     """
-    if name not in _SYSTEMS:
-        raise ValueError(f"example_files: no system is called {name!r}{check.near(name, _SYSTEMS, listing=True)}")
+    check.choice(name, _SYSTEMS, "example_files: a system")
     return tuple(_FOLDER / file for file in _SYSTEMS[name])

@@ -51,8 +51,7 @@ class BiasPotential(Potential):
 
     def __init__(self, function: Callable, cvs: Any, params: Mapping[str, Any] | None = None, name: str = "bias"):
         where = f"bias {name!r}"
-        if not callable(function):
-            raise TypeError(f"{where}: must be a function of collective variables, got {type(function).__name__}")
+        check.kind(function, Callable, where, "a function of collective variables")
         self.function, self.name = function, name
         self.cvs = as_variables(where, cvs)
         self.params = {key: np.array(value, np.float64) for key, value in (params or {}).items()}
@@ -114,11 +113,8 @@ def umbrella(cvs: Any, center: Any, k: Any, *, name: str = "umbrella") -> BiasPo
     found = as_variables(where, cvs)
     params = {}
     for key, given in (("center", center), ("k", k)):
-        value = np.asarray(given, np.float64)
-        if value.shape not in ((), (len(found),)):
-            raise ValueError(
-                f"{where}: {key} must be a number or one for each of {len(found)} variables, got shape {value.shape}"
-            )
+        value = check.shape(np.asarray(given, np.float64), [(), (len(found),)], f"{where}: {key}",
+                            hint="a number or one for each variable")
         params[key] = np.broadcast_to(value, (len(found),))
     for variable, value in zip(found, params["center"]):
         variable.check_values(where, "center", value)

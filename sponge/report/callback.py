@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from triskele.core.extend import check
+
 from .reporter import Reporter
 
 if TYPE_CHECKING:
@@ -33,9 +35,7 @@ class Callback(Reporter):
 
     def __init__(self, every: int, function: Callable[[Simulation], Any]):
         super().__init__(every)
-        if not callable(function):
-            raise TypeError(f"Callback: function must be callable, got {function!r}")
-        self.function = function
+        self.function = check.kind(function, Callable, "Callback: function")
 
     def report(self, sim: Simulation, step: int) -> None:
         """Call the function."""

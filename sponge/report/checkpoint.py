@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from triskele.core.extend import check
+
 from ..protocols import SimulationLike
 from .reporter import Reporter
 
@@ -50,6 +52,5 @@ def as_checkpoint(checkpoint: str | os.PathLike | Checkpoint, steps: int, multip
     """
     if isinstance(checkpoint, Checkpoint):
         return checkpoint
-    if not isinstance(checkpoint, (str, os.PathLike)):
-        raise TypeError(f"run: checkpoint must be a path or a Checkpoint, got {type(checkpoint).__name__}")
+    check.kind(checkpoint, (str, os.PathLike), "run: checkpoint", "a path or a Checkpoint")
     return Checkpoint(checkpoint, max(1, steps // (20 * multiple)) * multiple)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from triskele.core.extend import Report
+from triskele.core.extend import Report, check
 
 from ..protocols import SimulationLike
 from .reporter import Reporter
@@ -62,9 +62,8 @@ def as_reporters(report: Any, where: str, steps: int) -> list[Reporter]:
             raise TypeError(f"{where}: report must be a function of a dictionary of numbers, a reporter, or a list of "
                             f"these, got the class {r.__name__} (make one: {r.__name__}(...))")
         if not isinstance(r, Reporter):
-            if not callable(r):
-                raise TypeError(f"{where}: report must be a function of a dictionary of numbers, a reporter, or a list "
-                                f"of these, got {type(r).__name__}")
+            check.kind(r, Callable, f"{where}: report",
+                       "a function of a dictionary of numbers, a reporter, or a list of these")
             r = Records(r, getattr(r, "every", None) or max(1, steps // _PARTS))
         made.append(r)
     return made

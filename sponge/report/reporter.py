@@ -70,8 +70,7 @@ class Reporter(Sealed):
 
     @every.setter
     def every(self, value: int) -> None:
-        check.integer(value, f"{type(self).__name__}: every", 1)
-        self._every = int(value)
+        self._every = check.integer(value, f"{type(self).__name__}: every", 1)
 
     def __repr__(self) -> str:
         path = getattr(self, "path", None)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import check
 
 from ..cv.variable import CollectiveVariable, VariableError
 from ..errors import ReporterError
@@ -78,8 +79,7 @@ class Variables(Reporter):
         return np.array(self._steps, np.int64)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self.variables:
-            raise KeyError(f"Variables: no variable {name!r}; there are {', '.join(self.variables)}")
+        check.choice(name, self.variables, "Variables: a variable", error=KeyError)
         k = list(self.variables).index(name)
         return np.array([row[k] for row in self._rows], np.float64)
 

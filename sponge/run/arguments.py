@@ -10,16 +10,7 @@ from .. import units
 from ..system import System
 from .sampling_method import Sampling
 
-__all__ = ["kind", "number_of_steps", "sampling_methods"]
-
-
-def kind(given: Any) -> str:
-    """Return the type of an argument as errors name it."""
-    return (
-        f"the class {given.__name__} (make one: {given.__name__}(...))"
-        if isinstance(given, type)
-        else type(given).__name__
-    )
+__all__ = ["number_of_steps", "sampling_methods"]
 
 
 def sampling_methods(sampling: Any, system: System) -> list[Sampling]:
@@ -27,8 +18,7 @@ def sampling_methods(sampling: Any, system: System) -> list[Sampling]:
     methods: list[Any] = [sampling] if isinstance(sampling, (Sampling, type)) else list(sampling)
     names = [p.name for p in system.potentials]
     for method in methods:
-        if not isinstance(method, Sampling):
-            raise TypeError(f"Simulation: sampling must be a list of sampling methods, got {kind(method)}")
+        check.kind(method, Sampling, "Simulation: sampling", "a list of sampling methods")
         if method.name in names:
             raise ValueError(f"Simulation: names of sampling methods must differ from each other and from the system's "
                              f"potentials, got {method.name!r} twice")
@@ -46,5 +36,4 @@ def number_of_steps(steps: int | None, time: str | float | None, timestep: float
         if 0 < span < 0.5 * timestep:
             raise ValueError(f"run: time is less than half of a time step of {timestep} ps, got {time!r}")
         return round(span / timestep)
-    check.integer(steps, "run: steps", 0, hint="a time is given as time='1 ns'")
-    return int(steps)
+    return check.integer(steps, "run: steps", 0, hint="a time is given as time='1 ns'")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import archive
+from triskele.core.extend import archive, check
 
 from ..errors import CheckpointError
 from ..fingerprint import fingerprint_of
@@ -39,8 +39,7 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
             raise CheckpointError(f"{_KIND} {os.fspath(path)!r}: must be written by this release, got a file of "
                                   "release 0.5 or older (finish the run with that release)")
     meta, arrays = archive.read(path, _KIND, (_VERSION,), CheckpointError)
-    if not isinstance(meta, dict):
-        raise CheckpointError(f"{_KIND} {os.fspath(path)!r}: the description must be a dictionary, got {meta!r:.80}")
+    check.kind(meta, dict, f"{_KIND} {os.fspath(path)!r}: the description", "a dictionary", error=CheckpointError)
     return arrays, meta
 
 

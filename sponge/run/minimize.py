@@ -67,8 +67,7 @@ def minimize(engine: Engine, tolerance: float = 10.0, max_steps: int = 0, method
     Raise BrokenSimulationError if energies are not finite though atoms have been moved apart at random, and
     ConstraintError if the positions are too far from fulfilling the constraints.
     """
-    if method not in _METHODS:
-        raise ValueError(f"minimize: method must be one of {', '.join(_METHODS)}, got {method!r}")
+    check.choice(method, _METHODS, "minimize: method")
     tolerance = number_in("kJ/mol/nm", tolerance, "minimize: tolerance")
     check.positive(tolerance, "minimize: tolerance")
     surface = _Surface(engine)

@@ -38,7 +38,7 @@ from ..report.records import as_reporters
 from ..sealed import Fixed
 from ..system import System
 from ..topology import as_vectors
-from .arguments import kind, number_of_steps, sampling_methods
+from .arguments import number_of_steps, sampling_methods
 from .checkpoint_file import below, check_belongs, damage, nested, read_checkpoint, write_checkpoint
 from .guard import Guard
 from .list_schedule import ListSchedule
@@ -107,23 +107,18 @@ class Simulation(Fixed):
     def __init__(self, system: System, integrator: Integrator, *, seed: int = 0, barostat: Any = None,
                  sampling: Sequence[Sampling] = (), precision: Literal["mixed", "double"] = "mixed",
                  positions: Any = None, velocities: Any = None, state: State | None = None):
-        if not isinstance(system, System):
-            hint = " (sponge.create_system(structure, forcefield) makes one)" if isinstance(system, Structure) else ""
-            raise TypeError(f"Simulation: system must be a System, got {type(system).__name__}{hint}")
+        check.kind(system, System, "Simulation: system", hint="sponge.create_system(structure, forcefield) makes one")
         if isinstance(positions, Structure):
             positions = positions.positions
         if state is not None:
-            if not isinstance(state, State) or positions is not None or velocities is not None:
-                raise TypeError(f"Simulation: state must be a State, without positions and velocities beside it, got "
-                                f"{kind(state)}")
-            positions, velocities = state.positions, state.velocities
+            if positions is not None or velocities is not None:
+                raise TypeError("Simulation: state must be a State, without positions and velocities beside it")
+            positions, velocities = check.kind(state, State, "Simulation: state").positions, state.velocities
         else:
             warn_of_box(positions, system.box)
-        if not isinstance(integrator, Integrator):
-            raise TypeError(f"Simulation: integrator must be an Integrator, got {type(integrator).__name__}")
+        check.kind(integrator, Integrator, "Simulation: integrator")
         check.integer(seed, "Simulation: seed", 0, 2**64 - 1)
-        if barostat is not None and not isinstance(barostat, Barostat):
-            raise TypeError(f"Simulation: barostat must be a Barostat, got {kind(barostat)}")
+        check.kind(barostat, (Barostat, None), "Simulation: barostat")
         if positions is None and system.positions is None:
             raise ValueError("Simulation: positions are needed; give them, or set system.positions")
         self._drude = moving_drude_pairs(system)

@@ -97,8 +97,7 @@ class GaMD(Boost):
         for what, sigma0 in zip(_NAMES, (total, torsion), strict=True):
             if sigma0 is not None:
                 check.positive(sigma0, f"GaMD: {what}", "kJ/mol")
-        if threshold not in ("lower", "upper"):
-            raise ValueError(f"GaMD: threshold must be 'lower' or 'upper', got {threshold!r}")
+        check.choice(threshold, ("lower", "upper"), "GaMD: threshold")
         self.total, self.torsion, self.threshold = total, torsion, threshold
         self.prepare = check.integer(prepare, "GaMD: prepare", 0)
         self.collect = check.integer(collect, "GaMD: collect", self.prepare + 2)

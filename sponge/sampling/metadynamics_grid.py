@@ -24,8 +24,7 @@ def intervals_of(where: str, cvs: list[CollectiveVariable], sigma: list[float],
                  given: Any) -> list[tuple[float, float, int]]:
     """Lowest value, highest value and number of intervals of each variable."""
     d = len(cvs)
-    if given is not None and not isinstance(given, (Integral, Iterable)):
-        raise TypeError(f"{where}: grid must be a sequence with an entry for each variable, got {given!r}")
+    check.kind(given, (Integral, Iterable, None), f"{where}: grid", "a sequence with an entry for each variable")
     entries = [None] * d if given is None else [given] if isinstance(given, Integral) else list(given)
     if d == 1 and len(entries) in (2, 3) and all(np.isscalar(e) for e in entries):
         entries = [tuple(entries)]

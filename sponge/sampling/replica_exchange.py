@@ -96,8 +96,7 @@ class ReplicaExchange(Replicas):
         systems, integrators = _states(system, integrator, temperatures)
         self.temperatures = np.array([i.temperature for i in integrators])
         self.temperatures.flags.writeable = False  # integrators have them too
-        check.integer(seed, "ReplicaExchange: seed", 0)
-        self.seed = int(seed)
+        self.seed = check.integer(seed, "ReplicaExchange: seed", 0)
         self._key = random.fold_in(random.key(self.seed), Fold.EXCHANGES)
         self._cross = any(s is not systems[0] for s in systems) or sampling is not None
         self._pressure = _pressure(barostat)  # kJ/mol/nm^3

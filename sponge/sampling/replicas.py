@@ -81,10 +81,7 @@ class Replicas(Fixed):
         where = type(self).__name__
         for name, value in (("n", n), ("every", every)):
             check.integer(value, f"{where}: {name}", 1)
-        if not callable(make):
-            raise TypeError(
-                f"{where}: make must be a function that makes the simulation of replica k, got {type(make).__name__}"
-            )
+        check.kind(make, Callable, f"{where}: make", "a function that makes the simulation of replica k")
         self.n, self.every = int(n), int(every)
         self._ranks = Ranks(self.n, comm)
         self.own, self.root = self._ranks.own, self._ranks.rank == 0
@@ -95,9 +92,7 @@ class Replicas(Fixed):
         self._saved_every = 1  # checkpoints are written at multiples of this number of steps
 
         def build(k):
-            sim = make(k)
-            if not isinstance(sim, Simulation):
-                raise TypeError(f"{where}: make must return a Simulation, got {type(sim).__name__}")
+            sim = check.kind(make(k), Simulation, f"{where}: what make returns")
             if any(sim is other for other in self._simulations.values()):
                 raise ValueError(f"{where}: make must return a new Simulation for each replica")
             self._simulations[k] = sim
@@ -273,9 +268,8 @@ class Replicas(Fixed):
         return number_of_steps(steps, time, self._simulations[self.own[0]].timestep)
 
     def _open(self, reporters, report, checkpoint, target):
-        if report is not None and not callable(report):
-            raise TypeError(f"run: replica_report must be a function of the replica's number that returns reporters, "
-                            f"got {type(report).__name__}")
+        check.kind(report, (Callable, None), "run: replica_report",
+                   "a function of the replica's number that returns reporters")
 
         def make(k):
             made = as_reporters(None if report is None else report(k), "run: replica_report", target - self._step)

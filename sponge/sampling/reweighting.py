@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from .. import units
 from ..analysis.statistics import statistical_inefficiency
 
@@ -213,9 +215,7 @@ class LadderReweighting:
                              f"{self.energies.shape}, {temperatures.shape} and {np.shape(log_n)}")
         if epochs.shape != self.energies.shape or (len(epochs) and not 0 <= epochs.min() <= epochs.max() < len(rows)):
             raise ValueError(f"{where}: epochs must give a row of log_n for each of the {len(self.energies)} energies")
-        if not np.isfinite(self.energies).all():
-            bad = int(np.argmin(np.isfinite(self.energies)))
-            raise ValueError(f"{where}: energies must be finite, got {self.energies[bad]} for sample {bad}")
+        check.finite(self.energies, f"{where}: energies")
         if not (temperature > 0 and np.all(temperatures > 0) and np.all(np.isfinite(temperatures))):
             raise ValueError(f"{where}: temperatures must be positive and finite")
         plain: np.ndarray = np.isnan(rows).all(axis=1)

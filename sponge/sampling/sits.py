@@ -104,8 +104,7 @@ class SITS(Sampling):
         check.number(self.cross, "SITS: cross", 0, 1)
         if temperature is not None:
             check.positive(temperature, "SITS: temperature")
-        if estimator not in ESTIMATORS:
-            raise ValueError(f"SITS: estimator must be one of {', '.join(ESTIMATORS)}, got {estimator!r}")
+        check.choice(estimator, ESTIMATORS, "SITS: estimator")
         if isinstance(terms, str):
             raise TypeError(f"SITS: terms must be a sequence of names of potentials, got the string {terms!r}")
         self._mode = ITERATE
@@ -215,9 +214,8 @@ class SITS(Sampling):
 
     @log_n.setter
     def log_n(self, values: Any) -> None:
-        values = np.array(values, np.float64)
-        if values.shape != self.temperatures.shape or not np.all(np.isfinite(values)):
-            raise ValueError(f"SITS: log_n must be {len(self.temperatures)} finite numbers, got {values}")
+        values = check.shape(check.finite(np.array(values, np.float64), "SITS: log_n"), self.temperatures.shape,
+                             "SITS: log_n")
         self._log_n[:] = values - values.mean()
         self._started = True
         self._begin()
@@ -384,10 +382,8 @@ class SITS(Sampling):
             Numbers of the states, as for `weights`.
         """
         numbers = np.arange(len(self._records)) if steps is None else self._numbers(steps)[0]
-        inside = np.asarray(inside, bool)
-        if inside.shape != numbers.shape:
-            raise ValueError(f"SITS.visits: inside must be one bool for each of {len(numbers)} states, got shape "
-                             f"{inside.shape}")
+        inside = check.shape(np.asarray(inside, bool), numbers.shape, "SITS.visits: inside",
+                             hint=f"one bool for each of {len(numbers)} states")
         inside = inside[np.append(self._usable(), True)[numbers]]
         return int(np.count_nonzero(inside[1:] & ~inside[:-1]) + np.count_nonzero(inside[:1]))
 

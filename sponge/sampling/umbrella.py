@@ -84,17 +84,14 @@ class UmbrellaSampling(Replicas):
                  integrator: Integrator, *, record: int = 50, every: int = 1000, seed: int = 0, positions: Any = None,
                  barostat: Any = None, precision: Literal["mixed", "double"] = "mixed", comm: Any = None):
         where = "UmbrellaSampling"
-        if not isinstance(system, System):
-            raise TypeError(f"{where}: system must be a System, got {type(system).__name__}")
+        check.kind(system, System, f"{where}: system")
         if getattr(integrator, "temperature", None) is None:
             raise TypeError(f"{where}: integrator must be one with a temperature, such as LangevinMiddle, got "
                             f"{type(integrator).__name__}")
         self.cvs = as_variables(where, cvs)
         centers = np.array(centers, np.float64)
         self.centers = centers[:, None] if centers.ndim == 1 and len(self.cvs) == 1 else centers
-        if self.centers.ndim != 2 or self.centers.shape[1] != len(self.cvs) or not np.isfinite(self.centers).all():
-            raise ValueError(f"{where}: centers must be finite numbers "
-                             f"[windows{', cvs' if len(self.cvs) > 1 else ''}], got shape {centers.shape}")
+        check.finite(check.shape(self.centers, ("windows", len(self.cvs)), f"{where}: centers"), f"{where}: centers")
         for variable, values in zip(self.cvs, self.centers.T):
             variable.check_values(where, "centers", values)
         k = np.array(k, np.float64)

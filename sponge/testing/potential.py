@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import discover
+from triskele.core.extend import check, discover
 
 from ..engine.engine import Engine
 from ..potential import Potential
@@ -95,8 +95,7 @@ class _Checker:
 
     def near(self, found, expected, what, rtol=None, scale=None):
         found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
-        if found.shape != expected.shape:
-            raise AssertionError(f"{self.potential.name}: {what} must have shape {expected.shape}, got {found.shape}")
+        check.shape(found, expected.shape, f"{self.potential.name}: {what}", error=AssertionError)
         scale = max(np.max(np.abs(expected), initial=0.0), 1e-3) if scale is None else scale
         worst = np.max(np.abs(found - expected), initial=0.0)
         if not worst <= (rtol or self.rtol) * scale:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from triskele.core.extend import check
+
 from ..errors import FileFormatError
 from ..load.mmcif import read_mmcif
 from ..load.pdb import read_pdb
@@ -213,10 +215,8 @@ def _topology(top: Any, n: int) -> Topology:
             raise FileFormatError(f"{top}: top must be a PDB or mmCIF file, a System, a Structure or a Topology (for "
                                   "others, top=sponge.load(...))")
         top = read_pdb(top) if name.endswith((".pdb", ".ent")) else read_mmcif(top)
-    topology = top if isinstance(top, Topology) else getattr(top, "topology", None)
-    if not isinstance(topology, Topology):
-        raise TypeError(f"load_trajectory: top must be a System, a Structure, a Topology or a path, got "
-                        f"{type(top).__name__}")
+    topology = check.kind(top if isinstance(top, Topology) else getattr(top, "topology", top), Topology,
+                          "load_trajectory: top", "a System, a Structure, a Topology or a path")
     if topology.n != n:
         raise FileFormatError(f"load_trajectory: top must have the {n} atoms of the trajectory, got {topology.n}")
     return topology

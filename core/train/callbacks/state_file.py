@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import tree
+from ... import check, tree
 from ...disk.save import load, save
 from ...errors import CheckpointError
 from .callback import Callback
@@ -103,8 +103,7 @@ class StateFile(Callback):
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
             raise CheckpointError(f"{where}: must be a training state, got another or a damaged file "
                                   f"({type(error).__name__}: {error})") from error
-        if version != _VERSION:
-            raise CheckpointError(f"{where}: version must be {_VERSION}, got {version} (written by another release)")
+        check.choice(version, [_VERSION], f"{where}: version", error=CheckpointError, hint="written by another release")
 
     def _check_same(self, run, theirs, found):
         """Raise CheckpointError unless the file is one of this training."""

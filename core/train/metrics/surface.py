@@ -71,8 +71,7 @@ class Hausdorff(Metric):
         shape = array(targets).shape
         if len(shape) < 2:
             raise ValueError(f"Hausdorff: targets must be (batch, ...) with at least one axis of space, got {shape}")
-        if np.ndim(self.spacing) and np.shape(self.spacing) != (len(shape) - 1,):
-            raise ValueError(f"Hausdorff: spacing must be a number or {len(shape) - 1} numbers, got {self.spacing}")
+        check.shape(self.spacing, [(), (len(shape) - 1,)], "Hausdorff: spacing")
         weights = spread("Hausdorff", weights, shape[:1])
         found = decided("Hausdorff", predictions, targets, weights, self.threshold)
         a, b = (np.reshape(x == self.label, shape) for x in (found.predicted, found.targets))

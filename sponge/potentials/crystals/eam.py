@@ -92,8 +92,7 @@ class EAM(Potential):
             if values.shape not in shapes[name] or values.shape[-1] < _FEWEST:
                 raise ValueError(f"EAM: {name} must have shape {' or '.join(map(str, shapes[name]))} with at least "
                                  f"{_FEWEST} points for {e} elements, got {values.shape}")
-            if not np.all(np.isfinite(values)):
-                raise ValueError(f"EAM: {name} must be finite, got {values[~np.isfinite(values)][0]}")
+            check.finite(values, f"EAM: {name}")
         if self.cutoff > points * self.dr * (1 + 1e-9):
             raise ValueError(f"EAM: the tables must reach to the cut-off {cutoff} nm, got {points} points {dr} nm "
                              f"apart")

@@ -43,9 +43,7 @@ def _per_term(where: str, params: Mapping[str, Any], m: int) -> dict[str, np.nda
     """Parameters as numbers, which hold for all terms, and arrays [m]."""
     found = {name: np.array(v, np.float64) for name, v in params.items()}
     for name, values in found.items():
-        if values.shape not in ((), (m,)):
-            raise ValueError(f"{where}: parameter {name} must be a number or one for each of {m} terms, got shape "
-                             f"{values.shape}")
+        check.shape(values, [(), (m,)], f"{where}: parameter {name}", hint="a number or one for each term")
     return found
 
 
@@ -153,9 +151,7 @@ class ExpressionPair(PairPotential):
         for key, values in self.params.items():
             check.finite(values, f"{where}: parameter {key}")
         for key, values in self.coefficients(self.params).items():
-            if not np.all(np.isfinite(values)):
-                raise ValueError(f"{where}: all coefficients must be finite, got {key} = "
-                                 f"{np.asarray(values)[~np.isfinite(values)].flat[0]} of {self.expression[:200]!r}")
+            check.finite(values, f"{where}: coefficient {key} of {self.expression[:200]!r}")
         self.check_pairs(system)
 
     __reduce__ = object.__reduce__  # unlike classes that a decorator makes, this one is found by its name

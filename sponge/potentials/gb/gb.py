@@ -81,8 +81,7 @@ class GB(Potential):
     def __init__(self, charges: Any, radii: Any, scales: Any, model: str = "obc2", solvent_dielectric: float = 78.5,
                  solute_dielectric: float = 1.0, kappa: float = 0.0, surface_tension: float = SURFACE_TENSION,
                  alpha: Any = None, beta: Any = None, gamma: Any = None, cutoff: float | None = None):
-        if model not in MODELS:
-            raise ValueError(f"GB: model must be one of {', '.join(MODELS)}, got {model!r}")
+        check.choice(model, MODELS, "GB: model")
         for name, value in (("solvent_dielectric", solvent_dielectric), ("solute_dielectric", solute_dielectric)):
             if not value > 0:
                 raise ValueError(f"GB: {name} must be positive, got {value}")
@@ -266,13 +265,7 @@ def debye_kappa(concentration: float,  # mol/l
 
 
 def _vector(name, values, n):
-    values = np.array(values, np.float64)
-    if values.shape != (n,):
-        raise ValueError(f"GB: {name} must have shape [{n}], got {values.shape}")
-    if not np.all(np.isfinite(values)):
-        raise ValueError(f"GB: {name} must be finite, got {values[~np.isfinite(values)][0]} for atom "
-                         f"{int(np.argmin(np.isfinite(values)))}")
-    return values
+    return check.finite(check.shape(np.array(values, np.float64), (n,), f"GB: {name}"), f"GB: {name}")
 
 
 def example():

@@ -47,7 +47,7 @@ def test_the_layout_of_arrays_does_not_matter(layout):
 def test_batches_of_changing_shape():
     rows = [(X[:5], Y[:5]), (X[5:8], Y[5:8]), (X[8:20, :2], Y[8:20])]
     stopped, expected = model(), model()
-    with pytest.raises(ValueError, match=r"Linear: the last axis .* must have 3 entries, got shape \(12, 2\)"):
+    with pytest.raises(ValueError, match=r"Linear: the input must have shape .*3\), got \(12, 2\)"):
         stopped.fit(rows, epochs=1)
     expected.fit(rows[:2], epochs=1)
     for a, b in zip(*states(stopped, expected), strict=True):

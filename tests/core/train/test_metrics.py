@@ -339,6 +339,6 @@ def test_names():
     for name in ("accuracy", "top_k", "precision", "recall", "f1", "roc_auc", "pr_auc", "confusion_matrix",
                  "calibration_error", "mae", "mse", "rmse", "r2", "perplexity", "bleu", "dice", "iou", "hausdorff"):
         assert metrics.get(name).name == name
-    with pytest.raises(ValueError, match=r"must be one of accuracy, bleu, cal.*, got 'acuracy' \(did you mean 'accuracy'"):
+    with pytest.raises(ValueError, match=r"must be one of accuracy, bleu, cal.*, got 'acuracy' .*mean 'accuracy"):
         metrics.get("acuracy")
     assert metrics.get(metrics.MAE()) == metrics.MAE()

@@ -292,7 +292,7 @@ def test_a_box_that_becomes_too_small_is_an_error_with_the_last_good_state(baros
     "make, message",
     [
         (lambda: sponge.MonteCarloBarostat(1.0, coupling="cubic"),
-         "coupling must be one of isotropic, semi-isotropic, anisotropic, got 'cubic'"),
+         "coupling must be 'isotropic', 'semi-isotropic' or 'anisotropic', got 'cubic'"),
         (lambda: sponge.MonteCarloBarostat((1.0, 2.0)), "pressure must be one number in bar, or 1, got"),
         (lambda: sponge.StochasticCellRescaling(np.nan), "pressure must be one number"),
         (lambda: sponge.MonteCarloBarostat(1.0, temperature=-3), "temperature must be a positive number, got -3"),

@@ -25,7 +25,7 @@ def test_a_structure_is_where_a_simulation_starts(water):
     system = sponge.create_system(water, "amber14/tip3p", cutoff=0.4)
     sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.001), positions=water)
     np.testing.assert_array_equal(sim.positions, system.positions)
-    with pytest.raises(TypeError, match=r"system must be a System, got Structure \(sponge.create_system"):
+    with pytest.raises(TypeError, match=r"system must be a System, got Structure.* \(sponge.create_system"):
         sponge.Simulation(water, sponge.VelocityVerlet(timestep=0.001))
 
 

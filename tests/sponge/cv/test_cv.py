@@ -155,7 +155,7 @@ def test_coordination_of_a_set_with_itself_counts_no_atom_with_itself():
 
 
 def test_a_variable_is_one_number():
-    with pytest.raises(TypeError, match=r"collective variable f: must be a number, got an array of shape \(3,\)"):
+    with pytest.raises(TypeError, match=r"collective variable f must have shape \(\), got \(3,\) \(a number"):
         cv.function(lambda x: x[0], [1, 2], name="f")(chain(0))
 
 

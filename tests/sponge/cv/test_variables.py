@@ -29,7 +29,7 @@ def test_records_are_those_of_the_reported_positions(box):
     np.testing.assert_allclose(record["r"], [float(R(x, sim.box)) for x in frames], rtol=1e-12)
     sim.run(20, report=record)
     assert record.steps.tolist() == [10, 20, 30, 40, 50, 60, 70]
-    with pytest.raises(KeyError, match="no variable 'psi'; there are phi, r"):
+    with pytest.raises(KeyError, match="a variable must be 'phi' or 'r', got 'psi'"):
         record["psi"]
 
 

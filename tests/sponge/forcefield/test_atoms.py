@@ -128,11 +128,13 @@ def test_sections_in_a_box(name, tmp_path):
 @pytest.mark.parametrize(("section", "message"), [
     (SECTIONS["pairs 3"].replace('bondCutoff="3"', ""), "<CustomNonbondedForce> must give bondCutoff"),
     (SECTIONS["pairs 3"].replace("exp(", "expo("), "function 'expo' is not supported"),
-    (SECTIONS["many SinglePermutation"].replace("SinglePermutation", "Every"), "permutationMode of SinglePermutation"),
-    (SECTIONS["hydrogen bonds 1 1"].replace('particlesPerDonor="1"', 'particlesPerDonor="4"'), "1 to 3 particlesPerD"),
+    (SECTIONS["many SinglePermutation"].replace("SinglePermutation", "Every"),
+     "must be 'SinglePermutation' or 'UniqueCentralParticle', got 'Every'"),
+    (SECTIONS["hydrogen bonds 1 1"].replace('particlesPerDonor="1"', 'particlesPerDonor="4"'),
+     "particlesPerDonor .* must be 1, 2 or 3, got 4"),
     (SECTIONS["pairs 3"].replace('class="O" s="0.28"', 'class="O"'), "must give s of each type"),
     (SECTIONS["pairs 3"].replace('<Atom class="O" s="0.28"/>', ""), "got none for type 'o'"),
-    (SECTIONS["pairs 3"].replace("<ComputedValue", "<Script/><ComputedValue"), "got <Script>"),
+    (SECTIONS["pairs 3"].replace("<ComputedValue", "<Script/><ComputedValue"), "got 'Script'"),
 ])
 def test_errors_name_the_section(section, message, tmp_path):
     with pytest.raises((FileFormatError, MissingParameterError), match=message):

@@ -77,16 +77,17 @@ def test_missing_bond(bpti):
     assert_fails(broken, "residue 3 ASP", "nearest is ASP", "lacks bond CA-CB")
 
 
-@pytest.mark.parametrize(("option", "hint"), [("cutof", r"\(did you mean 'cutoff'\?\)"),
-                                              ("constraint", "did you mean 'constraints'"),
-                                              ("kappa", "it needs an implicit solvent")])
+@pytest.mark.parametrize(("option", "hint"), [
+    ("cutof", r"an option must be one of .*, got 'cutof' \(did you mean 'cutoff'\?\)"),
+    ("constraint", "an option must be one of .*, got 'constraint' .did you mean 'constraints'"),
+    ("kappa", "no option 'kappa' .?it needs an implicit solvent")])
 def test_options_that_are_not_known(bpti, option, hint):
-    with pytest.raises(TypeError, match=f"create_system: no option '{option}' .?{hint}"):
+    with pytest.raises(TypeError, match=f"create_system: {hint}"):
         create_system(bpti, PROTEIN, **{option: 1.0})
 
 
 def test_a_misspelt_force_field(bpti):
-    with pytest.raises(TypeError, match=r"create_system: no option 'forcefields' \(did you mean 'forcefield'\?\)"):
+    with pytest.raises(TypeError, match=r"create_system: an option must be .*, got 'forcefields' .*mean 'forcefield'"):
         create_system(bpti, forcefields=PROTEIN)
 
 

@@ -222,7 +222,7 @@ def test_time_between_pair_forces_and_names_of_parts(flexible_water):
     pairs = sponge.Nonbonded([0.0], [0.3], [1.0], method="pme")
     intervals = [sponge.RESPA(0.004, 2, fast).pair_interval([pairs]) for fast in ([], ["nonbonded"],
                                                                                    ["nonbonded/direct"])]
-    with pytest.raises(ValueError, match="got 'nonbonded/mesh'; it has nonbonded, bond, angle, nonbonded/direct, "):
+    with pytest.raises(ValueError, match="one of nonbonded, bond, angle, nonbonded/direct, .*, got 'nonbonded/mesh"):
         sponge.Simulation(flexible_water[0], sponge.RESPA(0.002, 2, ["nonbonded/mesh"])).plan()
     assert intervals == [0.004, 0.002, 0.002] and sponge.VelocityVerlet(0.001).pair_interval([pairs]) == 0.001
 
@@ -422,7 +422,7 @@ def test_bad_options(make, message):
 
 
 def test_respa_names_the_potentials_there_are():
-    with pytest.raises(ValueError, match="must name potentials of the system, got 'bonds'; it has wells, springs"):
+    with pytest.raises(ValueError, match="names in fast must be 'wells' or 'springs', got 'bonds'"):
         Trial(sponge.RESPA(0.002, 2, ["bonds"]), spring_system())
     with pytest.raises(TypeError, match="must be a sequence of names"):
         sponge.RESPA(0.002, 2, "bond")

@@ -323,14 +323,14 @@ def groups():
 
 @pytest.mark.parametrize(("force", "old", "new", "match"), [
     (groups, 'method="2"', 'method="3"', "method must be 0 .NoCutoff.*got 3"),
-    (groups, 'Correction="0"', 'Correction="2"', "useLongRangeCorrection must be 0 or 1, got '2'"),
+    (groups, 'Correction="0"', 'Correction="2"', "useLongRangeCorrection must be '0' or '1', got '2'"),
     (groups, 'useSwitchingFunction="0"', 'useSwitchingFunction="1"', "switch must lie between 0 .* got -1"),
     (groups, 'p1="4" p2="7"', 'p1="4" p2="-1"', "excluded particles must be 0 to 11, got -1 to 4"),
     (groups, 'index="5"', 'index="12"', "particles of interaction groups must be 0 to 11"),
     (centroids, 'p="5"', 'p="12"', "particles of groups must be 0 to 11"),
     (centroids, 'energy="[^"]*"', "", "must have what OpenMM writes for it, got KeyError 'energy'"),
     (lambda: many_particles(1, {0: [1]}), '<Filter index="0"', '<Filter index="3"', "particles 0 to 2 of a set, got 3"),
-    (lambda: many_particles(1, {}), 'permutationMode="1"', "", "permutationMode must be 0 or 1, got ''"),
+    (lambda: many_particles(1, {}), 'permutationMode="1"', "", "permutationMode must be '0' or '1', got ''"),
 ])
 def test_files_that_openmm_does_not_write(force, old, new, match, tmp_path):
     text, changes = re.subn(old, new, mm.XmlSerializer.serialize(reference(force(), box=BOX)))

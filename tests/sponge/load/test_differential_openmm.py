@@ -162,8 +162,8 @@ def test_expressions_are_copied_and_written(tmp_path):
     ("change", "message"),
     [
         (lambda t: t.replace('usesPeriodic="0"', 'usesPeriodic="0" cubic="3"'), "attribute cubic='3' is not supported"),
-        (lambda t: t.replace("<Bonds>", "<Links/><Bonds>"), "section Links is not supported"),
-        (lambda t: t.replace('method="0"', 'method="9"'), "method must be 0 to 5"),
+        (lambda t: t.replace("<Bonds>", "<Links/><Bonds>"), "a section must be one of Bonds, .*, got 'Links'"),
+        (lambda t: t.replace('method="0"', 'method="9"'), "method must be an integer from 0 to 5, got 9"),
         (lambda t: t.replace('<Exception ', '<Exception eps="0" p1="1" p2="0" q="0" sig="1"/><Exception ', 1),
          "given once"),
         (lambda t: t.replace('eps=".5"', 'eps="-.5"', 1), "sigma and epsilon must be >= 0"),
@@ -235,7 +235,7 @@ PAIR = '<NonbondedForce coulomb14scale="1" lj14scale="1">{}</NonbondedForce>'
          "attribute charge"),
         ('<HarmonicBondForce><Bond class1="A" class2="A" length="1" k="1" cubic="2"/></HarmonicBondForce>',
          "attribute cubic"),
-        ("<HarmonicAngleForce><Bend/></HarmonicAngleForce>", "got <Bend>"),
+        ("<HarmonicAngleForce><Bend/></HarmonicAngleForce>", "must be 'Angle', got 'Bend'"),
         ('<PeriodicTorsionForce><Proper class1="" class2="" class3="" class4="" periodicity1="1" phase1="0" k1="1" '
          'periodicity3="3" '
          'phase3="0" k3="1"/></PeriodicTorsionForce>', "without a gap, got periodicity3"),

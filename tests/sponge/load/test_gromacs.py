@@ -220,9 +220,9 @@ def test_preprocessor_refuses(text, message, tmp_path):
     "old, new, message",
     [
         ("[ angles ]", "[ distance_restraints ]\n1 2 1 0.1\n[ angles ]",
-         r"section \[ distance_restraints \] is not supported"),
+         r"the section must be one of .*, got 'distance_restraints'"),
         ("[ system ]", "[ intermolecular_interactions ]\n[ bonds ]\n1 3 1 1 1\n[ system ]",
-         r"intermolecular_interactions \] is not supported"),
+         r"the section must be one of .*, got 'intermolecular_interactions'"),
         ("1 2 1 0.47 1250", "1 2 8 0 1250", r"function type 8 \(tabulated bond\) of \[ bonds \]"),
         ("1 2 3 2 140.0", "1 2 3 3 140.0", r"function type 3 \(cross bond-bond\) of \[ angles \]"),
         ("1 2 1 0.47 1250", "1 2 1 0.47 1250 0.5 1250", "perturbed terms are not supported"),

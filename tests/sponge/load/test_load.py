@@ -292,7 +292,7 @@ class TestErrors:
             sponge.load(*VACUUM, forcefield="amber14/tip3p")
         with pytest.raises(TypeError, match="at most one"):
             sponge.load(VACUUM[0], VACUUM[0])
-        with pytest.raises(TypeError, match=r"load: no option 'constrains' \(did you mean 'constraints'\?"):
+        with pytest.raises(TypeError, match=r"load: an option must be .* got 'constrains' .*mean 'constraints'\?"):
             sponge.load(*VACUUM, constrains="h-bonds")
         with pytest.raises(TypeError, match="own settings"):
             sponge.load(DATA / "ala2_vacuum" / "system.xml.gz", cutoff=0.9)

@@ -325,8 +325,8 @@ def test_standard_radii_and_screening(model, openmm_class):
     (dict(cutoff=0.0), "cutoff must be a positive number .nm., got 0.0"),
     (dict(kappa=-1.0), "kappa must be a number >= 0"),
     (dict(solvent_dielectric=0.0), "solvent_dielectric must be positive"),
-    (dict(charges=[1.0, np.nan]), "charges must be finite, got nan for atom 1"),
-    (dict(scales=[1.0]), r"scales must have shape \[2\]"),
+    (dict(charges=[1.0, np.nan]), "charges must be finite, got nan at 1"),
+    (dict(scales=[1.0]), r"scales must have shape \(2,\), got \(1,\)"),
     (dict(model="hct", alpha=1.0), "does not rescale"),
 ])
 def test_errors(options, message):

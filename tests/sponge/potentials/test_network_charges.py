@@ -115,10 +115,10 @@ def test_a_run_resumes_bit_for_bit(tmp_path):
 
 def test_what_is_refused():
     system, elements = fluid()
-    with pytest.raises(TypeError, match="network must be a learn.ChargeNetwork, got PaiNN"):
+    with pytest.raises(TypeError, match="network must be a ChargeNetwork, got PaiNN"):
         sponge.NetworkCharges(network().network)
     for function in (learn.train_charges, learn.evaluate_charges):
-        with pytest.raises(TypeError, match="network must be a learn.ChargeNetwork, got PaiNN"):
+        with pytest.raises(TypeError, match="network must be a ChargeNetwork, got PaiNN"):
             function(network().network, waters(4), 2)
     with pytest.raises(ValueError, match="1-4 pairs must have both atoms in `atoms` or none"):
         system.add(sponge.NetworkCharges(network(), atoms=np.arange(6), elements=elements[:6]))

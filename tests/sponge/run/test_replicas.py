@@ -221,7 +221,7 @@ def test_a_reporter_that_fails_is_named_and_others_are_closed(tmp_path):
 
 
 def test_what_make_returns_is_checked():
-    with pytest.raises(TypeError, match="replica 1: Replicas: make must return a Simulation, got int"):
+    with pytest.raises(TypeError, match="replica 1: Replicas: what make returns must be a Simulation, got int"):
         sponge.Replicas(lambda k: springs() if k == 0 else 3, 2)
     one = springs()
     with pytest.raises(ValueError, match="replica 1: Replicas: make must return a new Simulation"):

@@ -408,7 +408,7 @@ def test_effective_samples():
 
 
 @pytest.mark.parametrize("change, message", [
-    ({"energies": [1.0, np.nan]}, "energies must be finite, got nan for sample 1"),
+    ({"energies": [1.0, np.nan]}, "energies must be finite, got nan at 1"),
     ({"energies": [1.0]}, "at least 2 samples are needed, got 1"), ({"log_n": [0.0, np.inf]}, "log_n must be finite"),
     ({"log_n": [0.0, 0.0, 0.0]}, r"must be \[m\], temperatures \[N\] and log_n"),
     ({"temperatures": [300.0, -5.0]}, "positive and finite"),

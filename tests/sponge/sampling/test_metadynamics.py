@@ -455,7 +455,7 @@ def test_a_bias_belongs_to_one_simulation():
 
 def test_options_that_do_not_fit_the_simulation():
     assert len(sponge.Metadynamics(PHI, 0.3, height=1.0, every=10, grid=np.int64(90)).axes[0]) == 90
-    with pytest.raises(TypeError, match="grid must be a sequence with an entry for each variable, got 3.0"):
+    with pytest.raises(TypeError, match="grid must be a sequence with an entry for each variable, got float 3.0"):
         sponge.Metadynamics(PHI, 0.3, height=1.0, every=10, grid=3.0)
     with pytest.raises(ValueError, match="temperature must be given, as VelocityVerlet has none"):
         sponge.Simulation(torsion_chain(), sponge.VelocityVerlet(timestep=0.001),

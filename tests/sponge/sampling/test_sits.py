@@ -425,7 +425,7 @@ def test_a_temperature_is_needed():
 def test_weights_of_the_ladder_must_be_finite_and_there():
     sits = tempering()
     for bad in ([0.0], np.full(20, np.nan), np.r_[np.inf, np.zeros(19)]):
-        with pytest.raises(ValueError, match="log_n must be 20 finite numbers"):
+        with pytest.raises(ValueError, match=r"must (have shape \(20,\), got \(1,\)|be finite, got (nan|inf) at 0)"):
             sits.log_n = bad
     with pytest.raises(ValueError, match="n_k must have been learned or set before produce"):
         sits.produce()

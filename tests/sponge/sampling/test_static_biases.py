@@ -49,7 +49,8 @@ def test_copies_of_systems_have_biases_of_their_own():
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: sponge.umbrella(PHI, [0.0, 1.0], 3.0), "center must be a number or one for each of 1 variables"),
+    (lambda: sponge.umbrella(PHI, [0.0, 1.0], 3.0),
+     r"center must have shape \(\) or \(1,\), got \(2,\) \(a number or one for each"),
     (lambda: sponge.umbrella(PHI, 120.0, 3.0), "center of .* must be from -6.28 to 6.28, got 120"),
     (lambda: sponge.umbrella(PHI, np.nan, 3.0), "parameter center must be finite"),
     (lambda: sponge.umbrella([], 0.0, 3.0), "at least one collective variable"),

@@ -177,7 +177,8 @@ def test_too_few_samples_are_an_error_and_windows_far_apart_a_warning():
 
 @pytest.mark.parametrize("arguments, message", [
     ({"centers": [[0.3, 0.4]]},
-     "centers must be finite numbers"), ({"centers": [0.3, np.nan]}, "centers must be finite"),
+     r"centers must have shape \(windows, 1\), got \(1, 2\)"),
+    ({"centers": [0.3, np.nan]}, "centers must be finite"),
     ({"cvs": cv.torsion(0, 1, 2, 3), "centers": [-180.0, 0.0]},
      r"centers of torsion.* must be from -6.28 to 6.28, got -180 \(angles are in radians"),
     ({"k": 0.0}, "k must be positive"), ({"k": [1.0, 2.0, 3.0]}, "k must be positive, a number or of shape"),

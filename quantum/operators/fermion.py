@@ -65,9 +65,10 @@ class FermionOperator:
         elif isinstance(terms, Complex):
             pairs = [((), _number(terms))]
         else:
-            check.kind(terms, Iterable, "FermionOperator: terms", "text, a mapping or pairs (product, coefficient)",
-                       error=OperatorError)
-            pairs = [_pair(pair) for pair in (terms.items() if isinstance(terms, Mapping) else terms)]
+            given = terms.items() if isinstance(terms, Mapping) else check.kind(
+                terms, Iterable, "FermionOperator: terms", "text, a mapping or pairs (product, coefficient)",
+                error=OperatorError)
+            pairs = [_pair(pair) for pair in given]
         self.terms = _sum(pairs)
 
     @classmethod

@@ -65,9 +65,10 @@ class PauliSum:
         elif isinstance(terms, Complex):
             read = [(0, 0, _number(terms))]
         else:
-            check.kind(terms, Iterable, "PauliSum: terms", "text, a mapping or pairs (string, coefficient)",
-                       error=OperatorError)
-            read = [_pair(pair) for pair in (terms.items() if isinstance(terms, Mapping) else terms)]
+            given = terms.items() if isinstance(terms, Mapping) else check.kind(
+                terms, Iterable, "PauliSum: terms", "text, a mapping or pairs (string, coefficient)",
+                error=OperatorError)
+            read = [_pair(pair) for pair in given]
         words = max(1, -(-max((x | z for x, z, _ in read), default=0).bit_length() // 64))
         blank = np.zeros((0, words), np.uint64)
         x = np.stack([bits.masks(x, words) for x, _, _ in read]) if read else blank

@@ -8,13 +8,25 @@ from typing import Any
 import numpy as np
 
 from .. import check, tree
-from .base import Moments, Momentum, Optimizer, Rate, given, rate_of, squared, update, zeros
+from .base import Moments, Momentum, Rate, _LeafByLeaf, given, squared, zeros
 
 __all__ = ["Adadelta", "Adagrad", "FTRL", "ProximalAdagrad", "RMSprop"]
 
 
+class _Sums(_LeafByLeaf):
+    """Base of optimizers with a sum of squares that starts at `initial`."""
+
+    initial: float
+    _magnitude = True
+
+    def init(self, params: Any) -> Momentum:
+        """The state before the first step."""
+        count, sums = super().init(params)
+        return Momentum(count, tree.map(lambda z: np.full_like(z, self.initial), sums))
+
+
 @dataclass(frozen=True)
-class Adagrad(Optimizer):
+class Adagrad(_Sums):
     """Gradients divided by the root of the sum of their squares (Duchi, Hazan & Singer 2011, figure 1, diagonal).
 
     Parameters
@@ -41,30 +53,13 @@ class Adagrad(Optimizer):
     initial: float = 0.0
     epsilon: float = 1e-10
 
-    def init(self, params: Any) -> Momentum:
-        """The state before the first step."""
-        return _sums(self, params)
-
-    def step(self, params: Any, grads: Any, state: Momentum) -> tuple[Any, Momentum]:
-        """One update. Returns ``(params, state)``."""
-
-        def rule(p, g, s, rate):
-            s = s + squared(g)
-            return p - rate * g / (np.sqrt(s) + self.epsilon), s
-
-        params, moment = update("Adagrad", rule, params, grads, [state.moment],
-                                [rate_of(self.learning_rate, state.count)])
-        return params, Momentum(state.count + 1, moment)
-
-
-def _sums(opt, params, real=False):
-    """The state of a sum of squares that starts at ``opt.initial``."""
-    start = zeros(type(opt).__name__, params, magnitude=True, real=real)
-    return Momentum(np.int64(0), tree.map(lambda z: np.full_like(z, opt.initial), start))
+    def _rule(self, p, g, s, rate):
+        s = s + squared(g)
+        return p - rate * g / (np.sqrt(s) + self.epsilon), s
 
 
 @dataclass(frozen=True)
-class ProximalAdagrad(Optimizer):
+class ProximalAdagrad(_Sums):
     """`Adagrad` whose every step ends with the proximal map of the penalties (Duchi & Singer 2009, eqs. 2, 3 and 19).
 
     The penalties are ``l1 * sum(abs(params)) + l2/2 * sum(params**2)``. With `l1`, parameters become exactly 0. The
@@ -95,25 +90,16 @@ class ProximalAdagrad(Optimizer):
     l2: float = 0.0
     initial: float = 0.1
 
+    _real = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check.positive(self.initial, "ProximalAdagrad: initial")
 
-    def init(self, params: Any) -> Momentum:
-        """The state before the first step."""
-        return _sums(self, params, real=True)
-
-    def step(self, params: Any, grads: Any, state: Momentum) -> tuple[Any, Momentum]:
-        """One update. Returns ``(params, state)``."""
-
-        def rule(p, g, s, rate):
-            s = s + squared(g)
-            rate = rate / np.sqrt(s)
-            return _shrink(p - rate * g, rate * self.l1) / (1 + rate * self.l2), s
-
-        params, moment = update("ProximalAdagrad", rule, params, grads, [state.moment],
-                                [rate_of(self.learning_rate, state.count)], real=True)
-        return params, Momentum(state.count + 1, moment)
+    def _rule(self, p, g, s, rate):
+        s = s + squared(g)
+        rate = rate / np.sqrt(s)
+        return _shrink(p - rate * g, rate * self.l1) / (1 + rate * self.l2), s
 
 
 def _shrink(x, by):
@@ -122,7 +108,7 @@ def _shrink(x, by):
 
 
 @dataclass(frozen=True)
-class FTRL(Optimizer):
+class FTRL(_LeafByLeaf):
     """Follow the regularized leader, proximal and per coordinate (McMahan et al. 2013, algorithm 1), for sparse models.
 
     The penalties are ``l1 * sum(abs(params)) + l2/2 * sum(params**2)``. With `l1`, parameters become exactly 0. Without
@@ -156,6 +142,8 @@ class FTRL(Optimizer):
     l1: float = 0.0
     l2: float = 0.0
 
+    _real = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check.positive(self.beta, "FTRL: beta")
@@ -165,24 +153,16 @@ class FTRL(Optimizer):
         sums = zeros("FTRL", params, real=True)
         return Moments(np.int64(0), tree.map(lambda z, p: z + z.dtype.type(self.l2) * p, sums, params), sums)
 
-    def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
-        """One update. Returns ``(params, state)``."""
-        l1, l2, tiny = self.l1, self.l2, 1e-30
-
-        def rule(p, g, s, n, rate):
-            n = n + g * g
-            curvature = self.beta + np.sqrt(n) + rate * l2  # times the rate, which may be 0
-            z = rate * (s + g) - p * curvature
-            s = l1 * np.clip(z / np.maximum(rate * l1, tiny), -1, 1) if given(l1) else np.zeros_like(s)
-            return -_shrink(z, rate * l1) / curvature, s, n
-
-        params, first, second = update("FTRL", rule, params, grads, [state.first, state.second],
-                                       [rate_of(self.learning_rate, state.count)], real=True)
-        return params, Moments(state.count + 1, first, second)
+    def _rule(self, p, g, s, n, rate):
+        n = n + g * g
+        curvature = self.beta + np.sqrt(n) + rate * self.l2  # times the rate, which may be 0
+        z = rate * (s + g) - p * curvature
+        s = self.l1 * np.clip(z / np.maximum(rate * self.l1, 1e-30), -1, 1) if given(self.l1) else np.zeros_like(s)
+        return -_shrink(z, rate * self.l1) / curvature, s, n
 
 
 @dataclass(frozen=True)
-class Adadelta(Optimizer):
+class Adadelta(_LeafByLeaf):
     """Gradients times the ratio of running root mean squares of steps and gradients (Zeiler 2012, algorithm 1).
 
     The state holds the mean squares of the gradients (`first`) and of the steps (`second`).
@@ -216,21 +196,14 @@ class Adadelta(Optimizer):
         start = zeros("Adadelta", params, magnitude=True)
         return Moments(np.int64(0), start, start)
 
-    def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
-        """One update. Returns ``(params, state)``."""
-
-        def rule(p, g, of_gradients, of_steps, rate):
-            of_gradients = self.decay * of_gradients + (1 - self.decay) * squared(g)
-            step = np.sqrt(of_steps + self.epsilon) / np.sqrt(of_gradients + self.epsilon) * g
-            return p - rate * step, of_gradients, self.decay * of_steps + (1 - self.decay) * squared(step)
-
-        params, first, second = update("Adadelta", rule, params, grads, [state.first, state.second],
-                                       [rate_of(self.learning_rate, state.count)])
-        return params, Moments(state.count + 1, first, second)
+    def _rule(self, p, g, of_gradients, of_steps, rate):
+        of_gradients = self.decay * of_gradients + (1 - self.decay) * squared(g)
+        step = np.sqrt(of_steps + self.epsilon) / np.sqrt(of_gradients + self.epsilon) * g
+        return p - rate * step, of_gradients, self.decay * of_steps + (1 - self.decay) * squared(step)
 
 
 @dataclass(frozen=True)
-class RMSprop(Optimizer):
+class RMSprop(_LeafByLeaf):
     """Gradients divided by a running root mean square (Tieleman & Hinton 2012, lecture 6e).
 
     Parameters
@@ -257,17 +230,8 @@ class RMSprop(Optimizer):
     decay: float = 0.9
     epsilon: float = 1e-8
 
-    def init(self, params: Any) -> Momentum:
-        """The state before the first step."""
-        return Momentum(np.int64(0), zeros("RMSprop", params, magnitude=True))
+    _magnitude = True
 
-    def step(self, params: Any, grads: Any, state: Momentum) -> tuple[Any, Momentum]:
-        """One update. Returns ``(params, state)``."""
-
-        def rule(p, g, s, rate):
-            s = self.decay * s + (1 - self.decay) * squared(g)
-            return p - rate * g / (np.sqrt(s) + self.epsilon), s
-
-        params, moment = update("RMSprop", rule, params, grads, [state.moment],
-                                [rate_of(self.learning_rate, state.count)])
-        return params, Momentum(state.count + 1, moment)
+    def _rule(self, p, g, s, rate):
+        s = self.decay * s + (1 - self.decay) * squared(g)
+        return p - rate * g / (np.sqrt(s) + self.epsilon), s

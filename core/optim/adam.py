@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .base import Moments, Optimizer, Rate, given, rate_of, squared, update, zeros
+from .base import Moments, Rate, _LeafByLeaf, given, rate_of, squared, update, zeros
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "NesterovMoments", "RAdam"]
 
 
 @dataclass(frozen=True)
-class _Adaptive(Optimizer):
+class _Adaptive(_LeafByLeaf):
     """Settings and state of the family."""
 
     learning_rate: Rate = 1e-3
@@ -25,6 +25,10 @@ class _Adaptive(Optimizer):
         """The state before the first step: real second moments."""
         where = type(self).__name__
         return Moments(np.int64(0), zeros(where, params), zeros(where, params, magnitude=True))
+
+    def _corrections(self, b1, count):
+        """Return the corrections of the bias of the first moment, and of the root of the second one."""
+        return [1 / (1 - np.power(b1, (count + 1) * 1.0)), 1 / np.sqrt(1 - np.power(self.b2, (count + 1) * 1.0))]
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,18 @@ class Adam(_Adaptive):
 
     b1: Rate = 0.9  # type: ignore[assignment]
 
-    def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
-        """One update. Returns ``(params, state)``."""
-        return _adam_step(self, params, grads, state, 0.0)
+    weight_decay = 0.0  # not a setting here
+
+    def _numbers(self, count):
+        # both bias corrections go into two numbers per step, not two divisions per parameter
+        rate, b1 = rate_of(self.learning_rate, count), rate_of(self.b1, count)
+        scale, root = self._corrections(b1, count)
+        return [rate * scale, root, rate * self.weight_decay, b1]
+
+    def _rule(self, p, g, m, v, step, root, decay, b1):
+        m, v = _moments(b1, self.b2, g, m, v)
+        p_next = p - step * (m / (np.sqrt(v) * root + self.epsilon))
+        return (p_next - decay * p if given(self.weight_decay) else p_next), m, v
 
 
 @dataclass(frozen=True)
@@ -90,28 +103,6 @@ class AdamW(Adam):
 
     weight_decay: float = 1e-2
 
-    def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
-        """One update. Returns ``(params, state)``."""
-        return _adam_step(self, params, grads, state, self.weight_decay)
-
-
-def _adam_step(opt, params, grads, state, weight_decay):
-    """The update of `Adam`, and of `AdamW` by its weight decay."""
-    count = state.count + 1
-    rate, b1 = rate_of(opt.learning_rate, state.count), rate_of(opt.b1, state.count)
-    # both bias corrections go into two numbers per step, not two divisions per parameter
-    scale = 1 / (1 - np.power(b1, count * 1.0))
-    root = 1 / np.sqrt(1 - np.power(opt.b2, count * 1.0))
-
-    def rule(p, g, m, v, step, root, decay, b1):
-        m, v = _moments(b1, opt.b2, g, m, v)
-        p_next = p - step * (m / (np.sqrt(v) * root + opt.epsilon))
-        return (p_next - decay * p if given(weight_decay) else p_next), m, v
-
-    params, first, second = update(type(opt).__name__, rule, params, grads, [state.first, state.second],
-                                   [rate * scale, root, rate * weight_decay, b1])
-    return params, Moments(count, first, second)
-
 
 def _moments(b1, b2, g, m, v):
     return b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * squared(g)
@@ -143,18 +134,13 @@ class Adamax(_Adaptive):
 
     learning_rate: Rate = 2e-3
 
-    def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
-        """One update. Returns ``(params, state)``."""
-        count = state.count + 1
-        rate = rate_of(self.learning_rate, state.count) / (1 - np.power(self.b1, count * 1.0))
+    def _numbers(self, count):
+        return [rate_of(self.learning_rate, count) / (1 - np.power(self.b1, (count + 1) * 1.0))]
 
-        def rule(p, g, m, u, rate):
-            m = self.b1 * m + (1 - self.b1) * g
-            u = np.maximum(self.b2 * u, np.abs(g) + self.epsilon)
-            return p - rate * m / u, m, u
-
-        params, first, second = update("Adamax", rule, params, grads, [state.first, state.second], [rate])
-        return params, Moments(count, first, second)
+    def _rule(self, p, g, m, u, rate):
+        m = self.b1 * m + (1 - self.b1) * g
+        u = np.maximum(self.b2 * u, np.abs(g) + self.epsilon)
+        return p - rate * m / u, m, u
 
 
 class NesterovMoments(NamedTuple):
@@ -244,22 +230,17 @@ class RAdam(_Adaptive):
     array([0.8])
     """
 
-    def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
-        """One update. Returns ``(params, state)``."""
-        count = state.count + 1
-        scale = rate_of(self.learning_rate, state.count) / (1 - np.power(self.b1, count * 1.0))
-        power = np.power(self.b2, count * 1.0)
+    def _numbers(self, count):
+        after = count + 1
+        scale = rate_of(self.learning_rate, count) / (1 - np.power(self.b1, after * 1.0))
+        power = np.power(self.b2, after * 1.0)
         limit = 2 / (1 - self.b2) - 1
-        length = limit - 2 * count * power / (1 - power)
+        length = limit - 2 * after * power / (1 - power)
         tractable = length > 5
         safe = np.where(tractable, length, 6.0)
         rectified = np.sqrt((safe - 4) * (safe - 2) * limit * (1 - power) / ((limit - 4) * (limit - 2) * safe))
-        adaptive, plain = np.where(tractable, rectified, 0.0), np.where(tractable, 0.0, 1.0)
+        return [scale, np.where(tractable, rectified, 0.0), np.where(tractable, 0.0, 1.0)]
 
-        def rule(p, g, m, v, scale, adaptive, plain):
-            m, v = _moments(self.b1, self.b2, g, m, v)
-            return p - scale * m * (adaptive / (np.sqrt(v) + self.epsilon) + plain), m, v
-
-        params, first, second = update("RAdam", rule, params, grads, [state.first, state.second],
-                                       [scale, adaptive, plain])
-        return params, Moments(count, first, second)
+    def _rule(self, p, g, m, v, scale, adaptive, plain):
+        m, v = _moments(self.b1, self.b2, g, m, v)
+        return p - scale * m * (adaptive / (np.sqrt(v) + self.epsilon) + plain), m, v

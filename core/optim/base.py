@@ -55,6 +55,32 @@ class Optimizer:
                     raise ValueError(f"{where} must be a number >= 0 and < 1, got {value!r}")
 
 
+class _LeafByLeaf(Optimizer):
+    """Base of optimizers whose step is a rule for each array of parameters."""
+
+    learning_rate: Rate
+    _magnitude = False  # the moment is real for complex parameters
+    _real = False  # complex parameters are refused
+
+    def init(self, params: Any) -> Any:
+        """The state before the first step."""
+        return Momentum(np.int64(0), zeros(type(self).__name__, params, magnitude=self._magnitude, real=self._real))
+
+    def step(self, params: Any, grads: Any, state: Any) -> tuple[Any, Any]:
+        """One update. Returns ``(params, state)``."""
+        params, *moments = update(type(self).__name__, self._rule, params, grads, state[1:], self._numbers(state.count),
+                                  real=self._real)
+        return params, type(state)(state.count + 1, *moments)
+
+    def _numbers(self, count):
+        """Return the numbers of the step after `count` steps."""
+        return [rate_of(self.learning_rate, count)]
+
+    def _rule(self, p, g, *moments_and_numbers):
+        """Return a new array of parameters, and its new moments."""
+        raise NotImplementedError
+
+
 def given(setting: Any) -> bool:
     """Return False if a setting is the number 0, so that what it multiplies can be left out."""
     return isinstance(setting, Tensor) or setting != 0

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from .base import Moments, Momentum, Optimizer, Rate, norm, rate_of, squared, update, zeros
+from .adam import _Adaptive, _moments
+from .base import Rate, _LeafByLeaf, norm
 
 __all__ = ["LAMB", "LARS"]
 
 
 @dataclass(frozen=True)
-class LARS(Optimizer):
+class LARS(_LeafByLeaf):
     """Momentum with a rate for each array (You, Gitman & Ginsburg 2017, algorithm 1), for large batches.
 
     The rate of an array p with gradient g is ``learning_rate * trust * norm(p) / (norm(g) + l2 * norm(p))``, and
@@ -45,20 +45,10 @@ class LARS(Optimizer):
     trust: float = 1e-3
     l2: float = 0.0
 
-    def init(self, params: Any) -> Momentum:
-        """The state before the first step."""
-        return Momentum(np.int64(0), zeros("LARS", params))
-
-    def step(self, params: Any, grads: Any, state: Momentum) -> tuple[Any, Momentum]:
-        """One update. Returns ``(params, state)``."""
-
-        def rule(p, g, v, rate):
-            ratio = _ratio(self.trust * norm(p), norm(g), self.l2 * norm(p))
-            v = self.momentum * v + rate * ratio * (g + self.l2 * p)
-            return p - v, v
-
-        params, moment = update("LARS", rule, params, grads, [state.moment], [rate_of(self.learning_rate, state.count)])
-        return params, Momentum(state.count + 1, moment)
+    def _rule(self, p, g, v, rate):
+        ratio = _ratio(self.trust * norm(p), norm(g), self.l2 * norm(p))
+        v = self.momentum * v + rate * ratio * (g + self.l2 * p)
+        return p - v, v
 
 
 def _ratio(a, b, more=0.0):
@@ -69,7 +59,7 @@ def _ratio(a, b, more=0.0):
 
 
 @dataclass(frozen=True)
-class LAMB(Optimizer):
+class LAMB(_Adaptive):
     """Steps of `AdamW` scaled to the norm of each array of parameters (You et al. 2020, algorithm 2, with phi(x) = x).
 
     Arrays whose norm or step is 0 are not scaled. Biases and normalizations are usually left to `Adam`: see `Groups`.
@@ -96,28 +86,13 @@ class LAMB(Optimizer):
     array([2.646447, 3.646447])
     """
 
-    learning_rate: Rate = 1e-3
-    b1: float = 0.9
-    b2: float = 0.999
     epsilon: float = 1e-6
     weight_decay: float = 0.0
 
-    def init(self, params: Any) -> Moments:
-        """The state before the first step."""
-        return Moments(np.int64(0), zeros("LAMB", params), zeros("LAMB", params, magnitude=True))
+    def _numbers(self, count):
+        return [*super()._numbers(count), *self._corrections(self.b1, count)]
 
-    def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
-        """One update. Returns ``(params, state)``."""
-        count = state.count + 1
-        scale = 1 / (1 - np.power(self.b1, count * 1.0))
-        root = 1 / np.sqrt(1 - np.power(self.b2, count * 1.0))
-
-        def rule(p, g, m, v, rate, scale, root):
-            m = self.b1 * m + (1 - self.b1) * g
-            v = self.b2 * v + (1 - self.b2) * squared(g)
-            step = scale * m / (np.sqrt(v) * root + self.epsilon) + self.weight_decay * p
-            return p - rate * _ratio(norm(p), norm(step)) * step, m, v
-
-        params, first, second = update("LAMB", rule, params, grads, [state.first, state.second],
-                                       [rate_of(self.learning_rate, state.count), scale, root])
-        return params, Moments(count, first, second)
+    def _rule(self, p, g, m, v, rate, scale, root):
+        m, v = _moments(self.b1, self.b2, g, m, v)
+        step = scale * m / (np.sqrt(v) * root + self.epsilon) + self.weight_decay * p
+        return p - rate * _ratio(norm(p), norm(step)) * step, m, v

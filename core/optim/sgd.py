@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Momentum, Optimizer, Rate, given, rate_of, update, zeros
+from .base import Momentum, Optimizer, Rate, _LeafByLeaf, given, rate_of, update, zeros
 
 __all__ = ["ASGD", "SGD"]
 
@@ -74,7 +74,7 @@ def _with_penalty(g, p, l2):
 
 
 @dataclass(frozen=True)
-class ASGD(Optimizer):
+class ASGD(_LeafByLeaf):
     """Gradient descent whose averaged parameters are the result (Polyak & Juditsky 1992, eqs. 5 and 6).
 
     The averages are ``state.moment``. Rate and penalty follow Bottou (2012, section 5): after t steps the rate is
@@ -109,19 +109,10 @@ class ASGD(Optimizer):
     power: float = 0.75
     start: float = 1e6
 
-    def init(self, params: Any) -> Momentum:
-        """The state before the first step."""
-        return Momentum(np.int64(0), zeros("ASGD", params))
+    def _numbers(self, count):
+        full = rate_of(self.learning_rate, count)
+        return [full / np.power(1 + self.l2 * full * count, self.power), 1 / np.maximum(1.0, count - self.start)]
 
-    def step(self, params: Any, grads: Any, state: Momentum) -> tuple[Any, Momentum]:
-        """One update. Returns ``(params, state)``."""
-        full = rate_of(self.learning_rate, state.count)
-        rate = full / np.power(1 + self.l2 * full * state.count, self.power)
-        share = 1 / np.maximum(1.0, state.count - self.start)
-
-        def rule(p, g, average, rate, share):
-            p = p - rate * (g + self.l2 * p)
-            return p, share * p + (1 - share) * average
-
-        params, average = update("ASGD", rule, params, grads, [state.moment], [rate, share])
-        return params, Momentum(state.count + 1, average)
+    def _rule(self, p, g, average, rate, share):
+        p = p - rate * (g + self.l2 * p)
+        return p, share * p + (1 - share) * average

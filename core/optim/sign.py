@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from .. import tree
-from .base import Moments, Momentum, Optimizer, Rate, rate_of, update, zeros
+from .base import Moments, Rate, _LeafByLeaf
 
 __all__ = ["Lion", "Rprop"]
 
 
 @dataclass(frozen=True)
-class Lion(Optimizer):
+class Lion(_LeafByLeaf):
     """Signs of an interpolated momentum, with decoupled weight decay (Chen et al. 2023, algorithm 2).
 
     Parameters
@@ -42,24 +42,15 @@ class Lion(Optimizer):
     b2: float = 0.99
     weight_decay: float = 0.0
 
-    def init(self, params: Any) -> Momentum:
-        """The state before the first step."""
-        return Momentum(np.int64(0), zeros("Lion", params, real=True))
+    _real = True
 
-    def step(self, params: Any, grads: Any, state: Momentum) -> tuple[Any, Momentum]:
-        """One update. Returns ``(params, state)``."""
-
-        def rule(p, g, m, rate):
-            step = np.sign(self.b1 * m + (1 - self.b1) * g) + self.weight_decay * p
-            return p - rate * step, self.b2 * m + (1 - self.b2) * g
-
-        params, moment = update("Lion", rule, params, grads, [state.moment],
-                                [rate_of(self.learning_rate, state.count)], real=True)
-        return params, Momentum(state.count + 1, moment)
+    def _rule(self, p, g, m, rate):
+        step = np.sign(self.b1 * m + (1 - self.b1) * g) + self.weight_decay * p
+        return p - rate * step, self.b2 * m + (1 - self.b2) * g
 
 
 @dataclass(frozen=True)
-class Rprop(Optimizer):
+class Rprop(_LeafByLeaf):
     """Resilient propagation: a step size for each entry, from the signs of gradients, for full batches.
 
     After a change of sign an entry rests for one step (Igel & Hüsken 2003, algorithm 4, iRprop-; the method is that of
@@ -94,6 +85,8 @@ class Rprop(Optimizer):
     smallest: float = 1e-4
     largest: float = 5e3
 
+    _real = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.shrink < 1 < self.grow:
@@ -105,19 +98,12 @@ class Rprop(Optimizer):
 
     def init(self, params: Any) -> Moments:
         """The state before the first step."""
-        gradients = zeros("Rprop", params, real=True)
-        return Moments(np.int64(0), gradients, tree.map(np.ones_like, gradients))
+        count, gradients = super().init(params)
+        return Moments(count, gradients, tree.map(np.ones_like, gradients))
 
-    def step(self, params: Any, grads: Any, state: Moments) -> tuple[Any, Moments]:
-        """One update. Returns ``(params, state)``."""
-
-        def rule(p, g, last, size, rate):
-            agreement = g * last
-            size = np.where(agreement > 0, size * self.grow, np.where(agreement < 0, size * self.shrink, size))
-            size = np.clip(size, self.smallest, self.largest)
-            g = np.where(agreement < 0, np.zeros_like(g), g)
-            return p - rate * size * np.sign(g), g, size
-
-        params, first, second = update("Rprop", rule, params, grads, [state.first, state.second],
-                                       [rate_of(self.learning_rate, state.count)], real=True)
-        return params, Moments(state.count + 1, first, second)
+    def _rule(self, p, g, last, size, rate):
+        agreement = g * last
+        size = np.where(agreement > 0, size * self.grow, np.where(agreement < 0, size * self.shrink, size))
+        size = np.clip(size, self.smallest, self.largest)
+        g = np.where(agreement < 0, np.zeros_like(g), g)
+        return p - rate * size * np.sign(g), g, size

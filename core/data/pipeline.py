@@ -193,9 +193,7 @@ class Source:
         >>> found.make(found.arrays, found.order(0)[:5], 0)
         array([0. , 0.5, 1. , 1.5, 2. ])
         """
-        from .nodes import in_memory
-
-        return in_memory(self)
+        return _steps().in_memory(self)
 
     # -- steps of a pipeline
 
@@ -227,10 +225,8 @@ class Source:
         >>> next(iter(source.map(lambda x: x + 1, on="x").batch(3)))["x"]
         array([1, 2, 3])
         """
-        from .nodes import Map
-
         check.kind(f, Callable, "map: f")
-        return Map(self, f, on, check.integer(seed, "map: seed"), self.maps)
+        return _steps().Map(self, f, on, check.integer(seed, "map: seed"), self.maps)
 
     def filter(self, predicate: Callable[[Any], Any]) -> Source:
         """Keep the elements for which a function of the element is true.
@@ -246,9 +242,7 @@ class Source:
         >>> [int(k) for k in data.arrays(np.arange(6)).filter(lambda k: k % 2)]
         [1, 3, 5]
         """
-        from .nodes import Filter
-
-        return Filter(self, predicate)
+        return _steps().Filter(self, predicate)
 
     def batch(self, size: int, drop_remainder: bool = False) -> Source:
         """Stack consecutive elements along a new leading axis.
@@ -271,14 +265,12 @@ class Source:
         >>> [b.shape for b in data.arrays(np.ones((5, 2))).batch(2, drop_remainder=True)]
         [(2, 2), (2, 2)]
         """
-        from .nodes import Batch
-
         n = self.count()
         size = check.integer(size, "batch: size", 1)
         if drop_remainder and n is not None and n < size:
             raise ValueError(f"batch: size must be at most {n}, the number of elements, if the remainder is dropped, "
                              f"got {size}")
-        return Batch(self, size, bool(drop_remainder))
+        return _steps().Batch(self, size, bool(drop_remainder))
 
     def shuffle(self, seed: int, buffer: int | None = None) -> Source:
         """Permute the elements, in another order each epoch.
@@ -303,15 +295,13 @@ class Source:
         >>> [int(k) for k in source.iterate(epoch=0)] == [int(k) for k in source.iterate(epoch=1)]
         False
         """
-        from .nodes import Buffer, Shuffle
-
         seed = check.integer(seed, "shuffle: seed")
         if buffer is not None:
-            return Buffer(self, seed, check.integer(buffer, "shuffle: buffer", 1))
+            return _steps().Buffer(self, seed, check.integer(buffer, "shuffle: buffer", 1))
         if not self.indexed or self.count() is None:
             raise TypeError(f"shuffle: a stream needs a buffer, got {self!r} (shuffle(seed, buffer=1000), or shuffle "
                             "before the step that makes it a stream)")
-        return Shuffle(self, seed)
+        return _steps().Shuffle(self, seed)
 
     def interleave(self, *others: Source) -> Source:
         """Take elements in turns from this source and others, until all have ended.
@@ -328,11 +318,9 @@ class Source:
         >>> [int(k) for k in both]
         [0, 10, 1, 11, 2]
         """
-        from .nodes import Interleave
-
         if not others or not all(isinstance(s, Source) for s in others):
             raise TypeError(f"interleave: must be given other sources, got {others!r}")
-        return Interleave((self, *others))
+        return _steps().Interleave((self, *others))
 
     def repeat(self, times: int | None = None) -> Source:
         """Make one epoch of several passes, each in another order.
@@ -349,9 +337,7 @@ class Source:
         >>> [int(k) for k in data.arrays(np.arange(3)).repeat(2)]
         [0, 1, 2, 0, 1, 2]
         """
-        from .nodes import Repeat
-
-        return Repeat(self, None if times is None else check.integer(times, "repeat: times", 1))
+        return _steps().Repeat(self, None if times is None else check.integer(times, "repeat: times", 1))
 
     def cache(self) -> Source:
         """Keep elements in memory once they have been computed.
@@ -367,9 +353,7 @@ class Source:
         read 0
         ([0], [0])
         """
-        from .nodes import Cache
-
-        return Cache(self)
+        return _steps().Cache(self)
 
     def prefetch(self, ahead: int = 2, *, workers: int = 1, processes: bool = False) -> Source:
         """Compute the steps up to here ahead of time in other threads or processes.
@@ -393,10 +377,8 @@ class Source:
         >>> next(iter(source))
         array([-0.5,  0. ,  0.5])
         """
-        from .nodes import Prefetch
-
-        return Prefetch(self, check.integer(ahead, "prefetch: ahead", 1),
-                        check.integer(workers, "prefetch: workers", 1), bool(processes))
+        return _steps().Prefetch(self, check.integer(ahead, "prefetch: ahead", 1),
+                                 check.integer(workers, "prefetch: workers", 1), bool(processes))
 
     def shard(self, index: int, count: int) -> Source:
         """Keep every `count`-th element, from element `index` on, for one of several processes.
@@ -413,14 +395,12 @@ class Source:
         >>> [int(k) for k in data.arrays(np.arange(7)).shard(1, 3)]
         [1, 4]
         """
-        from .nodes import Shard
-
         count = check.integer(count, "shard: count", 1)
         index = check.integer(index, "shard: index", 0, count - 1)
         n = self.count()
         if n is not None and index >= n:
             raise ValueError(f"shard: count must be at most {n}, the number of elements, got index {index} of {count}")
-        return Shard(self, index, count)
+        return _steps().Shard(self, index, count)
 
     def take(self, n: int) -> Source:
         """Keep the first `n` elements.
@@ -436,9 +416,14 @@ class Source:
         >>> [int(k) for k in data.arrays(np.arange(7)).take(2)]
         [0, 1]
         """
-        from .nodes import Take
+        return _steps().Take(self, check.integer(n, "take: n", 1))
 
-        return Take(self, check.integer(n, "take: n", 1))
+
+def _steps():
+    """The module of the steps, which stand above their base."""
+    from . import nodes
+
+    return nodes
 
 
 def _collected(found):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -19,9 +20,29 @@ from .layers import static
 __all__ = ["Conv", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose", "conv_transpose"]
 
 
+@dataclass(frozen=True)
+class _Windowed:
+    """Base of layers that apply `_map` with a weight, which is moved along the axes."""
+
+    weight: Any
+    bias: Any = None
+    stride: tuple[int, ...] = static(default=(1, 1))
+    padding: Any = static(default="same")
+    dilation: tuple[int, ...] = static(default=(1, 1))
+    groups: int = static(default=1)
+
+    _map: ClassVar[Callable[..., NDArray[Any]]]
+
+    def __call__(self, x: Any) -> NDArray[Any]:
+        x = in_dtype_of(x, self.weight)
+        y = self._map(x, self.weight, stride=self.stride, padding=self.padding, dilation=self.dilation,
+                      groups=self.groups)
+        return y if self.bias is None else y + self.bias
+
+
 @layer
 @dataclass(frozen=True)
-class Conv:
+class Conv(_Windowed):
     """Convolution over any number of axes (`Conv1d`, `Conv2d`, `Conv3d`); channels are the last axis.
 
     As many groups as channels in make it depthwise: each channel has windows of its own.
@@ -47,12 +68,7 @@ class Conv:
     (3, 3, 1, 16)
     """
 
-    weight: Any
-    bias: Any = None
-    stride: tuple[int, ...] = static(default=(1, 1))
-    padding: Any = static(default="same")
-    dilation: tuple[int, ...] = static(default=(1, 1))
-    groups: int = static(default=1)
+    _map = staticmethod(conv_general)
 
     @classmethod
     def init(cls, key: Any, rank: int, channels_in: int, channels_out: int, window: int | tuple[int, ...], *,
@@ -67,12 +83,6 @@ class Conv:
         weight = initializer(key, (*spread(where, "window", window, rank), channels_in // groups, channels_out), dtype)
         return cls(weight, np.zeros(channels_out, dtype) if bias else None, spread(where, "stride", stride, rank),
                    padding, spread(where, "dilation", dilation, rank), groups)
-
-    def __call__(self, x: Any) -> NDArray[Any]:
-        x = in_dtype_of(x, self.weight)
-        y = conv_general(x, self.weight, stride=self.stride, padding=self.padding, dilation=self.dilation,
-                         groups=self.groups)
-        return y if self.bias is None else y + self.bias
 
 
 def Conv1d(key: Any, channels_in: int, channels_out: int, window: int, **options: Any) -> Conv:
@@ -209,7 +219,7 @@ def conv_transpose(x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "same
 
 @layer
 @dataclass(frozen=True)
-class ConvTranspose:
+class ConvTranspose(_Windowed):
     """Transposed convolution over any number of axes, which multiplies lengths by the stride; see `conv_transpose`.
 
     Attributes
@@ -230,12 +240,7 @@ class ConvTranspose:
     (4, 14, 14, 8)
     """
 
-    weight: Any
-    bias: Any = None
-    stride: tuple[int, ...] = static(default=(1, 1))
-    padding: Any = static(default="same")
-    dilation: tuple[int, ...] = static(default=(1, 1))
-    groups: int = static(default=1)
+    _map = staticmethod(conv_transpose)
 
     @classmethod
     def init(cls, key: Any, rank: int, channels_in: int, channels_out: int, window: int | tuple[int, ...], *,
@@ -251,9 +256,3 @@ class ConvTranspose:
         weight = np.reshape(initializer(key, shape, dtype), (*shape[:rank], channels_out // groups, channels_in))
         return cls(weight, np.zeros(channels_out, dtype) if bias else None, steps, padding,
                    spread("ConvTranspose", "dilation", dilation, rank), groups)
-
-    def __call__(self, x: Any) -> NDArray[Any]:
-        x = in_dtype_of(x, self.weight)
-        y = conv_transpose(x, self.weight, stride=self.stride, padding=self.padding, dilation=self.dilation,
-                           groups=self.groups)
-        return y if self.bias is None else y + self.bias

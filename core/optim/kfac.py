@@ -10,9 +10,9 @@ import numpy as np
 
 from .. import check, tree
 from ..transforms.control.operators import cond
-from .base import Optimizer, Rate, rate_of
+from .base import Optimizer, Rate
 from .curvature import Curvature, Estimate
-from .kronecker import add_scaled, blend, block_inverse, dot, precondition, scalar_dtype
+from .kronecker import add_scaled, blend, block_inverse, dot, precondition, scalar, scalar_dtype
 
 __all__ = ["KFAC", "KFACState"]
 
@@ -171,19 +171,16 @@ class KFAC(Optimizer):
 
     def _size(self, curvature, params, batch, state, found: Estimate, direction, velocity, dtype):
         """Learning rate, momentum, and the change of the quadratic model along that step."""
-        fixed = self.learning_rate is not None
-        if fixed and not self.adaptive_damping:
-            rate = np.astype(_as_number(rate_of(self.learning_rate, state.count)), dtype)
-            return rate, np.asarray(self.momentum, dtype), None
+        if fixed := self.learning_rate is not None:
+            rate, momentum = scalar(self.learning_rate, state.count, dtype), np.asarray(self.momentum, dtype)
+            if not self.adaptive_damping:
+                return rate, momentum, None
         vectors = [[-d for d in direction], velocity]
         table = curvature.products(params, batch, found.weights, vectors)
         table = [[np.astype(table[i][j], dtype) + state.damping * dot(vectors[i], vectors[j], dtype)
                   for j in range(2)] for i in range(2)]
         slope = [dot(v, found.grads, dtype) for v in vectors]
-        if fixed:
-            rate = np.astype(_as_number(rate_of(self.learning_rate, state.count)), dtype)
-            momentum = np.asarray(self.momentum, dtype)
-        else:
+        if not fixed:
             rate, momentum = _minimum(table, slope)
         change = (rate * slope[0] + momentum * slope[1] + (rate * rate * table[0][0]
                   + 2 * rate * momentum * table[0][1] + momentum * momentum * table[1][1]) / 2)
@@ -212,7 +209,3 @@ def _minimum(table, slope):
     safe = np.where(regular, determinant, one)
     first = np.where(regular, (b * slope[1] - c * slope[0]) / safe, -slope[0] / np.where(a > 0, a, one))
     return first, np.where(regular, (b * slope[0] - a * slope[1]) / safe, zero)
-
-
-def _as_number(x):
-    return np.asarray(x) if isinstance(x, (int, float)) else x

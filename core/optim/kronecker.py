@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 
 from ..ops.linalg.positive import positive_inverse
+from .base import Rate, rate_of
 from .curvature import Curvature
 
-__all__ = ["add_scaled", "blend", "block_inverse", "dot", "precondition", "scalar_dtype", "split", "trace"]
+__all__ = ["add_scaled", "blend", "block_inverse", "dot", "precondition", "scalar", "scalar_dtype", "split", "trace"]
 
 
 def scalar_dtype(leaves: Sequence[Any]) -> np.dtype:
     """The dtype of the numbers of a step: the widest of the float parameters."""
     return np.result_type(*[x for x in map(np.result_type, leaves) if x.kind == "f"])
+
+
+def scalar(setting: Rate, count: Any, dtype: np.dtype) -> Any:
+    """A setting, which may be a schedule, as a number of the step after `count` steps."""
+    number = rate_of(setting, count)
+    return np.astype(np.asarray(number) if isinstance(number, (int, float)) else number, dtype)
 
 
 def blend(old: Any, new: Any, weight: Any) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 
 from .. import check, random, tree
 from ..transforms.control.operators import cond
-from .base import Optimizer, Rate, rate_of
+from .base import Optimizer, Rate
 from .curvature import Curvature
-from .kronecker import add_scaled, blend, block_inverse, precondition, scalar_dtype, split, trace
+from .kronecker import add_scaled, blend, block_inverse, precondition, scalar, scalar_dtype, split, trace
 
 __all__ = ["THOR", "THORState"]
 
@@ -174,8 +174,8 @@ class THOR(Optimizer):
         checked = (state.count % self.check_every == 0) & np.logical_not(np.all(state.frozen))
         value, grads, factors = cond(checked, lambda: self._estimate(curvature, params, batch, state, key, dtype),
                                      lambda: self._gradient(curvature, params, batch, state))
-        damping = np.astype(_number(rate_of(self.damping, state.count)), dtype)
-        rate = np.astype(_number(rate_of(self.learning_rate, state.count)), dtype)
+        damping = scalar(self.damping, state.count, dtype)
+        rate = scalar(self.learning_rate, state.count, dtype)
         traces = np.stack([_block_trace(f, b.sizes, damping, dtype)
                            for f, b in zip(factors, curvature.blocks, strict=True)])
         first = state.checks == 0
@@ -234,7 +234,3 @@ def _block_trace(factors, sizes, damping, dtype):
     for f in factors:
         product = np.astype(trace(f) if len(factors) == 2 else np.sum(f), dtype) * product
     return product + damping * np.asarray(np.prod(sizes), dtype)
-
-
-def _number(x):
-    return np.asarray(x) if isinstance(x, (int, float)) else x

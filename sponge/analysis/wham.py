@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from triskele.core.extend import check, plots, progress_bar, short_repr
 
@@ -390,10 +391,12 @@ def solve(
                      f"{np.abs(gradient).max() / all_:.1e} (do the windows overlap?)")
 
 
-def log_sum(x: np.ndarray) -> Any:
-    """Logarithm of the sum of exp(x) over the first axis."""
-    top = x.max(axis=0)
-    return top + np.log(np.exp(x - top).sum(axis=0))
+def log_sum(x: np.ndarray, axis: int = 0) -> Any:
+    """Logarithm of the sum of exp(x) over an axis; -inf where all terms are."""
+    top = x.max(axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(x - top).sum(axis=axis)) + np.squeeze(top, axis)
 
 
 def _overlap(total, f, log_p, log_c):
@@ -410,16 +413,10 @@ def _overlap(total, f, log_p, log_c):
 
 def warn_of_gaps(what: str, overlap: np.ndarray, among: np.ndarray, stacklevel: int) -> None:
     """Warn if the states `among` fall into groups with too little overlap between them."""
-    linked = np.maximum(overlap, overlap.T) >= _OVERLAP
-    group, waiting = {int(among[0])}, [int(among[0])]
-    while waiting:
-        for other in np.flatnonzero(linked[waiting.pop()]):
-            if other not in group:
-                group.add(int(other))
-                waiting.append(int(other))
-    others = [int(k) for k in among if k not in group]
+    number = connected_components(np.maximum(overlap, overlap.T) >= _OVERLAP, directed=False)[1]
+    group, others = ([int(k) for k in among if (number[k] == number[among[0]]) == same] for same in (True, False))
     if others:
-        warnings.warn(f"{what} {_listed([int(k) for k in among if k in group])} do not overlap with {_listed(others)}: "
+        warnings.warn(f"{what} {_listed(group)} do not overlap with {_listed(others)}: "
                       f"the free energy "
                       "between them is not determined (more in between, or softer biases)", stacklevel=stacklevel)
 

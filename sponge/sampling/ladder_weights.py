@@ -22,7 +22,8 @@ import numpy as np
 
 from triskele.core.extend import Task, device, kernel
 
-from .reweighting import EnergyHistogram, logsumexp, solve
+from ..analysis.wham import log_sum
+from .reweighting import EnergyHistogram, solve
 
 __all__ = ["ESTIMATORS", "MBAR", "Approximation", "Iteration", "LadderWeights", "Online", "Reweighted",
            "from_mean_energies", "from_one_temperature"]
@@ -106,9 +107,9 @@ class Iteration(LadderWeights):
                 self._set(from_one_temperature(self.betas, energies, self.beta))
             return
         terms = log_n - energies[:, None] * self.betas
-        terms -= logsumexp(terms, 1)[:, None]  # ln P_k(t): every sample alike, the first one too
-        share = logsumexp(terms, 0)
-        weight = logsumexp(0.5 * (terms[:, 1:] + terms[:, :-1]), 0)
+        terms -= log_sum(terms, 1)[:, None]  # ln P_k(t): every sample alike, the first one too
+        share = log_sum(terms, 0)
+        weight = log_sum(0.5 * (terms[:, 1:] + terms[:, :-1]), 0)
         ratio = np.diff(log_n) - np.diff(share)
         total = np.logaddexp(self.log_w, weight)
         mean = np.logaddexp(self.log_w + np.diff(self.log_n), weight + ratio) - total
@@ -359,7 +360,7 @@ class Reweighted(Online):
     def add(self, energies: np.ndarray, log_n: np.ndarray | None) -> None:
         """Take in a block from plain dynamics; other energies have been used when they were drawn."""
         if log_n is None:
-            found = logsumexp(-(np.append(self.beta, self.betas) - self.beta) * energies[:, None], 0)
+            found = log_sum(-(np.append(self.beta, self.betas) - self.beta) * energies[:, None], 0)
             self.log_sums[:] = np.logaddexp(self.log_sums, found)
             self._set(self.log_sums[0] - self.log_sums[1:])
 

@@ -21,6 +21,7 @@ from triskele.core.extend import check
 
 from .. import units
 from ..analysis.statistics import statistical_inefficiency
+from ..analysis.wham import log_sum
 
 __all__ = ["EnergyHistogram", "PoorOverlapWarning", "LadderReweighting", "count_round_trips", "kish", "log_mixture",
            "mean_probabilities", "solve"]
@@ -47,19 +48,11 @@ def as_ladder(where: str, temperatures: Any) -> np.ndarray:
     return values
 
 
-def logsumexp(a: np.ndarray, axis: int) -> np.ndarray:
-    """Logarithm of the sum of exponentials; -inf where all terms are."""
-    top = a.max(axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.log(np.exp(a - top).sum(axis=axis)) + np.squeeze(top, axis)
-
-
 def log_mixture(energies: np.ndarray, betas: np.ndarray, log_n: np.ndarray) -> np.ndarray:
     """ln sum_k n_k exp(-beta_k E) for each of `energies` [m], with `betas` and `log_n` [N]."""
     out = np.empty(len(energies))
     for at in range(0, len(energies), _ROWS):
-        out[at:at + _ROWS] = logsumexp(log_n - energies[at:at + _ROWS, None] * betas, 1)
+        out[at:at + _ROWS] = log_sum(log_n - energies[at:at + _ROWS, None] * betas, 1)
     return out
 
 
@@ -68,7 +61,7 @@ def mean_probabilities(energies: np.ndarray, betas: np.ndarray, log_n: np.ndarra
     total = np.zeros(len(betas))
     for at in range(0, len(energies), _ROWS):
         terms = log_n - energies[at:at + _ROWS, None] * betas
-        total += np.exp(terms - logsumexp(terms, 1)[:, None]).sum(0)
+        total += np.exp(terms - log_sum(terms, 1)[:, None]).sum(0)
     return total / len(energies)
 
 
@@ -116,7 +109,7 @@ def mixture_of_all(samples: np.ndarray, log_n: np.ndarray, log_z: np.ndarray) ->
     """ln c_k [N] of the mixture that `samples` [epochs] drawn with `log_n` [epochs, N] come from, with ln Z_k [N]."""
     used = samples > 0
     log_n = log_n[used]
-    return logsumexp(np.log(samples[used])[:, None] + log_n - logsumexp(log_n + log_z, 1)[:, None], 0)
+    return log_sum(np.log(samples[used])[:, None] + log_n - log_sum(log_n + log_z, 1)[:, None], 0)
 
 
 def solve(energy: np.ndarray, count: np.ndarray,  # (bins,)
@@ -136,7 +129,7 @@ def solve(energy: np.ndarray, count: np.ndarray,  # (bins,)
 
     def step(log_z):
         log_c = mixture_of_all(samples, log_n, log_z)
-        new = logsumexp(with_counts - logsumexp(log_c + terms, 1)[:, None], 0)
+        new = log_sum(with_counts - log_sum(log_c + terms, 1)[:, None], 0)
         return new - new[0]
 
     x = np.zeros(len(betas)) if start is None else start - start[0]
@@ -261,7 +254,7 @@ class LadderReweighting:
         """ln Z(T) / Z(T0) of the enhanced energy [m], and standard errors, for temperatures [m] in K and that of the
         simulation.
         """
-        return self._with_errors(temperatures, lambda logs, energy: logsumexp(logs, 0) - logsumexp(logs[:, :1], 0))
+        return self._with_errors(temperatures, lambda logs, energy: log_sum(logs, 0) - log_sum(logs[:, :1], 0))
 
     def mean_energy(self, temperatures: Any, errors: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Mean enhanced energy [m] in kJ/mol, and standard errors (NaN without `errors`, which take time)."""

@@ -61,7 +61,7 @@ def pack(program: Program, single: bool, block: Block | None = None, states: int
     """Return the packed program for one precision, cached with the program. `states` is the number of states whose
     blocks a pass copies together into its buffer of `BUFFER_ROWS` rows, which they must fit.
     """
-    key = (single, block)
+    key = (single, block, states)
     if key not in program.cache:
         lane_bits = 4 if single else 3
         plan = schedule(program, lane_bits, *(block or default_block(program, single)))

@@ -7,7 +7,7 @@ from tests.twins import statevector as twin
 from triskele import quantum
 from triskele.quantum.compile.lower import lower
 from triskele.quantum.errors import SimulatorError
-from triskele.quantum.simulators.statevector.engine import Block, simulate
+from triskele.quantum.simulators.statevector.engine import Block, pack, simulate
 
 LENGTHS = [63, 64, 65, 66, 130, 1100]
 VALUES = {"a": 0.7, "b": -1.9}
@@ -173,3 +173,6 @@ def test_blocks_that_do_not_fit_are_refused():
     program = lower(circuit)
     with pytest.raises(SimulatorError, match="does not fit the buffer"):
         simulate(program, np.zeros(0), block=Block(19, 4))
+    pack(program, False, Block(13, 4))  # fits, but not twice: that it was packed for one state says nothing of two
+    with pytest.raises(SimulatorError, match="a block of 13 qubits does not fit the buffer"):
+        pack(program, False, Block(13, 4), states=2)

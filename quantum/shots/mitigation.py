@@ -149,6 +149,10 @@ def zero_noise(circuit: Any, evaluate: Callable[[Any], Any], scales: Sequence[fl
     A circuit of few gates reaches a scale only roughly (see `fold`): values are extrapolated with the scales reached,
     each of which is evaluated once.
 
+    Between odd scales only some of the gates are folded, and their share of the noise is not known, so that errors of
+    the extrapolation can be larger than those of the values. Take odd scales for circuits of few gates, or where
+    gates of one kind are much noisier than others.
+
     Parameters
     ----------
     circuit : Circuit

@@ -72,6 +72,17 @@ def test_extrapolation_uses_the_scales_that_were_reached(scales):
         mitigation.zero_noise(circuit, evaluate, (1, 1.1))
 
 
+def test_scales_that_fold_all_gates_equally_are_better_for_few_gates_of_different_noise():
+    model = noise.NoiseModel().add(noise.depolarizing(0.02)).add(noise.depolarizing(0.06, 2))
+    circuit, h = quantum.Circuit(2).ry(0.9, 0).cx(0, 1).rz(0.3, 1), "Z0 Z1 + 0.5 X0 X1"
+    exact = quantum.run(circuit).expectation(h)
+
+    def error(*scales):
+        return abs(mitigation.zero_noise(circuit, noisy(model, h), scales) - exact)
+
+    assert error(1, 3, 5) < 0.02 < abs(noisy(model, h)(circuit) - exact) / 5 < error(1, 2, 3, 4) / 5
+
+
 def test_folding_keeps_parameters_and_measurements():
     circuit = quantum.Circuit(2).rx("a", 0).cx(0, 1).measure_all()
     folded = mitigation.fold(circuit, 3)

@@ -14,8 +14,26 @@ from .metric import Metric
 __all__ = ["Accuracy", "TopK"]
 
 
+class _Share(Metric):
+    """Base of shares of right answers."""
+
+    def init(self) -> Any:
+        """Weights of right answers and of all samples, and the number of labels out of range."""
+        return {"right": np.float64(0), "weight": np.float64(0), "outside": np.float64(0)}
+
+    def result(self, state: Any) -> float:
+        """Return the share; NaN without samples."""
+        refuse_outside(type(self).__name__, state)
+        return ratio(state["right"], state["weight"])
+
+    def _counted(self, state, right, weights, bad):
+        """Return the state with one more batch."""
+        return {"right": state["right"] + np.sum(np.where(right, weights, 0 * weights), dtype=np.float64),
+                "weight": state["weight"] + np.sum(weights, dtype=np.float64), "outside": state["outside"] + bad}
+
+
 @dataclass(frozen=True)
-class Accuracy(Metric):
+class Accuracy(_Share):
     """Share of samples whose predicted class is the target.
 
     Predictions are real scores of classes (..., n_classes), real scores of class 1 (...), or labels (...); targets are
@@ -45,23 +63,14 @@ class Accuracy(Metric):
 
     name = "accuracy"
 
-    def init(self) -> Any:
-        """Weights of right answers and of all samples, and the number of labels out of range."""
-        return {"right": np.float64(0), "weight": np.float64(0), "outside": np.float64(0)}
-
     def update(self, state: Any, predictions: Any, targets: Any, weights: Any = None) -> Any:
         """Add a batch."""
         found = decided("Accuracy", predictions, targets, weights, self.threshold)
-        return _counted(state, found.predicted == found.targets, found.weights, found.outside)
-
-    def result(self, state: Any) -> float:
-        """Return the share; NaN without samples."""
-        refuse_outside("Accuracy", state)
-        return ratio(state["right"], state["weight"])
+        return self._counted(state, found.predicted == found.targets, found.weights, found.outside)
 
 
 @dataclass(frozen=True)
-class TopK(Metric):
+class TopK(_Share):
     """Share of samples whose target is among the k classes with the largest scores.
 
     Among equal scores, the class that comes first wins, as for `Accuracy`: ``TopK(1)`` is `Accuracy`.
@@ -92,10 +101,6 @@ class TopK(Metric):
     def __post_init__(self) -> None:
         check.integer(self.k, "TopK: k", 1)
 
-    def init(self) -> Any:
-        """Weights of right answers and of all samples, and the number of labels out of range."""
-        return Accuracy().init()
-
     def update(self, state: Any, predictions: Any, targets: Any, weights: Any = None) -> Any:
         """Add a batch of scores (..., n_classes) and integer targets (...)."""
         scores, targets = array(predictions), integers("TopK", targets)
@@ -107,14 +112,4 @@ class TopK(Metric):
         own = np.take_along_axis(scores, targets[..., None], axis=-1)
         earlier = np.arange(scores.shape[-1]) < targets[..., None]
         rank = np.sum((scores > own) | ((scores == own) & earlier), axis=-1)
-        return _counted(state, rank < self.k, weights, bad)
-
-    def result(self, state: Any) -> float:
-        """Return the share; NaN without samples."""
-        refuse_outside("TopK", state)
-        return ratio(state["right"], state["weight"])
-
-
-def _counted(state, right, weights, bad):
-    return {"right": state["right"] + np.sum(np.where(right, weights, 0 * weights), dtype=np.float64),
-            "weight": state["weight"] + np.sum(weights, dtype=np.float64), "outside": state["outside"] + bad}
+        return self._counted(state, rank < self.k, weights, bad)

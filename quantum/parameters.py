@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NoReturn, final
@@ -15,7 +15,7 @@ from triskele.core.extend import check
 
 from .errors import ParameterError
 
-__all__ = ["LARGEST", "Linear", "Parameter", "angle", "named_values"]
+__all__ = ["LARGEST", "Linear", "Parameter", "angle", "linear_text", "named_values"]
 
 # angle, coefficient in one, or value of a parameter in a simulation: all that is made of them is finite
 LARGEST = 1e100
@@ -81,16 +81,20 @@ class Linear:
         return sum((Linear(((names.get(n, n), c),)) for n, c in self.terms), Linear((), self.constant))
 
     def __str__(self) -> str:
-        text = ""
-        for name, c in self.terms:
-            size = "" if abs(c) == 1 else f"{abs(c):.12g}*"
-            text += (" - " if c < 0 else " + ") + size + name
-        if self.constant or not text:
-            text += (" - " if self.constant < 0 else " + ") + f"{abs(self.constant):.12g}"
-        return text[3:] if text.startswith(" + ") else "-" + text[3:]
+        return linear_text(self, "{:.12g}".format, lambda c: "" if c == 1 else f"{c:.12g}*")
 
     def __repr__(self) -> str:
         return f"Linear({str(self)!r})"
+
+
+def linear_text(value: Linear, number: Callable[[float], str], factor: Callable[[float], str],
+                name: Callable[[str], str] = str) -> str:
+    """Return an expression as text; functions give that of its constant, coefficients (of 0 or more) and names."""
+    parts = [(c, factor(abs(c)) + name(n)) for n, c in value.terms]
+    if value.constant or not parts:
+        parts.append((value.constant, number(abs(value.constant))))
+    text = "".join((" - " if c < 0 else " + ") + part for c, part in parts)
+    return text[3:] if text.startswith(" + ") else "-" + text[3:]
 
 
 def Parameter(name: str) -> Linear:

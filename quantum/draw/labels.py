@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from ..parameters import Linear
+from ..parameters import Linear, linear_text
 
 __all__ = ["angle_text", "gate_label", "params_text"]
 
@@ -22,13 +22,7 @@ def angle_text(value: float | Linear) -> str:
     """
     if not isinstance(value, Linear):
         return _number(value)
-    text = ""
-    for name, c in value.terms:
-        size = _number(abs(c))
-        text += (" - " if c < 0 else " + ") + ("" if size == "1" else size) + name
-    if value.constant:
-        text += (" - " if value.constant < 0 else " + ") + _number(abs(value.constant))
-    text = text[3:] if text.startswith(" + ") else "-" + text[3:]
+    text = linear_text(value, _number, lambda c: "" if (size := _number(c)) == "1" else size)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

@@ -15,7 +15,7 @@ from ...compile.synthesis.expand import expand
 from ...errors import CircuitError
 from ...gates.base import Gate, find
 from ...gates.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from ...parameters import Linear
+from ...parameters import Linear, linear_text
 from .expressions import CONSTANTS, FUNCTIONS
 from .names import KEYWORDS, LIBRARIES, U_DEFINITION, known
 
@@ -204,13 +204,7 @@ def _identifiers(names: tuple[str, ...]) -> dict[str, str]:
 def _expression(value: float | Linear, inputs: dict[str, str]) -> str:
     if type(value) is not Linear:
         return _number(value)
-    text = ""
-    for name, c in value.terms:
-        size = "" if abs(c) == 1 else f"{_number(abs(c))}*"
-        text += (" - " if c < 0 else " + ") + size + inputs[name]
-    if value.constant:
-        text += (" - " if value.constant < 0 else " + ") + _number(abs(value.constant))
-    return text[3:] if text.startswith(" + ") else "-" + text[3:]
+    return linear_text(value, _number, lambda c: "" if c == 1 else f"{_number(c)}*", inputs.__getitem__)
 
 
 def _number(value: float) -> str:

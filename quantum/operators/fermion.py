@@ -12,6 +12,7 @@ import numpy as np
 from triskele.core.extend import check
 
 from ..errors import OperatorError
+from .algebra import Algebra
 from .mapping import Ladders, encode, encoding
 from .pauli import PauliSum
 from .text import format_coefficient, parse_number
@@ -21,7 +22,7 @@ __all__ = ["FermionOperator", "number_operator", "spin_squared", "spin_z"]
 Term = tuple[tuple[int, bool], ...]
 
 
-class FermionOperator:
+class FermionOperator(Algebra):
     """A sum of products of creation (`"2^"`) and annihilation (`"2"`) operators with complex coefficients.
 
     Products are kept as they are written; `normal_ordered` brings them into one form, in which equal operators are
@@ -51,7 +52,6 @@ class FermionOperator:
     """
 
     __slots__ = ("terms",)
-    __array_ufunc__ = None
     terms: dict[Term, complex]
 
     def __init__(self, terms: str | Mapping[str, complex] | Iterable[tuple[str, complex]] | complex | FermionOperator
@@ -135,45 +135,21 @@ class FermionOperator:
     # -- arithmetic -------------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> FermionOperator:
-        other = _operand(other)
+        other = self._operand(other)
         return NotImplemented if other is NotImplemented else FermionOperator._of(
             [*self.terms.items(), *other.terms.items()]
         )
 
     def __mul__(self, other: Any) -> FermionOperator:
-        other = _operand(other)
+        other = self._operand(other)
         if other is NotImplemented:
             return NotImplemented
         return FermionOperator._of((a + b, x * y) for a, x in self.terms.items() for b, y in other.terms.items())
 
-    def __rmul__(self, other: Any) -> FermionOperator:
-        return self * other if isinstance(other, Complex) else NotImplemented
-
-    def __truediv__(self, other: Any) -> FermionOperator:
-        if not isinstance(other, Complex):
-            return NotImplemented
-        if other == 0:
-            raise OperatorError("FermionOperator: division by zero")
-        return self * (1 / complex(other))
-
-    def __neg__(self) -> FermionOperator:
-        return self * -1
-
-    def __sub__(self, other: Any) -> FermionOperator:
-        other = _operand(other)
-        return NotImplemented if other is NotImplemented else self + -other
-
-    def __rsub__(self, other: Any) -> FermionOperator:
-        return -self + other
-
-    __radd__ = __add__
-
     def __eq__(self, other: Any) -> bool:
         """Return True if the same products, as written, have the same coefficients."""
-        other = _operand(other)
+        other = self._operand(other)
         return NotImplemented if other is NotImplemented else self.terms == other.terms
-
-    __hash__ = None  # type: ignore[assignment]
 
     def adjoint(self) -> FermionOperator:
         """The Hermitian conjugate."""
@@ -303,12 +279,6 @@ def _sum(pairs: Iterable[tuple[Term, complex]]) -> dict[Term, complex]:
         total[term] = total.get(term, 0j) + c
     check.finite(np.fromiter(total.values(), complex, len(total)), "FermionOperator: coefficients", error=OperatorError)
     return {t: c for t, c in total.items() if c}
-
-
-def _operand(value: Any) -> Any:
-    if isinstance(value, FermionOperator):
-        return value
-    return FermionOperator(complex(value)) if isinstance(value, Complex) else NotImplemented
 
 
 def _number(value: Any) -> complex:

@@ -13,6 +13,7 @@ from triskele.core.extend import check
 
 from ..errors import OperatorError
 from . import bits
+from .algebra import Algebra
 from .text import format_coefficient, parse_string, parse_sum, string_of
 
 __all__ = ["PauliSum"]
@@ -20,7 +21,7 @@ __all__ = ["PauliSum"]
 _ALL, _COMMUTING, _ANTICOMMUTING = -1, 0, 1  # which products of terms are wanted
 
 
-class PauliSum:
+class PauliSum(Algebra):
     """A sum of Pauli strings with complex coefficients: a Hamiltonian or any other operator on qubits.
 
     Sums are immutable: arithmetic returns new ones. Equal strings are merged and terms kept in one order (by `x`, then
@@ -48,7 +49,6 @@ class PauliSum:
     """
 
     __slots__ = ("__dict__", "coefficients", "x", "z")
-    __array_ufunc__ = None  # numpy numbers leave sums and products to us
     x: np.ndarray
     z: np.ndarray
     coefficients: np.ndarray
@@ -171,7 +171,7 @@ class PauliSum:
     # -- arithmetic -------------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> PauliSum:
-        other = _operand(other)
+        other = self._operand(other)
         if other is NotImplemented:
             return NotImplemented
         words = max(self.x.shape[1], other.x.shape[1])
@@ -203,41 +203,17 @@ class PauliSum:
     def _padded(self, words: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return bits.pad(self.x, words), bits.pad(self.z, words), self.coefficients
 
-    def __rmul__(self, other: Any) -> PauliSum:
-        return self * other if isinstance(other, Complex) else NotImplemented
-
-    def __truediv__(self, other: Any) -> PauliSum:
-        if not isinstance(other, Complex):
-            return NotImplemented
-        if other == 0:
-            raise OperatorError("PauliSum: division by zero")
-        return self * (1 / complex(other))
-
-    def __neg__(self) -> PauliSum:
-        return self * -1
-
-    def __sub__(self, other: Any) -> PauliSum:
-        other = _operand(other)
-        return NotImplemented if other is NotImplemented else self + -other
-
-    def __rsub__(self, other: Any) -> PauliSum:
-        return -self + other
-
-    __radd__ = __add__
-
     def __pow__(self, exponent: int) -> PauliSum:
         check.integer(exponent, "PauliSum: an exponent", 0, error=OperatorError)
         return functools.reduce(lambda total, _: total * self, range(exponent), PauliSum(1))
 
     def __eq__(self, other: Any) -> bool:
-        other = _operand(other)
+        other = self._operand(other)
         if other is NotImplemented:
             return NotImplemented
         return np.array_equal(self.x, other.x) and np.array_equal(self.z, other.z) and np.array_equal(
             self.coefficients, other.coefficients
         )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def isclose(self, other: Any, tol: float = 1e-12) -> bool:
         """Return True if no coefficient differs by more than `tol`."""
@@ -463,12 +439,6 @@ class PauliSum:
         if len(self) > 12:
             return f"PauliSum({len(self)} terms on {self.num_qubits} qubits: {str(self[:3])} ...)"
         return f"PauliSum({str(self)!r})"
-
-
-def _operand(value: Any) -> Any:
-    if isinstance(value, PauliSum):
-        return value
-    return PauliSum(complex(value)) if isinstance(value, Complex) else NotImplemented
 
 
 def _number(value: Any) -> complex:

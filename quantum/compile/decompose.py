@@ -75,7 +75,7 @@ def decompose(circuit: Circuit, basis: Iterable[str] = ("u", "cx")) -> Circuit:
     new = circuit._with([])._ordered(circuit.names)
     simple = list(_entangled(circuit, keep, entangler))
     phase: Any = 0.0
-    for i in _merged(simple, circuit.num_qubits):
+    for i in _merged(simple):
         if isinstance(i.gate, Gate) and not i.qubits and not i.controls and i.condition is None:
             phase = phase + i.params[0]
         elif _is_single(i):
@@ -145,7 +145,7 @@ def _cnot(entangler: str) -> Circuit:
     return circuit.global_phase(float(np.angle(np.vdot(matrix_of(circuit), cnot))))
 
 
-def _merged(instructions: list[Instruction], num_qubits: int) -> Iterator[Instruction]:
+def _merged(instructions: list[Instruction]) -> Iterator[Instruction]:
     """Runs of single-qubit gates without parameters as one matrix each."""
     runs: dict[int, list[Instruction]] = {}
 

@@ -30,7 +30,7 @@ def controlled_x(circuit: Circuit, controls: Sequence[int], target: int, spare: 
         circuit.cx(controls[0], target)
     elif k <= 3 or not spare:
         circuit.h(target)
-        controlled_phase(circuit, math.pi, controls, target, spare)
+        controlled_phase(circuit, math.pi, controls, target)
         circuit.h(target)
     elif len(spare) >= k - 2:
         chain = [(controls[-1], spare[k - 3],
@@ -69,8 +69,7 @@ def controlled_rotation(circuit: Circuit, axis: str, angle: Any, controls: Seque
             circuit.append(f"r{axis}", target, [sign * angle])
 
 
-def controlled_phase(circuit: Circuit, angle: Any, controls: Sequence[int], target: int,
-                     spare: Sequence[int] = ()) -> None:
+def controlled_phase(circuit: Circuit, angle: Any, controls: Sequence[int], target: int) -> None:
     """exp(i angle) where all are 1: an RZ of the target, and half the angle as a phase of the controls."""
     if not controls:
         circuit.p(angle, target)

@@ -69,7 +69,7 @@ def _step(i: Instruction, n: int) -> list[Instruction]:
             circuit.append(f"{'c' * len(controls)}{name}", [*controls, *(i.qubits[int(q)] for q in word[len(name) :])])
     elif gate.factors is not None and not (numbers and _better_as_matrix(i)):
         for factor in gate.factors:
-            _factor(circuit, factor, i, spare)
+            _factor(circuit, factor, i)
     elif not numbers:
         raise CircuitError(
             f"decompose: {gate.name} is a function of parameters that are not bound (bind the circuit first)"
@@ -106,7 +106,7 @@ def _phase(circuit: Circuit, angle: float | Linear, qubits: Sequence[int]) -> No
         circuit.global_phase(angle)
 
 
-def _factor(circuit: Circuit, factor: Factor, i: Instruction, spare: Sequence[int]) -> None:
+def _factor(circuit: Circuit, factor: Factor, i: Instruction) -> None:
     qubits, angle = [i.qubits[q] for q in factor.qubits], factor.angle(i.params)
     if isinstance(factor.primitive, Phase):
         _phase(circuit, angle, [*i.controls, *qubits])

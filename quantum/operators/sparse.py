@@ -16,7 +16,7 @@ from triskele.core.extend import check, device, kernel, simd
 from ..errors import OperatorError
 from .terms import Terms
 
-__all__ = ["apply", "block", "lowest", "matrix"]
+__all__ = ["apply", "block", "lowest", "matrix", "walsh"]
 
 _BLOCK = 8  # log2 of rows in a block
 _CHUNK = 1 << 22  # entries of a matrix made at a time, before zeros are dropped
@@ -148,24 +148,24 @@ def _block(g, start, z, re, im, high, low, a, b):
     zero.
     """
     size = 1 << low
-    a[:size] = 0.0
-    b[:size] = 0.0
+    a[:], b[:] = 0.0, 0.0
     is_complex = False
     for t in range(start[g], start[g + 1]):
         s = -1.0 if simd.parity(z[t] & high) else 1.0
         a[z[t] & (size - 1)] += s * re[t]
         b[z[t] & (size - 1)] += s * im[t]
         is_complex = is_complex or im[t] != 0.0
-    _walsh_hadamard(a, size)
+    walsh(a)
     if is_complex:
-        _walsh_hadamard(b, size)
+        walsh(b)
 
 
 @device
-def _walsh_hadamard(a, size):
+def walsh(a):
+    """The Walsh-Hadamard transform of an array of 2**n numbers, in place."""
     half = 1
-    while half < size:
-        for first in range(0, size, 2 * half):
+    while half < a.size:
+        for first in range(0, a.size, 2 * half):
             for i in range(first, first + half):
                 u, v = a[i], a[i + half]
                 a[i], a[i + half] = u + v, u - v

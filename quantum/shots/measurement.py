@@ -11,6 +11,7 @@ import numpy as np
 from triskele.core.extend import kernel, simd
 from triskele.core.random import fold_in, key
 
+from ..operators.sparse import walsh
 from .sampling import Estimate, check_seed, check_shots, measured
 
 __all__ = ["estimate", "exact", "groups", "to_z_basis"]
@@ -94,13 +95,8 @@ def _exact(psi, x, z, power, coefficients, products):  # terms sorted by x; prod
         for base in range(0, psi.size, block):
             for j in range(block):
                 products[j] = np.conj(psi[(base + j) ^ flip]) * psi[base + j]
-            step = 1
-            while step < block and many:  # Walsh and Hadamard: the sums with the signs of all z at once
-                for start in range(0, block, 2 * step):
-                    for j in range(start, start + step):
-                        a, b = products[j], products[j + step]
-                        products[j], products[j + step] = a + b, a - b
-                step *= 2
+            if many:
+                walsh(products)  # the sums with the signs of all z at once
             for t in range(first, end):
                 value = products[z[t] & (block - 1)]
                 if not many:

@@ -6,6 +6,8 @@ import numpy as np
 
 from triskele.core.extend import kernel, simd
 
+from ...operators.sparse import walsh
+
 __all__ = ["term_values"]
 
 
@@ -29,13 +31,8 @@ def _term_values(x, z, power, bra, ket, out):
             while following < x.size and x[following] == x[t]:
                 following += 1
             few = following - t < 4
-            step = 1
-            while step < n and not few:
-                for base in range(0, n, 2 * step):
-                    for j in range(base, base + step):
-                        a, b = products[j], products[j + step]
-                        products[j], products[j + step] = a + b, a - b
-                step *= 2
+            if not few:
+                walsh(products)
         total = 0j
         if few:
             for j in range(n):

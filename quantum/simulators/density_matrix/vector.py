@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import device, kernel, simd
+from triskele.core.extend import kernel, simd
+
+from ...operators.sparse import walsh
 
 __all__ = ["PauliVector"]
 
@@ -77,24 +79,13 @@ class PauliVector:
             digit = "IXZY".index((letters or {}).get(q, "Z"))
             strings = np.concatenate([strings, strings | digit << 2 * p])
         out = self.r[strings] / (1 << len(self.where))
-        _walsh(out)
+        walsh(out)
         return out
 
     def indices(self, h: Any) -> np.ndarray:
         """Index of each string of a PauliSum."""
         spread_x, spread_z = self.spread(0), self.spread(1)
         return spread_x[h.x[:, 0].astype(np.int64)] + spread_z[h.z[:, 0].astype(np.int64)]
-
-
-@device
-def _walsh(v):
-    half = 1
-    while half < v.size:
-        for high in range(0, v.size, 2 * half):
-            for j in range(high, high + half):
-                a, b = v[j], v[j + half]
-                v[j], v[j + half] = a + b, a - b
-        half *= 2
 
 
 @kernel(nogil=True)
@@ -107,8 +98,8 @@ def _to_matrix(r, spread_x, spread_z, rho):
             value, quarter = r[spread_x[x] + spread_z[z]] / size, simd.popcount(x & z) & 3
             re[z] = value if quarter == 0 else -value if quarter == 2 else 0.0
             im[z] = value if quarter == 1 else -value if quarter == 3 else 0.0
-        _walsh(re)
-        _walsh(im)
+        walsh(re)
+        walsh(im)
         for j in range(size):
             rho[j ^ x, j] = complex(re[j], im[j])
 
@@ -120,8 +111,8 @@ def _from_matrix(rho, spread_x, spread_z, r):
     for x in range(size):
         for j in range(size):
             re[j], im[j] = rho[j, j ^ x].real, rho[j, j ^ x].imag
-        _walsh(re)
-        _walsh(im)
+        walsh(re)
+        walsh(im)
         for z in range(size):
             quarter = simd.popcount(x & z) & 3
             r[spread_x[x]

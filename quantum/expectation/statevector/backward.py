@@ -152,11 +152,11 @@ def reduce_dense(row, m, w, g):
     lane_bits = 3 if w == 8 else 4
     dim = 1 << k
     at, to = 0, 0
-    while True:
+    for _ in range(1 << simd.popcount(x)):
         source = 0
-        while True:
+        for _ in range(1 << simd.popcount(x)):
             q = 0
-            while True:
+            for _ in range(1 << simd.popcount(lx)):
                 for lane in range(w):
                     if lane & lm == lv:
                         r, s = 0, 0
@@ -172,11 +172,5 @@ def reduce_dense(row, m, w, g):
                         g[where + 2 * (r * dim + s) + 1] += 2.0 * m[at + w + lane]
                 at += 2 * w
                 q = ((q | ~lx) + 1) & lx
-                if q == 0:
-                    break
             source = ((source | ~x) + 1) & x
-            if source == 0:
-                break
         to = ((to | ~x) + 1) & x
-        if to == 0:
-            break

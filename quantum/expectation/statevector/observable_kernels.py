@@ -84,7 +84,7 @@ def fill_tables(rows, masks, weights, tables, blocks):
             continue
         free = ~rows[r, 2] & (blocks - 1)
         s = 0
-        while True:
+        for _ in range(1 << simd.popcount(free)):
             for lane in range(lanes):
                 c = 0.0
                 for k in range(rows[r, 5], rows[r, 5] + rows[r, 6]):
@@ -92,5 +92,3 @@ def fill_tables(rows, masks, weights, tables, blocks):
                 tables[place + lane] = c
             place += lanes
             s = (s - free) & free
-            if s == 0:
-                break

@@ -71,28 +71,24 @@ def add(op, d, psi, out, factor, undo):
         a, b, c, e = d[at], d[at + 1], d[at + 2], d[at + 3]
         if undo:
             a, b, c, e = a.conjugate(), c.conjugate(), b.conjugate(), e.conjugate()
-        while True:
+        for _ in range(1 << simd.popcount(free)):
             j = s | v
             k = j ^ x
             sign = factor * (1.0 - 2.0 * simd.parity(j & z))
             out[j] += factor * a * psi[j] + sign * b * psi[k]
             out[k] += sign * c * psi[j] + factor * e * psi[k]
             s = (s - free) & free
-            if s == 0:
-                break
     elif kind == 1:
         free = (n - 1) & ~m
-        while True:
+        for _ in range(1 << simd.popcount(free)):
             j = s | v
             e = d[at + simd.parity(j & z)]
             out[j] += factor * (e.conjugate() if undo else e) * psi[j]
             s = (s - free) & free
-            if s == 0:
-                break
     else:
         size = 1 << op[7]
         free = (n - 1) & ~(m | x)
-        while True:
+        for _ in range(1 << simd.popcount(free)):
             for i in range(size):
                 total = 0j
                 for j in range(size):
@@ -100,8 +96,6 @@ def add(op, d, psi, out, factor, undo):
                     total += e * psi[s | v | place(op, j)]
                 out[s | v | place(op, i)] += factor * total
             s = (s - free) & free
-            if s == 0:
-                break
 
 
 @kernel(nogil=True)

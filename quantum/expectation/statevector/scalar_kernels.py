@@ -49,7 +49,7 @@ def apply(op, c, psi, work, undo):
             a, b, cc, d = a.conjugate(), cc.conjugate(), b.conjugate(), d.conjugate()
         free = (n - 1) & ~(m | pivot)
         s = np.int64(0)
-        while True:
+        for _ in range(1 << simd.popcount(free)):
             j = s | v
             k = j ^ x
             sign = 1.0 - 2.0 * simd.parity(j & z)
@@ -57,25 +57,21 @@ def apply(op, c, psi, work, undo):
             psi[j] = a * p + sign * b * q
             psi[k] = sign * cc * p + d * q
             s = (s - free) & free
-            if s == 0:
-                break
     elif kind == 1:
         d0, d1 = c[at], c[at + 1]
         if undo:
             d0, d1 = d0.conjugate(), d1.conjugate()
         free = (n - 1) & ~m
         s = np.int64(0)
-        while True:
+        for _ in range(1 << simd.popcount(free)):
             j = s | v
             psi[j] *= d1 if simd.parity(j & z) else d0
             s = (s - free) & free
-            if s == 0:
-                break
     else:
         size = 1 << op[7]
         free = (n - 1) & ~(m | x)
         s = np.int64(0)
-        while True:
+        for _ in range(1 << simd.popcount(free)):
             for i in range(size):
                 work[i] = psi[s | v | place(op, i)]
             for i in range(size):
@@ -84,8 +80,6 @@ def apply(op, c, psi, work, undo):
                     total += (c[at + j * size + i].conjugate() if undo else c[at + i * size + j]) * work[j]
                 psi[s | v | place(op, i)] = total
             s = (s - free) & free
-            if s == 0:
-                break
 
 
 @device
@@ -106,7 +100,7 @@ def collect(op, at, lam, psi, g, scale):
         free = (n - 1) & ~(m | top(x))
         ga, gb, gc, gd = 0j, 0j, 0j, 0j
         s = np.int64(0)
-        while True:
+        for _ in range(1 << simd.popcount(free)):
             j = s | v
             k = j ^ x
             sign = 1.0 - 2.0 * simd.parity(j & z)
@@ -116,8 +110,6 @@ def collect(op, at, lam, psi, g, scale):
             gc += sign * lk * pj
             gd += lk * pk
             s = (s - free) & free
-            if s == 0:
-                break
         g[at] += scale * ga
         g[at + 1] += scale * gb
         g[at + 2] += scale * gc
@@ -125,23 +117,19 @@ def collect(op, at, lam, psi, g, scale):
     elif kind == 1:
         free = (n - 1) & ~m
         s = np.int64(0)
-        while True:
+        for _ in range(1 << simd.popcount(free)):
             j = s | v
             g[at + simd.parity(j & z)] += scale * lam[j].conjugate() * psi[j]
             s = (s - free) & free
-            if s == 0:
-                break
     else:
         size = 1 << op[7]
         free = (n - 1) & ~(m | x)
         s = np.int64(0)
-        while True:
+        for _ in range(1 << simd.popcount(free)):
             for i in range(size):
                 for j in range(size):
                     g[at + i * size + j] += scale * lam[s | v | place(op, i)].conjugate() * psi[s | v | place(op, j)]
             s = (s - free) & free
-            if s == 0:
-                break
 
 
 @kernel(nogil=True)

@@ -270,11 +270,12 @@ def _expand_dense(code, c, source, o):
     lane_bits = 3 if w == 8 else 4
     dim = 1 << k
     at, row = 0, 0
-    while True:  # rows of output, rows of input, exchanges of lanes: all in the order of their masks
+    # rows of output, rows of input, exchanges of lanes: all in the order of their masks
+    for _ in range(1 << simd.popcount(x)):
         column_row = 0
-        while True:
+        for _ in range(1 << simd.popcount(x)):
             q = 0
-            while True:
+            for _ in range(1 << simd.popcount(lx)):
                 for lane in range(w):
                     r, s = 0, 0
                     for i in range(k):
@@ -293,12 +294,6 @@ def _expand_dense(code, c, source, o):
                         simd.store_scalar(o, at + w + lane, 0.0)
                 at += 2 * w
                 q = ((q | ~lx) + 1) & lx
-                if q == 0:
-                    break
             column_row = ((column_row | ~x) + 1) & x
-            if column_row == 0:
-                break
         row = ((row | ~x) + 1) & x
-        if row == 0:
-            break
     return at

@@ -39,7 +39,7 @@ def pair(p, size, x, m, v, z, c):
     cr, ci = load(c, 32)
     dr, di = load(c, 48)
     rest = 0
-    while True:
+    for _ in range(1 << simd.popcount(free)):
         j = rest | v
         k = j ^ x
         ur, ui = load(p, 16 * j)
@@ -51,8 +51,6 @@ def pair(p, size, x, m, v, z, c):
             store(p, 16 * j, ar * ur - ai * ui + br * wr - bi * wi, ar * ui + ai * ur + br * wi + bi * wr)
             store(p, 16 * k, cr * ur - ci * ui + dr * wr - di * wi, cr * ui + ci * ur + dr * wi + di * wr)
         rest = (rest - free) & free
-        if rest == 0:
-            break
 
 
 @device
@@ -61,7 +59,7 @@ def swap(p, size, x, m, v):
     pivot = top(x)
     free = (size - 1) & ~(m | pivot)
     rest = 0
-    while True:
+    for _ in range(1 << simd.popcount(free)):
         j = 16 * (rest | v)
         k = 16 * ((rest | v) ^ x)
         ur, ui = load(p, j)
@@ -69,8 +67,6 @@ def swap(p, size, x, m, v):
         store(p, j, wr, wi)
         store(p, k, ur, ui)
         rest = (rest - free) & free
-        if rest == 0:
-            break
 
 
 @device
@@ -78,15 +74,13 @@ def diagonal(p, size, m, v, z, c):
     """Amplitudes times d0, or d1 where j & z is odd."""
     free = (size - 1) & ~m
     rest = 0
-    while True:
+    for _ in range(1 << simd.popcount(free)):
         j = rest | v
         o = 16 * simd.parity(j & z)
         dr, di = load(c, o)
         ur, ui = load(p, 16 * j)
         store(p, 16 * j, dr * ur - di * ui, dr * ui + di * ur)
         rest = (rest - free) & free
-        if rest == 0:
-            break
 
 
 @device
@@ -97,7 +91,7 @@ def dense(p, size, places, k, m, v, c, work):
         x |= 1 << places[i]
     free, count = (size - 1) & ~(m | x), 1 << k
     rest = 0
-    while True:
+    for _ in range(1 << simd.popcount(free)):
         j = rest | v
         for i in range(count):
             at = 16 * _spread(j, i, places, k)
@@ -112,8 +106,6 @@ def dense(p, size, places, k, m, v, c, work):
             at = 16 * _spread(j, row, places, k)
             store(p, at, re, im)
         rest = (rest - free) & free
-        if rest == 0:
-            break
 
 
 @device
@@ -152,14 +144,12 @@ def reduced(p, size, places, k, out):
         for b in range(a + 1):
             re, im = simd.splat(0.0, 8), simd.splat(0.0, 8)
             rest = 0
-            while True:
+            for _ in range(1 << simd.popcount(free)):
                 j, i = 16 * _spread(rest, a, places, k), 16 * _spread(rest, b, places, k)
                 ur, ui = load(p, j)
                 wr, wi = load(p, i)
                 re, im = re + ur * wr + ui * wi, im + ui * wr - ur * wi
                 rest = (rest - free) & free
-                if rest == 0:
-                    break
             store(out, 16 * (a * count + b), re, im)
 
 
@@ -186,10 +176,7 @@ def draw(p, size, uniform, out):
 def expectation(p, size, x, z, out):
     """out[lane] = the real expectation value of the Pauli string (x, z)."""
     total = simd.splat(0.0, 8)
-    both, quarter = x & z, 0
-    while both:
-        both &= both - 1
-        quarter += 1
+    quarter = simd.popcount(x & z)
     for j in range(size):
         k = j ^ x
         ur, ui = load(p, 16 * j)

@@ -1,8 +1,8 @@
 """Explicit SIMD code from a scalar function: its value and derivatives in one body without common subexpressions.
 
 A function made by `core.elementwise` becomes a scalar graph, as do its partial derivatives. All of them are simplified
-together (`algebra`), and written as the source of one device function over vectors of `core.kernels.simd`, for a module
-that `core.compile.source_modules` puts into the cache folder.
+together (`algebra`), and written as the source of one device function over vectors of `core.kernels.simd` or over
+floats, for a module that `core.compile.source_modules` puts into the cache folder.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _CALLS = {
     "cbrt": "cbrt", "hypot": "hypot", "power": "pow", "sin": "sin", "cos": "cos", "tan": "tan", "arctan": "atan",
     "arctan2": "atan2", "arcsin": "asin", "arccos": "acos",
 }
+_OF_NUMPY = {"abs", "floor", "ceil", "rint", "trunc", "maximum", "minimum", "exp2", "logaddexp", "cbrt"}  # of floats
 _IDENTITY = {"convert", "stop_gradient", "real", "conjugate"}
 
 
@@ -160,7 +161,7 @@ class _Writer:
         return self._name(f"-{product}" if term.number == -1 else f"{self._number(term.number)} * {product}")
 
     def vector(self, term: Term) -> str:
-        if term.factors or self._given_number:
+        if term.factors or self._given_number or self.width == 1:
             return self.value(term)
         return self._name(f"simd.splat(np.{self.dtype}({self._number(term.number)}), {self.width})")
 
@@ -233,14 +234,17 @@ class _Writer:
                 total = self._name(f"{total} {'-' if term.number < 0 else '+'} {text}") if total else text
             return total
         if kind == "select":
-            return self._name(f"simd.select({self.value(terms[0])}, {self.vector(terms[1])}, {self.value(terms[2])})")
+            condition, x, y = self.value(terms[0]), self.vector(terms[1]), self.value(terms[2])
+            return self._name(f"{x} if {condition} else {y}" if self.width == 1
+                              else f"simd.select({condition}, {x}, {y})")
         arguments = [self.value(t) for t in terms]
         if kind in ("&", "|", "^", *_COMPARISONS.values()):
             return self._name(f"{arguments[0]} {kind} {arguments[1]}")
         if kind == "not":
-            return self._name(f"~{arguments[0]}")
+            return self._name(f"{'not ' if self.width == 1 else '~'}{arguments[0]}")
         call = f"{kind}({', '.join(arguments)})"
-        return self.known[call] if call in self.known else self._name(f"simd.{call}")
+        home = "simd" if self.width > 1 else "np" if kind in _OF_NUMPY else "math"
+        return self.known[call] if call in self.known else self._name(f"{home}.{call}")
 
 
 def _even(algebra: Algebra, terms: Sequence[Term], arguments: Mapping[str, str], known: Mapping[str, str]) -> set[int]:
@@ -279,7 +283,7 @@ def expressions(
     arguments: Sequence[str] | None = None,  # names of the vectors; None: those of the function's arguments
     known: Mapping[str, str] | None = None,  # names of vectors that exist, by "1/r", "r**2", "1/r**2", "cos(phi)"
     dtype: str = "float64",  # of all vectors; or "float32"
-    width: int = 8,  # their lanes
+    width: int = 8,  # their lanes; 1: all are floats
     number: Callable[[float], str] | None = None,  # returns the name of a vector that holds a number; None: literals
     where: str = "",
 ) -> tuple[list[str], list[str]]:

@@ -14,9 +14,11 @@ from ... import pme
 from ...neighbors.pairs import find_pairs
 from ...units import COULOMB
 from ..at_values import Part
+from ..pairs.formulas import fade, screened, screening_series, switch, twelve_six
 from ..pairs.mixing import root
 
-__all__ = ["Form", "excluded", "jump_at_cutoff", "long_range_dispersion", "reciprocal", "terms"]
+__all__ = ["Form", "coulomb", "excluded", "jump_at_cutoff", "lennard_jones", "long_range_dispersion", "reciprocal",
+           "terms"]
 
 _BLOCK = 1 << 15  # pairs that are worked on at once
 
@@ -88,54 +90,46 @@ def _pair_function(form, names, periodic):
 
 def pair_energies(form: Form, params: dict[str, Any], i: Any, j: Any, types: Any, r2: Any) -> Any:
     """Energies of pairs (i, j) at squared distances `r2` within the cut-off, without any reciprocal part."""
-    r = np.sqrt(r2)
-    qq = COULOMB * params["charges"][i] * params["charges"][j]
-    if form.alpha:
-        e = qq * erfc(form.alpha * r) / r
-    elif form.method == "reaction_field":
-        e = qq * (1 / r + form.k_rf * r2 - form.c_rf)
-    else:
-        e = qq / r
-    lj = _lennard_jones(form, params, i, j, types, r2)
-    if form.switch is not None and form.cutoff is not None:
-        x = np.maximum((r - form.switch) / (form.cutoff - form.switch), 0.0)
-        lj = lj * (1 + x**3 * (-10 + x * (15 - 6 * x)))
-    return e + lj
-
-
-def _lennard_jones(form, params, i, j, types, r2):
-    inverse6 = r2**-3
     if form.mixing == "table":
-        ti, tj = types
-        a, b = params["a"], params["b"]
-        # the two halves of the table share a derivative
-        a, b = 0.5 * (a[ti, tj] + a[tj, ti]), 0.5 * (b[ti, tj] + b[tj, ti])
-        return (a * inverse6 - b) * inverse6
-    s, e = params["sigmas"], root(params["epsilons"])
-    epsilon4 = 4 * e[i] * e[j]
-    sigma6 = (0.5 * (s[i] + s[j])) ** 6 if form.mixing == "lorentz_berthelot" else (s[i] * s[j]) ** 3
-    x = sigma6 * inverse6
-    lj = epsilon4 * x * (x - 1)
-    if form.lj_alpha:
-        # Dispersion, mixed geometrically, is summed over all images by the mesh: its long-ranged part is taken out
-        # here. What the pair energy would be at the cut-off is taken off too (Wennberg et al. 2015, equations 9 to 12).
-        xc = sigma6 * form.cutoff**-6
-        c6 = epsilon4 * (s[i] * s[j]) ** 3
-        lj = lj + c6 * inverse6 * _screened(form.lj_alpha**2 * r2)
-        lj = lj - epsilon4 * xc * (xc - 1) - c6 * form.cutoff**-6 * _screened((form.lj_alpha * form.cutoff) ** 2)
-    return lj
+        own = [params[key][pair] for pair in (types, types[::-1]) for key in ("a", "b")]
+    else:
+        s, e = params["sigmas"], root(params["epsilons"])
+        own = [s[i], e[i], s[j], e[j]]
+    q = params["charges"]
+    return coulomb(form, form, r2, q[i], q[j]) + lennard_jones(form, form, r2, *own)
 
 
-def _screened(x):
-    """1 - exp(-x) (1 + x + x^2/2), the part of r^-6 that the mesh sums (Essmann et al. 1995, equation 5.3)."""
-    # three terms cancel for small x: there the series x^3/6 (1 - 3x/4 + 3x^2/10 - x^3/12 + ...)
-    small = x < 0.05
-    y, z = np.where(small, x, 0.0), np.where(small, 1.0, x)
-    return np.where(small, y**3 / 6 * _series(y), 1 - np.exp(-z) * (1 + z + 0.5 * z * z))
+def coulomb(form: Form, at: Any, r2: Any, charge: Any, other: Any) -> Any:  # at: where the numbers of `form` are
+    """Energies of pairs of charges."""
+    r, qq = np.sqrt(r2), COULOMB * charge * other
+    if form.alpha:
+        return qq * erfc(at.alpha * r) / r
+    return qq * (1 / r + at.k_rf * r2 - at.c_rf) if form.method == "reaction_field" else qq / r
 
 
-def _series(y):
-    return 1 + y * (-3 / 4 + y * (3 / 10 + y * (-1 / 12 + y * (1 / 56 + y * (-1 / 320 + y * (1 / 2160 - y / 16800))))))
+def lennard_jones(form: Form, at: Any, r2: Any, *own: Any) -> Any:
+    """Energies of pairs from the sigma and root of epsilon of the first atom, then of the second, or with a table from
+    a and b of the pair of types, then of the pair in the other order.
+    """
+
+    def energy(r2):
+        """Without the switch."""
+        inverse6 = r2**-3
+        if form.mixing == "table":  # the two halves of the table share a derivative
+            return twelve_six(inverse6, 0.5 * (own[0] + own[2]), 0.5 * (own[1] + own[3]))
+        s, e, other_s, other_e = own
+        x = inverse6 * ((0.5 * (s + other_s)) ** 6 if form.mixing == "lorentz_berthelot" else (s * other_s) ** 3)
+        u = twelve_six(x, 4 * e * other_e, 4 * e * other_e)
+        if form.lj_alpha:
+            # Dispersion, mixed geometrically, is summed over all images by the mesh: its long-ranged part is taken out
+            # here.
+            u = u + 4 * e * other_e * (s * other_s) ** 3 * inverse6 * screened(at.lj_alpha**2 * r2)
+        return u
+
+    u = energy(r2)
+    if form.lj_alpha:  # the energy at the cut-off is taken off too (Wennberg et al. 2015, equations 9 to 12)
+        u = u - energy(at.cutoff**2)
+    return u if form.switch is None or form.cutoff is None else u * switch(np.sqrt(r2), at.switch, at.cutoff)
 
 
 @cache
@@ -188,10 +182,10 @@ def _erf_over(x2):
 
 
 def _screened_over(x):
-    """`_screened`(x) / x^3, smooth at zero."""
+    """`screened`(x) / x^3, smooth at zero."""
     small = x < 0.05
     y, z = np.where(small, x, 0.0), np.where(small, 1.0, x)
-    return np.where(small, _series(y) / 6, (1 - np.exp(-z) * (1 + z + 0.5 * z * z)) / z**3)
+    return np.where(small, screening_series(y) / 6, screened(z) / z**3)
 
 
 def reciprocal(form: Form, params: dict[str, Any], positions: Any, box: Any) -> Any:
@@ -229,7 +223,7 @@ def jump_at_cutoff(form: Form, params: dict[str, Any], types: Any) -> Any:
         return 0.0
     assert form.cutoff is not None
     sum12, sum6 = _mean_sums(form, params, types)
-    return 16 * np.pi / 3 * (sum12 / form.cutoff**9 - sum6 / form.cutoff**3)
+    return 16 * np.pi / 3 * form.cutoff**3 * twelve_six(form.cutoff**-6, sum12, sum6)
 
 
 def _mean_sums(form, params, types):
@@ -270,7 +264,7 @@ def _lost_by_switch(switch, cutoff):
     polynomial = np.polynomial.Polynomial
     width = cutoff - switch
     x = polynomial([-switch / width, 1 / width])
-    lost = (x**3 * (10 - 15 * x + 6 * x * x)).coef  # of r^0 ... r^5
+    lost = (1 - fade(x)).coef  # of r^0 ... r^5
     found = []
     for p in (12, 6):
         total = 0.0

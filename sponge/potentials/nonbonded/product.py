@@ -4,14 +4,17 @@ compiled kernels.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import Task
+from triskele.core.extend import Elementwise, Task
 
 from ... import box as boxes
 from ...engine.flags import N_FLAGS
@@ -22,7 +25,7 @@ from ...pme.product import reciprocal_product
 from ...units import COULOMB
 from ..pairs.mixing import root
 from . import energy as nonbonded_energy
-from . import product_kernels as kernels
+from .product_kernels import product_kernel
 
 if TYPE_CHECKING:
     from .nonbonded import Nonbonded
@@ -32,7 +35,7 @@ __all__ = ["hessian_product", "parameter_gradient", "parameter_product"]
 _CHUNK_PAIRS = 1 << 15  # some 4 ms
 _MOST_CHUNKS = 8  # each has an array of its own
 _kept_pairs: WeakKeyDictionary[Nonbonded, Any] = WeakKeyDictionary()
-_MIXING = {"lorentz_berthelot": 0, "geometric": 1, "table": 2}
+_NUMBERS = ("alpha", "k_rf", "c_rf", "switch", "cutoff", "lj_alpha")  # of a form; the kernels hold for all of them
 
 
 def hessian_product(potential: Nonbonded, params: dict[str, np.ndarray],
@@ -44,7 +47,8 @@ def hessian_product(potential: Nonbonded, params: dict[str, np.ndarray],
     """
     potential.check_box(box)
     form = potential.form(box)
-    out = _pairs(potential, form, params, positions, box, v, _near(potential, form, positions, box))
+    columns = _columns(form.mixing == "table", bool(form.lj_alpha))(params)
+    out, _ = _pairs(potential, form, columns, tuple(map(np.zeros_like, columns)), positions, box, v, False)
     if form.method == "ewald":
         out += _wave_vectors(form)(params, positions, box, v)
     elif form.alpha:
@@ -84,17 +88,16 @@ def _products(potential, params, positions, box, moves, v):
     """Derivatives by parameters, and the derivatives of the gradient by parameters and positions along a move."""
     potential.check_box(box)
     form = potential.form(box)
-    own, own_moves = _of_atoms(form, params, moves)
-    out, by_atom, by_type = _parameter_pairs(potential, form, own, own_moves, params, moves, positions, box, v)
+    columns, changes = core.jvp(_columns(form.mixing == "table", bool(form.lj_alpha)), (params,), (moves,))
+    out, by = _pairs(potential, form, columns, changes, positions, box, v, True)
+    by += [np.zeros((*x.shape, 2)) for x in columns[2:]]
     if form.alpha and form.method != "ewald":
-        columns = kernels.CHARGE, kernels.ROOT
-        for column, (influence, charges, alpha, grid, order) in zip(columns, _meshes(form, params)):
-            scale = np.sqrt(COULOMB) if column == kernels.CHARGE else 1.0  # of the column
-            changes = own_moves[:, column] / scale
-            more, by_charge = reciprocal_product(influence, charges, positions, v, box, alpha, grid, order, changes)
+        for k, (influence, charges, alpha, grid, order) in zip((0, 2), _meshes(form, params)):
+            change = changes[k][:, 0]
+            more, by_charge = reciprocal_product(influence, charges, positions, v, box, alpha, grid, order, change)
             out += more
-            by_atom[:, column] += (by_charge + _constants(column, np.stack([charges, changes]), alpha, box)).T / scale
-    slopes, along = _of_params(form, own, own_moves, by_atom, by_type)
+            by[k][:, 0] += (by_charge + _constants(k, np.stack([charges, change]), alpha, box)).T
+    slopes, along = _of_params(form.mixing == "table", bool(form.lj_alpha))(params, moves, by)
     if form.alpha or form.dispersion:
         args = params, positions, box, potential.exclusions.astype(np.int64), potential.types, moves, v
         first, (by_param, by_position) = _rest(form)(*args)
@@ -105,47 +108,40 @@ def _products(potential, params, positions, box, moves, v):
     return slopes, along, out
 
 
-def _of_atoms(form, params, moves):
-    """The kernel's parameters of atoms (n, 4) and their moves."""
-    charges = np.sqrt(COULOMB) * params["charges"], np.sqrt(COULOMB) * moves["charges"]
-    own, own_moves = np.zeros((2, len(charges[0]), 4))
-    own[:, kernels.CHARGE], own_moves[:, kernels.CHARGE] = charges
-    if form.mixing != "table":
-        size, move, e, depth = params["sigmas"], moves["sigmas"], moves["epsilons"], root(params["epsilons"])
-        deep = np.where(depth > 0, e, 0.0) / (2 * np.where(depth > 0, depth, 1.0))
-        own[:, kernels.SIZE], own_moves[:, kernels.SIZE] = size, move
-        own[:, kernels.DEPTH], own_moves[:, kernels.DEPTH] = depth, deep
-        own[:, kernels.ROOT] = 2 * depth * size**3
-        own_moves[:, kernels.ROOT] = 2 * deep * size**3 + 6 * depth * size**2 * move
-    return own, own_moves
+@cache
+def _columns(table, mesh):
+    """The function from parameters to columns of the pair kernels: charges of atoms; sigmas and roots of epsilons of
+    atoms, or with a table a and b of pairs of types; and roots of C6 where a mesh sums dispersion.
+    """
+
+    def columns(params):
+        """Columns of all rows."""
+        if table:
+            own = np.stack([np.reshape(params[key], (-1,)) for key in ("a", "b")], axis=1)
+        else:
+            own = np.stack([params["sigmas"], root(params["epsilons"])], axis=1)
+        return (params["charges"][:, None], own, *((_roots(params)[:, None],) if mesh else ()))
+
+    return columns
 
 
-def _of_params(form, own, own_moves, by_atom, by_type):
-    """From derivatives by the kernel's parameters those by the potential's own, and their derivatives along a move."""
-    found = {"charges": np.sqrt(COULOMB) * by_atom[:, kernels.CHARGE]}
-    if form.mixing == "table":
-        found["a"], found["b"] = by_type
-    else:
-        size, depth = own[:, kernels.SIZE], own[:, kernels.DEPTH]
-        move, deep = own_moves[:, kernels.SIZE], own_moves[:, kernels.DEPTH]
-        by_size, by_depth, by_root = (by_atom[:, k] for k in (kernels.SIZE, kernels.DEPTH, kernels.ROOT))
-        # roots are 2 depth size^3
-        by_depth = by_depth + 2 * size[:, None] ** 3 * by_root
-        by_depth[:, 1] += 6 * size**2 * move * by_root[:, 0]
-        by_size = by_size + 6 * (depth * size**2)[:, None] * by_root
-        by_size[:, 1] += (6 * deep * size**2 + 12 * depth * size * move) * by_root[:, 0]
-        # depths are roots of epsilons
-        some = depth > 0
-        safe = np.where(some, depth, 1.0)
-        by_epsilon = by_depth / (2 * safe[:, None])
-        by_epsilon[:, 1] -= by_depth[:, 0] * deep / (2 * safe**2)
-        found["sigmas"], found["epsilons"] = by_size, np.where(some[:, None], by_epsilon, 0.0)
-    return tuple({name: np.ascontiguousarray(values[..., k]) for name, values in found.items()} for k in (0, 1))
+@cache
+def _of_params(table, mesh):
+    """From derivatives by columns, and these along a move, to those by parameters."""
+
+    def pulled(params, by):
+        """Derivatives by parameters."""
+        return core.vjp(_columns(table, mesh), params)[1](by)[0]
+
+    return core.jit(lambda params, moves, by: core.jvp(pulled, (params, tuple(x[..., 0] for x in by)),
+                                                       (moves, tuple(x[..., 1] for x in by))))
 
 
-def _constants(column, charges, alpha, box):
-    """Derivatives of self energies and background by charges, which are linear: of the rows of `charges`."""
-    if column == kernels.ROOT:
+def _constants(k, charges, alpha, box):
+    """Derivatives of self energies and background by the charges of mesh `k`, which are linear: of the rows of
+    `charges`.
+    """
+    if k:  # dispersion
         return alpha**6 / 6 * charges
     background = np.pi / (alpha**2 * np.linalg.det(box)) * charges.sum(axis=1, keepdims=True)
     return -COULOMB * (2 * alpha / np.sqrt(np.pi) * charges + background)
@@ -172,33 +168,6 @@ def _rest(form):
     return both
 
 
-def _numbers(form):
-    numbers = np.zeros(kernels.N_NUMBERS)
-    numbers[[kernels.ALPHA, kernels.K_RF, kernels.SWITCH, kernels.CUTOFF, kernels.LJ_ALPHA, kernels.C_RF]] = [
-        form.alpha, form.k_rf, form.switch or 0.0, form.cutoff or 0.0, form.lj_alpha, form.c_rf]
-    return numbers
-
-
-def _chunks(pairs):
-    return int(np.clip(len(pairs) // _CHUNK_PAIRS, 1, _MOST_CHUNKS))
-
-
-def _parameter_pairs(potential, form, own, own_moves, params, moves, positions, box, v):
-    pairs = _near(potential, form, positions, box)
-    types, tables, table_moves = np.zeros(0, np.int64), np.zeros((2, 0, 0)), np.zeros((2, 0, 0))
-    if form.mixing == "table":
-        types = potential.types.astype(np.int64)
-        tables, table_moves = (np.stack([values["a"], values["b"]]) for values in (params, moves))
-    periodic, chunks = box is not None and form.cutoff is not None, _chunks(pairs)
-    outs, by_atom = np.zeros((chunks, *positions.shape)), np.zeros((chunks, *own.shape, 2))
-    by_type = np.zeros((chunks, *tables.shape, 2))
-    task = Task(kernels.parameter_product, pairs, positions, v, box if periodic else np.eye(3), periodic, own,
-                own_moves, _MIXING[form.mixing], types, tables, table_moves, _numbers(form), outs, by_atom, by_type,
-                chunks=chunks)
-    Program([Phase([task], name="Hessian of pairs")], np.zeros(N_FLAGS, np.int64)).run(1)
-    return outs.sum(axis=0), by_atom.sum(axis=0), by_type.sum(axis=0)
-
-
 def _near(potential, form, positions, box):
     """The pairs that count; kept for the next vector at the same positions."""
     images = None if form.cutoff is None else box
@@ -211,24 +180,49 @@ def _near(potential, form, positions, box):
 
 
 def _roots(params):
-    return 2 * np.sqrt(params["epsilons"]) * params["sigmas"] ** 3
+    return 2 * root(params["epsilons"]) * params["sigmas"] ** 3
 
 
-def _pairs(potential, form, params, positions, box, v, pairs):
-    nothing, table = np.zeros(0), np.zeros((0, 0))
-    size, depth, types, a, b = nothing, nothing, np.zeros(0, np.int64), table, table
-    if form.mixing == "table":
-        types, a, b = potential.types.astype(np.int64), params["a"], params["b"]
-    else:
-        size, depth = params["sigmas"], np.sqrt(params["epsilons"])
+@cache
+def _kernel(form, moving):
+    """The kernel for all forms that differ in numbers alone."""
+
+    def formula(function, *columns):
+        """The function of numbers, too."""
+
+        def energy(r2, *args):
+            """Energy of a pair."""
+            split = 2 * len(columns)
+            return function(form, SimpleNamespace(**dict(zip(_NUMBERS, args[split:]))), r2, *args[:split])
+
+        energy.__name__ = energy.__qualname__ = function.__name__
+        return Elementwise(energy, ("r2", *(f"{name}_{atom}" for atom in "ij" for name in columns), *_NUMBERS))
+
+    return product_kernel(formula(nonbonded_energy.coulomb, "charge"),
+                          formula(nonbonded_energy.lennard_jones, "first", "second"), len(_NUMBERS), moving)
+
+
+def _pairs(potential, form, columns, changes, positions, box, v, moving):
+    """The gradient's derivative along a move (n, 3) and, if parameters move too, derivatives by columns (rows, columns,
+    2), of explicit pairs.
+    """
+    pairs, n = _near(potential, form, positions, box), len(positions)
     periodic = box is not None and form.cutoff is not None
-    chunks = _chunks(pairs)
-    outs = np.zeros((chunks, *positions.shape))
-    task = Task(kernels.pair_product, pairs, positions, v, box if periodic else np.eye(3), periodic,
-                np.sqrt(COULOMB) * params["charges"], size, depth, _roots(params) if form.lj_alpha else nothing,
-                _MIXING[form.mixing], types, a, b, _numbers(form), outs, chunks=chunks)
+    chunks = int(np.clip(len(pairs) // _CHUNK_PAIRS, 1, _MOST_CHUNKS))
+    numbers = np.array([getattr(form, key) or 0.0 for key in _NUMBERS])
+    kernel = _kernel(replace(form, **{key: 1.0 for key in _NUMBERS if getattr(form, key)}, grid=None, lj_grid=None,
+                             wave_vectors=None), moving)
+    kinds, stride = np.arange(n), 0
+    if form.mixing == "table":
+        kinds, stride = potential.types.astype(np.int64), math.isqrt(len(columns[1]))
+    params, moves = (np.concatenate([np.pad(charges, ((0, 0), (0, 1))), own])
+                     for charges, own, *_ in (columns, changes))
+    outs, by = np.zeros((chunks, n, 3)), np.zeros((chunks, len(params) * moving, 2, 2))
+    task = Task(kernel, pairs, positions, v, box if periodic else np.eye(3), periodic, kinds, stride, params, moves,
+                numbers, outs, by, chunks=chunks)
     Program([Phase([task], name="Hessian of pairs")], np.zeros(N_FLAGS, np.int64)).run(1)
-    return outs.sum(axis=0)
+    total = by.sum(axis=0)
+    return outs.sum(axis=0), [total[:n, :1], total[n:]]
 
 
 @cache

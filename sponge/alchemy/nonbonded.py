@@ -14,6 +14,7 @@ from ..neighbors.pairs import find_pairs
 from ..potential import Potential
 from ..potentials.at_values import Part, at_values
 from ..potentials.nonbonded.nonbonded import Nonbonded
+from ..potentials.pairs.formulas import switch
 from ..potentials.pairs.mixing import root, sigma_epsilon
 from ..protocols import SystemLike
 from ..units import COULOMB
@@ -297,10 +298,7 @@ def _value(box):
 
 def switched(form: Any, r: Any, u: Any) -> Any:
     """Energies with the switch of a form."""
-    if form.switch is None or form.cutoff is None:
-        return u
-    x = np.maximum((r - form.switch) / (form.cutoff - form.switch), 0.0)
-    return u * (1 + x**3 * (-10 + x * (15 - 6 * x)))
+    return u if form.switch is None or form.cutoff is None else u * switch(r, form.switch, form.cutoff)
 
 
 def _coulomb(form, r):

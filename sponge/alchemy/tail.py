@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..potentials.pairs.formulas import fade
+
 __all__ = ["jump", "tail"]
 
 _POINTS = 32
@@ -20,8 +22,8 @@ def _rule(cutoff: float, switch: float | None) -> tuple[np.ndarray, np.ndarray]:
     r, weight = cutoff / t, w * cutoff**3 / t**4  # r = cutoff / t maps to the unit interval
     if switch is not None:
         inner = switch + (cutoff - switch) * t
-        lost = t**3 * (10 - t * (15 - 6 * t))
-        r, weight = np.concatenate([r, inner]), np.concatenate([weight, w * (cutoff - switch) * lost * inner**2])
+        lost = w * (cutoff - switch) * (1 - fade(t)) * inner**2
+        r, weight = np.concatenate([r, inner]), np.concatenate([weight, lost])
     return r, weight
 
 

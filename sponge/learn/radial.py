@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..potentials.pairs.formulas import fade
 from ..units import angstrom
 
 __all__ = ["envelope", "waves"]
@@ -21,7 +22,7 @@ def envelope(r: Any, cutoff: float) -> Any:
     [1.0, 0.5, 0.0, 0.0]
     """
     x = r * (1 / cutoff)
-    return np.where(x < 1, 1 + x * x * x * (-10 + x * (15 - 6 * x)), 0)
+    return np.where(x < 1, fade(x), 0)
 
 
 def waves(r: Any, cutoff: float, n: int) -> Any:

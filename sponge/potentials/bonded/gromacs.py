@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..pairs.formulas import twelve_six
 from .terms import angle_potential, bond_potential, torsion_potential
 
 __all__ = [
@@ -48,8 +49,7 @@ def restraint_bond(r, k, lower, upper, linear):
 @bond_potential
 def lennard_jones_pair(r, c6, c12):
     """Lennard-Jones energy of given pairs, u = c12/r^12 - c6/r^6, where one of both may be zero."""
-    x = 1 / r**6
-    return (c12 * x - c6) * x
+    return twelve_six(1 / r**6, c12, c6)
 
 
 @angle_potential

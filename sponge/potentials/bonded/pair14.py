@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...units import COULOMB
+from ..pairs.formulas import twelve_six
 from .terms import bond_potential
 
 __all__ = ["pair14"]
@@ -34,8 +35,7 @@ def pair14(r, charge_product, sigma, epsilon):
     >>> sponge.pair14([[0, 3]], charge_product=0.01, sigma=0.3, epsilon=0.2).name
     'pair14'
     """
-    attraction = (sigma / r) ** 6
-    return COULOMB * charge_product / r + 4 * epsilon * (attraction * attraction - attraction)
+    return COULOMB * charge_product / r + twelve_six((sigma / r) ** 6, 4 * epsilon, 4 * epsilon)
 
 
 pair14.enhanced = True

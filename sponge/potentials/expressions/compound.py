@@ -22,6 +22,7 @@ from ...errors import FileFormatError
 from ...geometry import angle, length, torsion
 from ...potential import Potential
 from ...topology import as_indices, check_indices
+from ..pairs.formulas import switch
 
 __all__ = ["ExpressionCompound", "centers", "check_functions"]
 
@@ -101,8 +102,7 @@ class ExpressionCompound(Potential):
         found = parsed(values, _functions(box) | self.functions) + 0.0 * x[:, 0, 0]
         if self.switch is not None:
             assert self.cutoff is not None
-            s = np.maximum((near[0] - self.switch) * (1 / (self.cutoff - self.switch)), 0.0)
-            found = found * (1 - s * s * s * (10 - s * (15 - 6 * s)))
+            found = found * switch(near[0], self.switch, self.cutoff)
         if self.cutoff is not None:
             for r in near:
                 found = np.where(r < self.cutoff, found, 0.0)

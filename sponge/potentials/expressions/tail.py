@@ -12,6 +12,7 @@ from ...codegen.expressions import parse
 from ...codegen.tabulated import Tabulated
 from ...errors import BoxError
 from ...potential import Potential
+from ..pairs.formulas import fade
 from .expression import pair_values
 
 __all__ = ["ExpressionTail"]
@@ -56,7 +57,7 @@ class ExpressionTail(Potential):
         if self.switch is not None:
             width = self.cutoff - self.switch
             s = self.switch + x * width
-            weights = np.concatenate([weights, w * width * s * s * x**3 * (10 - x * (15 - 6 * x))])
+            weights = np.concatenate([weights, w * width * s * s * (1 - fade(x))])
             r = np.concatenate([r, s])
         numbers = [key for key, v in self.params.items() if not v.ndim]
         values = pair_values({key: params[key] for key in self.params if key not in numbers})

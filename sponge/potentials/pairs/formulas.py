@@ -29,7 +29,7 @@ def fade(x: Any) -> Any:
 
 def switch(r: Any, start: Any, cutoff: Any) -> Any:
     """The factor that takes an energy to 0 between the distances `start` and `cutoff`; 1 below."""
-    return fade(np.maximum((r - start) * (1 / (cutoff - start)), 0.0))
+    return np.where(r > start, fade((r - start) * (1 / (cutoff - start))), 1.0)
 
 
 def screened(x: Any) -> Any:

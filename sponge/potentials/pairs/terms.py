@@ -28,6 +28,7 @@ from ..bonded.terms import (
     potential_class,
     present_function,
 )
+from . import formulas
 from .mixing import check_size, root
 
 if TYPE_CHECKING:
@@ -215,8 +216,7 @@ def truncated(function: Elementwise, cutoff: float | None, switch: float | None,
         if shift:
             u = u - function(cutoff, *params)
         if switch is not None:
-            x = max((r - switch) * (1 / (cutoff - switch)), 0.0)
-            u = u * (1 - x * x * x * (10 - x * (15 - 6 * x)))
+            u = u * formulas.switch(r, switch, cutoff)
         return u
 
     energy.__name__ = energy.__qualname__ = function.__name__
@@ -322,8 +322,7 @@ def _exponential_6(r, a, b, c):
 
 
 def _lennard_jones(r, sigma, epsilon):
-    attraction = (sigma / r) ** 6
-    return 4 * epsilon * (attraction * attraction - attraction)
+    return formulas.twelve_six((sigma / r) ** 6, 4 * epsilon, 4 * epsilon)
 
 
 def example():

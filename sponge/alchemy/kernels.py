@@ -5,6 +5,9 @@ coefficients of each state and course (see `soft_core`). `states` [chunks, ...] 
 k states,
 their derivatives through each course of Lennard-Jones and by the lambda of electrostatics, and the linear and quadratic
 part of the direct Coulomb sum in that lambda. An atom may have several entries, of different courses.
+
+`environment` and `inside` take three formulas, each a value followed by derivatives: `softened` (by r^2, softening),
+`fading` (the switch, by r^2) and `charged` (by r^2, softening); `generated` makes kernels of them.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import math
 
 import numpy as np
 
-from triskele.core.extend import device, kernel
+from triskele.core.extend import kernel, template
 
 from ..box import minimum_image
 from ..engine.flags import ENERGY
@@ -37,9 +40,8 @@ STATES = 6  # word of `Engine.flags`: the energies in all states are wanted
 FORCED = 2  # its value if they are wanted at any step
 
 # Words of `form`, numbers of all pairs.
-CUTOFF2, SWITCH, WIDTH, ALPHA, K_RF, C_RF, CORE, POWER, Q_POWER, COULOMB, GEOMETRIC = range(11)
-N_FORM = 11
-BEUTLER, GAPSYS = 0.0, 1.0  # of CORE
+CUTOFF2, SWITCH, CUTOFF, ALPHA, K_RF, C_RF, COULOMB, GEOMETRIC = range(8)
+N_FORM = 8
 PAIRS, EWALD = 0.0, 1.0  # of COULOMB: pairs that are scaled here, or charges that are scaled elsewhere
 
 # Bits of a pair inside of the molecule.
@@ -79,79 +81,10 @@ def around(_chunk, builds, seen, positions, box, periodic, geometry, is_marked, 
     n_found[0] = n
 
 
-@device
-def _lennard_jones(form, r2, size2, scale, soft):
-    """Energy over 4 epsilon, its derivative by r^2, and its derivatives by scale and soft."""
-    if form[CORE] == BEUTLER:
-        power = form[POWER]
-        if power == 6.0:
-            rest = r2 * r2 / (size2 * size2 * size2)  # (r/sigma)^6 / r^2
-            x = 1.0 / (soft + rest * r2)
-            rise = -3.0 * x * x * rest
-            by_soft = -x * x
-        else:
-            rest = (r2 / size2) ** (0.5 * power - 1.0) / size2
-            inner = soft + rest * r2
-            x = inner ** (-6.0 / power)
-            rise = -3.0 * x / inner * rest
-            by_soft = -6.0 / power * x / inner
-        u, slope = x * (x - 1.0), 2.0 * x - 1.0
-        return scale * u, scale * slope * rise, u, scale * slope * by_soft
-    radius2 = soft * soft * size2
-    if r2 >= radius2:
-        six = size2 / r2
-        six = six * six * six
-        u = six * (six - 1.0)
-        return scale * u, scale * -3.0 * six * (2.0 * six - 1.0) / r2, u, 0.0
-    r, radius = math.sqrt(r2), math.sqrt(radius2)
-    six = size2 / radius2
-    six = six * six * six
-    h = r - radius
-    slope, curvature = -6.0 * six * (2.0 * six - 1.0) / radius, six * (156.0 * six - 42.0) / radius2
-    third = -six * (2184.0 * six - 336.0) / (radius2 * radius)
-    u = six * (six - 1.0) + h * (slope + 0.5 * h * curvature)
-    # toward r = 0 the force has no direction; there it is left out
-    rise = 0.5 * (slope + h * curvature) / r if r > 0.0 else 0.0
-    return scale * u, scale * rise, u, scale * 0.5 * h * h * third * math.sqrt(size2)
-
-
-@device
-def _switch(form, r2):
-    """The factor of Lennard-Jones energies, and its derivative by r^2."""
-    if form[WIDTH] == 0.0:
-        return 1.0, 0.0
-    r = math.sqrt(r2)
-    x = (r - form[SWITCH]) / form[WIDTH]
-    if x <= 0.0:
-        return 1.0, 0.0
-    return 1.0 - x * x * x * (10.0 - x * (15.0 - 6.0 * x)), -15.0 * x * x * (1.0 - x) * (1.0 - x) / (form[WIDTH] * r)
-
-
-@device
-def _coulomb(form, r2, sigma, scale, soft, field):
-    """Energy over the product of the charges, its derivative by r^2, and its derivatives by scale and soft."""
-    power = form[Q_POWER]
-    inner_slope = by_soft = 0.0
-    if power == 0.0:  # unsoftened
-        r = math.sqrt(r2)
-        inner_slope = 0.5 / r
-    else:
-        rest = (r2 / (sigma * sigma)) ** (0.5 * power - 1.0) / (sigma * sigma)
-        inner = soft + rest * r2
-        r = sigma * inner ** (1.0 / power)
-        inner_slope = 0.5 * r / inner * rest
-        by_soft = r / inner / power
-    u, slope = 1.0 / r, -1.0 / (r * r)
-    if field:
-        u += form[K_RF] * r * r - form[C_RF]
-        slope += 2.0 * form[K_RF] * r
-    return scale * u, scale * slope * inner_slope, u, scale * slope * by_soft
-
-
-@kernel(nogil=True)
+@template
 def environment(chunk, chunks, positions, box, periodic, found, n_found, marked, courses, own_charges, own_sigmas,
                 own_wells, charges, sigmas, wells, form, now, table, n_states, forces, own_forces, rows, states,
-                states_only, flags):
+                states_only, flags, softened, fading, charged):
     """Pairs of marked atoms with the atoms `found` around them.
 
     `marked` to `own_wells` [m] are those of the entries, the others [n] of all atoms: charges in sqrt(kJ/mol nm), those
@@ -189,30 +122,30 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
             scale, soft = now[course, SCALE], now[course, SOFT]
             slope = 0.0
             if well != 0.0:
-                factor, d_factor = _switch(form, r2)
+                factor, d_factor = fading(r2, form[SWITCH], form[CUTOFF])
                 if scale != 0.0 and not states_only:
-                    u, rise, _, _ = _lennard_jones(form, r2, sigma * sigma, scale, soft)
-                    slope += well * (factor * rise + d_factor * u)
-                    energy += well * factor * u
+                    u, rise, _ = softened(r2, sigma * sigma, soft)
+                    slope += well * scale * (factor * rise + d_factor * u)
+                    energy += well * scale * factor * u
                 if all_states:
                     well *= factor
                     for s in range(k_states):
-                        u, _, by_scale, by_soft = _lennard_jones(form, r2, sigma * sigma, table[s, course, SCALE],
-                                                                 table[s, course, SOFT])
-                        totals[s] += well * u
-                        totals[(1 + course) * k_states + s] += well * (table[s, course, D_SCALE] * by_scale
-                                                                       + table[s, course, D_SOFT] * by_soft)
+                        own = table[s, course]
+                        u, _, by_soft = softened(r2, sigma * sigma, own[SOFT])
+                        totals[s] += well * own[SCALE] * u
+                        totals[(1 + course) * k_states + s] += well * (own[D_SCALE] * u
+                                                                       + own[D_SOFT] * own[SCALE] * by_soft)
             if pairwise and qq != 0.0:
-                u, rise, _, _ = _coulomb(form, r2, sigma, q_scale, q_soft, True)
-                slope += qq * rise
-                energy += qq * u
+                u, rise, _ = charged(r2, sigma, q_soft, form[K_RF], form[C_RF])
+                slope += qq * q_scale * rise
+                energy += qq * q_scale * u
                 if all_states:
                     for s in range(k_states):
                         own = table[s, 0]
-                        u, _, by_scale, by_soft = _coulomb(form, r2, sigma, own[Q_SCALE], own[Q_SOFT], True)
-                        totals[s] += qq * u
-                        totals[(1 + COURSES) * k_states + s] += qq * (own[DQ_SCALE] * by_scale
-                                                                       + own[DQ_SOFT] * by_soft)
+                        u, _, by_soft = charged(r2, sigma, own[Q_SOFT], form[K_RF], form[C_RF])
+                        totals[s] += qq * own[Q_SCALE] * u
+                        totals[(1 + COURSES) * k_states + s] += qq * (own[DQ_SCALE] * u
+                                                                       + own[DQ_SOFT] * own[Q_SCALE] * by_soft)
             if all_states and ewald and qq != 0.0:
                 r = math.sqrt(r2)
                 totals[(2 + COURSES) * k_states] += qq * math.erfc(form[ALPHA] * r) / r
@@ -240,9 +173,9 @@ def environment(chunk, chunks, positions, box, periodic, found, n_found, marked,
             rows[chunk, k] = w
 
 
-@kernel(nogil=True)
+@template
 def inside(_chunk, positions, box, periodic, marked, pairs, kinds, courses, values, form, now, table, n_states, forces,
-           rows, states, flags):
+           rows, states, flags, softened, fading, charged):
     """Pairs of marked atoms with each other: `pairs` [p, 2] are numbers in `marked`, `kinds` their bits, `values`
     [p, 5] the product of the charges, sigma, 4 epsilon, and with charges that change, what is linear in lambda of the
     product and what is constant.
@@ -266,31 +199,32 @@ def inside(_chunk, positions, box, periodic, marked, pairs, kinds, courses, valu
         near = not kind & WITHIN or r2 < form[CUTOFF2]
         slope = 0.0
         if near and kind & (SOFTENED | PLAIN):
-            factor, d_factor = _switch(form, r2) if kind & WITHIN else (1.0, 0.0)
+            factor, d_factor = fading(r2, form[SWITCH], form[CUTOFF]) if kind & WITHIN else (1.0, 0.0)
             full, none = (1.0, 0.0) if kind & PLAIN else (now[course, SCALE], now[course, SOFT])
             if full != 0.0:
-                u, rise, _, _ = _lennard_jones(form, r2, sigma * sigma, full, none)
-                slope += well * (factor * rise + d_factor * u)
-                energy += well * factor * u
+                u, rise, _ = softened(r2, sigma * sigma, none)
+                slope += well * full * (factor * rise + d_factor * u)
+                energy += well * full * factor * u
             if all_states:
                 for s in range(k_states):
                     full, none = (1.0, 0.0) if kind & PLAIN else (table[s, course, SCALE], table[s, course, SOFT])
-                    u, _, by_scale, by_soft = _lennard_jones(form, r2, sigma * sigma, full, none)
-                    states[s] += well * factor * u
+                    u, _, by_soft = softened(r2, sigma * sigma, none)
+                    states[s] += well * full * factor * u
                     if kind & SOFTENED:
                         states[(1 + course) * k_states + s] += well * factor * (
-                            table[s, course, D_SCALE] * by_scale + table[s, course, D_SOFT] * by_soft)
+                            table[s, course, D_SCALE] * u + table[s, course, D_SOFT] * full * by_soft)
         if near and kind & SCALED:
-            u, rise, _, _ = _coulomb(form, r2, sigma, now[0, Q_SCALE], now[0, Q_SOFT], kind & WITHIN)
-            slope += qq * rise
-            energy += qq * u
+            k_rf, c_rf = (form[K_RF], form[C_RF]) if kind & WITHIN else (0.0, 0.0)
+            u, rise, _ = charged(r2, sigma, now[0, Q_SOFT], k_rf, c_rf)
+            slope += qq * now[0, Q_SCALE] * rise
+            energy += qq * now[0, Q_SCALE] * u
             if all_states:
                 for s in range(k_states):
-                    u, _, by_scale, by_soft = _coulomb(form, r2, sigma, table[s, 0, Q_SCALE], table[s, 0, Q_SOFT],
-                                                       kind & WITHIN)
-                    states[s] += qq * u
-                    states[(1 + COURSES) * k_states + s] += qq * (table[s, 0, DQ_SCALE] * by_scale
-                                                                   + table[s, 0, DQ_SOFT] * by_soft)
+                    own = table[s, 0]
+                    u, _, by_soft = charged(r2, sigma, own[Q_SOFT], k_rf, c_rf)
+                    states[s] += qq * own[Q_SCALE] * u
+                    states[(1 + COURSES) * k_states + s] += qq * (own[DQ_SCALE] * u
+                                                                   + own[DQ_SOFT] * own[Q_SCALE] * by_soft)
         r = math.sqrt(r2)
         if near and kind & KEPT:
             field = 1.0 if kind & WITHIN else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from ..neighbors.state import BUILDS
 from ..pme.mesh import PME
 from ..units import COULOMB
 from . import kernels
-from .soft_core import COLUMNS, COURSES, Beutler
+from .generated import generated
+from .soft_core import COLUMNS, COURSES
 from .tail import jump, tail
 from .vector_kernel import LANES, environment8
 
@@ -73,20 +75,22 @@ class AlchemicalPlan(Plan):
         # with an Ewald sum only Lennard-Jones is left, which vectors do; other formulas are scalar
         vectors = potential.ewald and getattr(potential.soft_core, "c", 6.0) == 6.0
         at = engine.positions, engine.box
-        outside = [Task(kernels.environment, chunks, *at, int(periodic and cut), found, n_found, *own, charges, sizes,
-                        wells, form, self.now, self._table, self._n_states, forces, own_forces, self._own_rows,
-                        self._states, int(vectors), engine.flags, chunks=chunks)]
+        kernel = partial(generated, potential.soft_core, cut and self.form.switch is not None)
+        outside = [Task(kernel(kernels.environment), chunks, *at, int(periodic and cut), found, n_found, *own,
+                        charges, sizes, wells, form, self.now, self._table, self._n_states, forces, own_forces,
+                        self._own_rows, self._states, int(vectors), engine.flags, chunks=chunks)]
         if vectors:
             packed = np.tile(np.concatenate([np.zeros(3 * len(atoms)), own[3], own[4]]), (chunks, 1))
-            outside.append(Task(environment8, chunks, *at, found, n_found, atoms, courses, sizes, wells, packed, form,
-                                self.now, forces, own_forces, self._own_rows, engine.flags, chunks=chunks))
+            outside.append(Task(kernel(environment8), chunks, *at, found, n_found, atoms, courses, sizes, wells, packed,
+                                form, self.now, forces, own_forces, self._own_rows, engine.flags, chunks=chunks))
         pairs, kinds, of_course = potential.inner_pairs()
         values = np.stack([*potential.inner_values(params)], axis=1)
         values[:, 2] *= 4
         place = np.zeros(n, np.int64)
         place[marked] = np.arange(m)
-        inside = Task(kernels.inside, *at, periodic, marked, place[pairs], kinds, of_course, values, form, self.now,
-                      self._table, self._n_states, inner, self._own_rows[chunks], self._states[chunks], engine.flags)
+        inside = Task(kernel(kernels.inside), *at, periodic, marked, place[pairs], kinds, of_course, values, form,
+                      self.now, self._table, self._n_states, inner, self._own_rows[chunks], self._states[chunks],
+                      engine.flags)
         stages = [[*tasks] for tasks in self._base.stages] or [[]]
         stages[0] += [*outside, inside]
         add = Task(kernels.add_forces, engine.atom_starts, found, n_found, forces, atoms, own_forces, marked, inner,
@@ -119,13 +123,8 @@ class AlchemicalPlan(Plan):
         numbers = np.zeros(kernels.N_FORM)
         numbers[kernels.CUTOFF2] = np.inf if given.cutoff is None else given.cutoff**2
         if given.switch is not None and given.cutoff is not None:
-            numbers[kernels.SWITCH], numbers[kernels.WIDTH] = given.switch, given.cutoff - given.switch
+            numbers[kernels.SWITCH], numbers[kernels.CUTOFF] = given.switch, given.cutoff
         numbers[kernels.ALPHA], numbers[kernels.K_RF], numbers[kernels.C_RF] = given.alpha, given.k_rf, given.c_rf
-        if isinstance(p.soft_core, Beutler):
-            numbers[kernels.CORE], numbers[kernels.POWER] = kernels.BEUTLER, p.soft_core.c
-            numbers[kernels.Q_POWER] = p.soft_core.f if p.soft_core.beta else 0.0
-        else:
-            numbers[kernels.CORE] = kernels.GAPSYS
         numbers[kernels.COULOMB] = kernels.EWALD if p.ewald else kernels.PAIRS
         numbers[kernels.GEOMETRIC] = p.nonbonded.mixing == "geometric"
         return numbers

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import check
+from triskele.core import jvp
+from triskele.core.extend import check, elementwise
+
+from ..potentials.pairs.formulas import twelve_six
 
 __all__ = ["COLUMNS", "CONSTANT", "COURSES", "FALLING", "HARD_FALLING", "HARD_RISING", "RISING", "Beutler", "Gapsys",
            "SoftCore", "coefficients"]
@@ -20,10 +23,80 @@ COLUMNS = 9
 RISING, FALLING, HARD_FALLING, HARD_RISING, CONSTANT = range(5)
 COURSES = 5
 _FLEX = 26 / 7  # (r/sigma)^6 where the force of a Lennard-Jones pair is at its most attractive
+_well = elementwise(lambda r, size2: twelve_six((size2 / (r * r)) ** 3, 1.0, 1.0))
+_slope, _curvature = _well.partial("r"), _well.partial("r", "r")
+
+
+def _outward(r2, size2, soft):
+    """The nearest distance at which the plain energy counts, and the way there: 0, or negative below the radius."""
+    radius2 = soft * soft * size2
+    near = np.sqrt(np.where(r2 < radius2, radius2, r2))
+    return near, np.where(r2 > 0, np.sqrt(np.where(r2 > 0, r2, 1.0)), 0.0) - near
+
+
+@elementwise
+def _gapsys(r2, size2, soft):
+    near, h = _outward(r2, size2, soft)
+    return _well(near, size2) + h * (_slope(near, size2) + 0.5 * h * _curvature(near, size2))
+
+
+@_gapsys.derivative("r2")
+def _(r2, size2, soft):
+    near, h = _outward(r2, size2, soft)
+    # toward r = 0 the force has no direction; there it is left out
+    safe = np.where(r2 > 0, r2, 1.0)
+    return np.where(r2 > 0, 0.5 * (_slope(near, size2) + h * _curvature(near, size2)) / np.sqrt(safe), 0.0)
+
+
+class _SoftCore:
+    """What soft cores share: each gives its energy, with a softening of 0 the plain one, and how lambdas scale and
+    soften it.
+    """
+
+    def scale(self, lam: Any) -> Any:
+        """Factor of the Lennard-Jones energy of pairs."""
+        return lam
+
+    def softening(self, lam: Any) -> Any:
+        """What `softened` takes at a lambda."""
+        raise NotImplementedError
+
+    def softened(self, r2: Any, size2: Any, soft: Any) -> Any:
+        """Energy over 4 epsilon and the scale of pairs at squared distances `r2` with the square of sigma `size2`."""
+        raise NotImplementedError
+
+    def lennard_jones(self, r2: Any, sigma: Any, epsilon: Any, lam: Any) -> Any:
+        """Energy of pairs at squared distances `r2` (nm^2): NumPy code that the core can differentiate."""
+        return self.scale(lam) * 4 * epsilon * self.softened(r2, sigma**2, self.softening(lam))
+
+    @property
+    def softens_charges(self) -> bool:
+        """Return True if Coulomb is other than scaled by lambda."""
+        return False
+
+    def coulomb_scale(self, lam: Any) -> Any:
+        """Factor of the Coulomb energy of pairs."""
+        return lam
+
+    def coulomb_softening(self, lam: Any) -> Any:
+        """What `softened_distance` takes at a lambda."""
+        return 0.0 * lam
+
+    def softened_distance(self, r2: Any, _sigma: Any, _soft: Any) -> Any:
+        """Distance of charges (nm)."""
+        return np.sqrt(r2)
+
+    def distance(self, r2: Any, sigma: Any, lam: Any) -> Any:
+        """Softened distance of charges (nm)."""
+        return self.softened_distance(r2, sigma, self.coulomb_softening(lam))
+
+    def columns(self, lam):
+        """Factor and softening of Lennard-Jones, and their derivatives."""
+        return _with_slopes(self.scale, self.softening, lam)
 
 
 @dataclass(frozen=True)
-class Beutler:
+class Beutler(_SoftCore):
     r"""The soft core of Beutler et al. [1]_ with the exponents of Pham and Shirts [2]_.
 
     .. math:: U = \lambda^a 4\epsilon (x^2 - x), \quad
@@ -75,30 +148,31 @@ class Beutler:
         """Return True if Coulomb is other than scaled by lambda."""
         return (self.beta, self.d) != (0.0, 1.0)
 
-    def lennard_jones(self, r2: Any, sigma: Any, epsilon: Any, lam: Any) -> Any:
-        """Energy of pairs at squared distances `r2` (nm^2): NumPy code that the core can differentiate."""
-        power = (r2 / sigma**2) ** (self.c / 2)
-        x = (self.alpha * _power(1 - lam, self.b) + power) ** (-6 / self.c)
-        return _power(lam, self.a) * 4 * epsilon * x * (x - 1)
+    def scale(self, lam: Any) -> Any:
+        return _power(lam, self.a)
 
-    def distance(self, r2: Any, sigma: Any, lam: Any) -> Any:
-        """Softened distance of charges (nm)."""
-        if self.beta == 0:
-            return np.sqrt(r2)
-        return sigma * (self.beta * _power(1 - lam, self.e) + (r2 / sigma**2) ** (self.f / 2)) ** (1 / self.f)
+    def softening(self, lam: Any) -> Any:
+        return self.alpha * _power(1 - lam, self.b)
+
+    def softened(self, r2: Any, size2: Any, soft: Any) -> Any:
+        half = 0.5 * self.c
+        x = size2**3 * (soft * size2**half + r2**half) ** (-3 / half)
+        return twelve_six(x, 1.0, 1.0)
 
     def coulomb_scale(self, lam: Any) -> Any:
-        """Factor of the Coulomb energy of pairs."""
         return _power(lam, self.d)
 
-    def columns(self, lam):
-        """Factor and softening of Lennard-Jones, and their derivatives."""
-        return (lam**self.a, self.alpha * (1 - lam) ** self.b, self.a * lam ** (self.a - 1),
-                -self.alpha * self.b * (1 - lam) ** (self.b - 1))
+    def coulomb_softening(self, lam: Any) -> Any:
+        return self.beta * _power(1 - lam, self.e)
+
+    def softened_distance(self, r2: Any, sigma: Any, soft: Any) -> Any:
+        if self.beta == 0:
+            return np.sqrt(r2)
+        return sigma * (soft + (r2 / sigma**2) ** (self.f / 2)) ** (1 / self.f)
 
 
 @dataclass(frozen=True)
-class Gapsys:
+class Gapsys(_SoftCore):
     r"""The soft core of Gapsys et al. [1]_: below a radius the force is a straight line, and the energy a parabola.
 
     .. math:: U = \lambda \left[u(r_s) + u'(r_s) (r - r_s) + \tfrac12 u''(r_s) (r - r_s)^2\right]
@@ -128,38 +202,13 @@ class Gapsys:
     def __post_init__(self):
         check.positive(self.alpha, "Gapsys: alpha")
 
-    @property
-    def softens_charges(self) -> bool:
-        """Return False."""
-        return False
-
-    def lennard_jones(self, r2: Any, sigma: Any, epsilon: Any, lam: Any) -> Any:
-        """Energy of pairs at squared distances `r2` (nm^2): NumPy code that the core can differentiate."""
+    def softening(self, lam: Any) -> Any:
+        """The radius over sigma."""
         some = lam < 1.0  # at 1 the radius is 0, and its derivative infinite
-        radius = np.where(some, self.alpha * (_FLEX * np.where(some, 1 - lam, 1.0)) ** (1 / 6), 0.0) * sigma
-        inside = r2 < radius * radius
-        near = np.where(inside, radius, np.sqrt(np.where(inside, 1.0, r2)))
-        six = (sigma / near) ** 6
-        u = six * (six - 1)
-        slope, curvature = -6 * six * (2 * six - 1) / near, six * (156 * six - 42) / near**2
-        # positive where it is used, so that the root has a derivative
-        h = np.where(inside, np.sqrt(np.where(inside & (r2 > 0), r2, 1.0)) * (r2 > 0) - near, 0.0)
-        return 4 * epsilon * lam * (u + h * (slope + 0.5 * h * curvature))
+        return np.where(some, self.alpha * (_FLEX * np.where(some, 1 - lam, 1.0)) ** (1 / 6), 0.0)
 
-    def distance(self, r2: Any, _sigma: Any, _lam: Any) -> Any:
-        """Distance of charges (nm)."""
-        return np.sqrt(r2)
-
-    def coulomb_scale(self, lam: Any) -> Any:
-        """Factor of the Coulomb energy of pairs."""
-        return lam
-
-    def columns(self, lam):
-        """Factor, radius over sigma, and their derivatives."""
-        rest = 1 - lam
-        radius = self.alpha * (_FLEX * rest) ** (1 / 6)
-        slope = -np.divide(radius, 6 * rest, out=np.zeros_like(rest), where=rest > 0)
-        return lam, radius, np.ones_like(lam), slope
+    def softened(self, r2: Any, size2: Any, soft: Any) -> Any:
+        return _gapsys(r2, size2, soft)
 
 
 SoftCore = Beutler | Gapsys
@@ -176,10 +225,7 @@ def coefficients(core: SoftCore, electrostatics: Any, rising: Any,  # lambdas (k
     q, s, f, m = np.broadcast_arrays(*(np.atleast_1d(np.asarray(x, np.float64))
                                        for x in (electrostatics, rising, falling, mixing)))
     zero = np.zeros_like(q)
-    charged = (q, zero, zero + 1, zero)
-    if isinstance(core, Beutler):
-        charged = (q**core.d, core.beta * (1 - q) ** core.e, core.d * q ** (core.d - 1),
-                   -core.beta * core.e * (1 - q) ** (core.e - 1))
+    charged = _with_slopes(core.coulomb_scale, core.coulomb_softening, q)
     scale, soft, d_scale, d_soft = core.columns(1 - f)
     courses = [core.columns(s), (scale, soft, -d_scale, -d_soft), (1 - m, zero, zero - 1, zero),
                (m, zero, zero + 1, zero), (zero + 1, zero, zero, zero)]
@@ -188,3 +234,9 @@ def coefficients(core: SoftCore, electrostatics: Any, rising: Any,  # lambdas (k
 
 def _power(x, n):
     return x if n == 1 else x**n
+
+
+def _with_slopes(scale, softening, lam):
+    """A factor and a softening, and the derivatives of both by lambda."""
+    values, slopes = jvp(lambda lam: (scale(lam), softening(lam)), (lam,), (np.ones_like(lam),))
+    return *values, *slopes

@@ -16,7 +16,7 @@ def spring(x, k):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from triskele.core.extend import Elementwise
 
@@ -41,13 +41,11 @@ def directional(function: Elementwise, names: Sequence[str]) -> Elementwise:
     return Elementwise(moved, (*function.names, *(f"d_{name}" for name in names)))
 
 
-def jet(name: str, function: Elementwise, *by: str, width: int = 1,
-        given: Mapping[str, str] | None = None,  # expressions of vectors to compute first, such as {"r": "sqrt8(x)"}
-        known: Mapping[str, str] | None = None) -> str:  # where they stand in the formula, as of `expressions`
+def jet(name: str, function: Elementwise, *by: str, width: int = 1, root: str = "") -> str:  # as of `expressions`
     """Source of a device function with the function's arguments: its value and the derivatives by the arguments `by`.
 
     A module with it must import `math`, `numpy` as `np`, `device` and, if `width` is above 1, `simd`.
     """
-    lines, results = expressions(function, [Output(), *(Output((x,)) for x in by)], known=known, width=width)
-    body = "".join(f"    {line}\n" for line in [*(f"{k} = {v}" for k, v in (given or {}).items()), *lines])
+    lines, results = expressions(function, [Output(), *(Output((x,)) for x in by)], width=width, root=root)
+    body = "".join(f"    {line}\n" for line in lines)
     return f"\n\n@device\ndef {name}({', '.join(function.names)}):\n{body}    return {', '.join(results)}\n"

@@ -144,9 +144,10 @@ class _Writer:
     """Lines of Python in which every needed power, product and node has a name."""
 
     def __init__(self, algebra: Algebra, arguments: Mapping[str, str], known: Mapping[str, str], dtype: str, width: int,
-                 number: Callable[[float], str] | None, even: Collection[int] = ()):
+                 number: Callable[[float], str] | None, even: Collection[int] = (), root: str = ""):
         self.even = even  # inputs whose squares and inverse squares are known and enough
-        self.algebra, self.arguments, self.known, self.dtype, self.width = algebra, arguments, known, dtype, width
+        self.algebra, self.arguments, self.known, self.dtype, self.width = algebra, arguments, dict(known), dtype, width
+        self.root = root
         self._given_number = number
         self.lines: list[str] = []
         self._names: dict[Any, str] = {}
@@ -242,6 +243,11 @@ class _Writer:
             return self._name(f"{arguments[0]} {kind} {arguments[1]}")
         if kind == "not":
             return self._name(f"{'not ' if self.width == 1 else '~'}{arguments[0]}")
+        if kind == "sqrt" and self.root:
+            inverse = self._name(f"{self.root}({arguments[0]})")
+            name = self._name(f"{arguments[0]} * {inverse}")
+            self.known[f"1/{name}"] = inverse
+            return name
         call = f"{kind}({', '.join(arguments)})"
         home = "simd" if self.width > 1 else "np" if kind in _OF_NUMPY else "math"
         return self.known[call] if call in self.known else self._name(f"{home}.{call}")
@@ -286,6 +292,7 @@ def expressions(
     width: int = 8,  # their lanes; 1: all are floats
     number: Callable[[float], str] | None = None,  # returns the name of a vector that holds a number; None: literals
     where: str = "",
+    root: str = "",  # name of a function that returns 1/sqrt(x), from which roots are made; "": simd's root
 ) -> tuple[list[str], list[str]]:
     """Return source lines that compute partial derivatives of a scalar function, and the names of the outputs.
 
@@ -295,7 +302,8 @@ def expressions(
     algebra, terms = _terms(function, tuple(outputs), where or function.__name__)
     named = dict(zip(function.names, arguments or function.names, strict=True))
     known = known or {}
-    writer = _Writer(algebra, named, known, dtype, width, number, _even(algebra, terms, named, known))
+    writer = _Writer(algebra, named, known, dtype, width, number, _even(algebra, terms, named, known),
+                     root)
     names = [writer.vector(t) for t in terms]
     return writer.lines, names
 

@@ -7,6 +7,7 @@ import pytest
 
 from triskele import core
 from triskele.core.extend import Elementwise
+from triskele.sponge.alchemy import Beutler, Gapsys
 from triskele.sponge.codegen.jets import directional, jet
 from triskele.sponge.potentials.nonbonded.energy import Form, coulomb, lennard_jones
 
@@ -48,3 +49,22 @@ def test_jets_are_the_derivatives_of_the_numpy_form(case):
     np.testing.assert_allclose(found[:, 0], np.sum(gradient * moves, axis=1), rtol=1e-10,
                                atol=1e-12 * np.abs(gradient).max())
     np.testing.assert_allclose(found[:, 1:], second, rtol=1e-10, atol=1e-12 * np.abs(second).max())
+
+
+@pytest.mark.parametrize("soft_core", [Beutler(), Beutler(c=4), Gapsys()], ids=str)
+def test_jets_of_soft_cores_are_slopes_of_their_energy(soft_core):
+    rng = np.random.default_rng(0)
+    points = rng.uniform([0.01, 0.2, 0.3], [0.9, 0.9, 1.0], (50, 3))
+    softened = Elementwise(lambda *args: soft_core.softened(*args), ("r2", "size2", "soft"))
+    found = _run(softened, ("r2", "soft"), points)
+    np.testing.assert_allclose(found[:, 0], soft_core.softened(*points.T), rtol=1e-12, atol=1e-12)
+    for column, k in ((1, 0), (2, 2)):
+        step = 1e-6 * np.eye(3)[k]
+        slope = (soft_core.softened(*(points + step).T) - soft_core.softened(*(points - step).T)) / 2e-6
+        np.testing.assert_allclose(found[:, column], slope, rtol=1e-5, atol=1e-7 * np.abs(slope).max())
+
+
+def test_a_parabola_has_no_force_where_the_atoms_are_one():
+    softened = Elementwise(lambda *args: Gapsys().softened(*args), ("r2", "size2", "soft"))
+    value, slope, by_soft = _run(softened, ("r2", "soft"), [(0.0, 0.09, 0.8)])[0]
+    assert value > 0 and slope == 0 and np.isfinite(by_soft)

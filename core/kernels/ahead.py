@@ -41,12 +41,21 @@ class Job(NamedTuple):
 
 
 def text_of(types: tuple[Any, ...]) -> str | None:
-    """Return Numba types as words, such as ``"i8 f4[2] *f8"`` for a number, a matrix and a pointer; None for others."""
+    """Return Numba types as words, such as ``"i8 f4[2] *f8"`` for a number, a matrix and a pointer; None for others.
+
+    A named tuple is written as its class below triskele, with its parts: ``"sponge.pme.mesh.Mesh(i8[1],f4[2])"``.
+    """
     from numba.core import types as nb
     from numba.np.numpy_support import as_dtype
 
     words = []
     for kind in types:
+        if home := getattr(kind, "instance_class", None):
+            parts = text_of(tuple(kind))
+            if parts is None or "(" in parts or not home.__module__.startswith("triskele."):
+                return None
+            words.append(f"{home.__module__.removeprefix('triskele.')}.{home.__qualname__}({parts.replace(' ', ',')})")
+            continue
         number = getattr(kind, "dtype", kind)
         if not isinstance(number, nb.Number | nb.Boolean):
             return None
@@ -59,10 +68,17 @@ def text_of(types: tuple[Any, ...]) -> str | None:
 def _types_of(text: str) -> tuple[Any, ...]:
     import numpy as np
     from numba.core import types as nb
+    from numba.core.types.containers import BaseTuple
     from numba.np.numpy_support import from_dtype
 
-    found = []
+    found: list[Any] = []
     for word in text.split():
+        home, inner, parts = word.partition("(")
+        if inner:
+            module, _, name = home.rpartition(".")
+            kind = getattr(import_module(f"triskele.{module}"), name)
+            found.append(BaseTuple.from_types(_types_of(parts[:-1].replace(",", " ")), kind))
+            continue
         code, _, ndim = word.strip("*]").partition("[")
         number = from_dtype(np.dtype(code))
         found.append(nb.Array(number, int(ndim), "C") if ndim else nb.CPointer(number) if word[0] == "*" else number)

@@ -1,10 +1,10 @@
 """Tasks: kernels bound to their arrays, callable from the native step loop without Python.
 
-A kernel is written ``@kernel(nogil=True) def f(chunk, a, b, ...)``: an int64 chunk number, then C-contiguous arrays and
-int64 or float64 scalars; it returns nothing. `Task` compiles it for the types of its arguments and adds a machine-code
-entry ``void entry(ptr context, i64 chunk)`` that reads data pointers and shapes from a context block. Every chunk
-writes memory that no other chunk touches, and the number of chunks depends on the system alone, so that results are the
-same for any number of threads.
+A kernel is written ``@kernel(nogil=True) def f(chunk, a, b, ...)``: an int64 chunk number, then C-contiguous arrays,
+int64 or float64 scalars, and named tuples of these; it returns nothing. `Task` compiles it for the types of its
+arguments and adds a machine-code entry ``void entry(ptr context, i64 chunk)`` that reads data pointers and shapes from
+a context block. Every chunk writes memory that no other chunk touches, and the number of chunks depends on the system
+alone, so that results are the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Task:
     ----------
     kernel : Compiled
         From `triskele.core.kernels.njit.kernel`.
-    *args : ndarray, int or float
+    *args : ndarray, int, float or NamedTuple of these
         Arrays are held by address and never copied; numbers are frozen.
     chunks : int
         How often the kernel is called, with chunk = 0 ... chunks - 1, in any order and from several threads.
@@ -48,7 +48,7 @@ class Task:
         if self.chunks < 0:
             raise ValueError(f"task {kernel.__name__}: chunks must be >= 0, got {chunks}")
         words: list[int] = []
-        for a in self.args:
+        for a in _leaves(self.args):
             if isinstance(a, np.ndarray):
                 words += [a.ctypes.data, *a.shape]
             else:
@@ -59,11 +59,10 @@ class Task:
     @property
     def entry(self) -> int:
         """Address of the entry; the first call compiles the kernel."""
-        kinds = tuple(_kind(a) for a in self.args)
         if not self._ready:
-            self.context[0] = _address(self.kernel, kinds)
+            self.context[0] = _address(self.kernel, tuple(map(_kind, self.args)))
             self._ready = True
-        return _entry(tuple(k if isinstance(k, str) else k[1:] for k in kinds))
+        return _entry(tuple(map(_kind, _leaves(self.args))))  # Numba passes the parts of a tuple one by one
 
     def run(self) -> None:
         """Run all chunks here and now, one after the other."""
@@ -83,11 +82,34 @@ def _argument(kernel, k, a):
         return np.int64(a)
     if isinstance(a, (float, np.floating)):
         return np.float64(a)
+    if isinstance(a, tuple):
+        return type(a)(*[_argument(kernel, k, part) for part in a])
     raise TypeError(f"task {kernel.__name__}: argument {k + 1} must be an array or a number, got {type(a).__name__}")
 
 
+def _leaves(args):
+    """Yield the arrays and numbers of arguments in the order in which compiled code takes them."""
+    for a in args:
+        yield from _leaves(a) if isinstance(a, tuple) else (a,)
+
+
 def _kind(a):
-    return ("array", a.ndim, a.dtype.itemsize, a.dtype.str) if isinstance(a, np.ndarray) else a.dtype.name
+    """Return all that the machine code depends on: (ndim, itemsize, dtype), a dtype's name, or a class and kinds."""
+    if isinstance(a, tuple):
+        return type(a), *map(_kind, a)
+    return (a.ndim, a.dtype.itemsize, a.dtype.str) if isinstance(a, np.ndarray) else a.dtype.name
+
+
+def _numba_type(kind):
+    from numba.core import types
+    from numba.core.types.containers import BaseTuple
+    from numba.np.numpy_support import from_dtype
+
+    if isinstance(kind, str):
+        return getattr(types, kind)
+    if isinstance(kind[0], type):
+        return BaseTuple.from_types(tuple(map(_numba_type, kind[1:])), kind[0])
+    return types.Array(from_dtype(np.dtype(kind[2])), kind[0], "C")
 
 
 _addresses: dict[Any, int] = {}
@@ -97,14 +119,10 @@ def _address(kernel, kinds) -> int:
     """Address of the compiled kernel, in Numba's calling convention."""
     if (kernel, kinds) not in _addresses:
         from numba.core import types
-        from numba.np.numpy_support import from_dtype
 
-        signature = [types.int64]
-        for kind in kinds:
-            signature.append(getattr(types, kind) if isinstance(kind, str)
-                             else types.Array(from_dtype(np.dtype(kind[3])), kind[1], "C"))
-        kernel.compile(tuple(signature))
-        compiled = kernel.overloads[tuple(signature)]
+        signature = types.int64, *map(_numba_type, kinds)
+        kernel.compile(signature)
+        compiled = kernel.overloads[signature]
         if compiled.signature.return_type != types.none:
             raise TypeError(
                 f"task {kernel.__name__}: the kernel must return nothing, got {compiled.signature.return_type}"

@@ -2,12 +2,14 @@
 
 import importlib
 import inspect
+from collections import namedtuple
 
 import numba
 import pytest
 
 from triskele.core.extend import Compiled
 from triskele.core.kernels.ahead import _types_of, jobs_of, text_of
+from triskele.core.precision import ScaleState
 
 
 @pytest.mark.parametrize("package", ["core", "sponge", "quantum", "reinforce"])
@@ -25,5 +27,11 @@ def test_types_are_written_as_words():
     types = (nb.int64, nb.boolean, nb.complex128, nb.Array(nb.float32, 2, "C"), nb.CPointer(nb.float64))
     assert text_of(types) == "i8 b1 c16 f4[2] *f8"
     assert _types_of(text_of(types)) == types
-    for other in (nb.Array(nb.float64, 1, "A"), nb.Array(nb.float64, 1, "C", readonly=True), nb.unicode_type):
+    scale = nb.BaseTuple.from_types((nb.Array(nb.float64, 1, "C"), nb.int64), ScaleState)
+    assert text_of((nb.int64, scale)) == "i8 core.precision.ScaleState(f8[1],i8)"
+    assert _types_of("i8 core.precision.ScaleState(f8[1],i8)") == (nb.int64, scale)
+    nested = nb.BaseTuple.from_types((scale, nb.int64), ScaleState)
+    elsewhere = nb.BaseTuple.from_types((nb.int64,), namedtuple("elsewhere", "i"))
+    for other in (nested, elsewhere, nb.Array(nb.float64, 1, "A"), nb.Array(nb.float64, 1, "C", readonly=True),
+                  nb.unicode_type):
         assert text_of((other,)) is None

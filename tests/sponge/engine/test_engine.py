@@ -1,5 +1,7 @@
 """Tasks, phases and the native loop: what runs when, on how many threads, and what happens when a kernel fails."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,16 @@ from triskele.sponge.potential import Potential
 def scale_rows(chunk, x, factor, offset):  # x [chunks, m]
     for k in range(x.shape[1]):
         x[chunk, k] = factor * x[chunk, k] + offset
+
+
+class Scaling(NamedTuple):
+    x: np.ndarray  # [chunks, m]
+    factor: float
+
+
+@kernel(nogil=True)
+def scale_together(chunk, scaling, offset):
+    scale_rows(chunk, scaling.x, scaling.factor, offset)
 
 
 @kernel(nogil=True)
@@ -39,6 +51,17 @@ def test_a_kernel_gets_its_arrays_and_numbers():
     x = np.arange(12.0).reshape(3, 4)
     Program([Phase([Task(scale_rows, x, 2.0, 1, chunks=3)])], flags()).run(1)
     np.testing.assert_array_equal(x, 2 * np.arange(12.0).reshape(3, 4) + 1)
+
+
+def test_a_named_tuple_is_passed_as_its_parts():
+    x = np.arange(12.0).reshape(3, 4)
+    task = Task(scale_together, Scaling(x, 2.0), 1, chunks=3)
+    Program([Phase([task])], flags()).run(1)
+    np.testing.assert_array_equal(x, 2 * np.arange(12.0).reshape(3, 4) + 1)
+    task.run()
+    np.testing.assert_array_equal(x, 4 * np.arange(12.0).reshape(3, 4) + 3)
+    with pytest.raises(TypeError, match="argument 1 must be a C-contiguous array"):
+        Task(scale_together, Scaling(x.T, 2.0), 1)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -175,14 +175,11 @@ def _sift(order, first, root, n, heights):
 
 
 @kernel(nogil=True)
-def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, before, heights, positions, box, periodic,
-         has_lj, thermal, atoms, slots, xs, built_xs, turns, low, high, lj):
-    """Sort each column by z and cut it into clusters; the order becomes the one before the next sort.
-
-    atoms [slots] is the atom of a slot (-1 for padding), slots [n] the slot of an atom, xs the blocks x4 y4 z4 w4,
-    built_xs a copy with the squared thermal speeds in w4, turns [clusters * 12] the blocks of box counts,
-    low and high [3, clusters] the bounding boxes, lj [clusters] whether an atom has Lennard-Jones parameters.
-    """
+def fill(chunk, chunks, n_groups, atom_start, order, before, heights, positions, box, periodic, has_lj, thermal,
+         clusters):
+    """Sort each column by z and cut it into clusters; the order becomes the one before the next sort."""
+    state, atoms, xs, built_xs, turns = clusters.state, clusters.atoms, clusters.xs, clusters.built_xs, clusters.turns
+    low, high, lj, slots, cluster_start = clusters.low, clusters.high, clusters.lj, clusters.slots, clusters.start
     keys = state[COLUMNS_X] * state[COLUMNS_Y] * n_groups
     for key in range(chunk * keys // chunks, (chunk + 1) * keys // chunks):
         _sort(order, atom_start[key], atom_start[key + 1], heights)

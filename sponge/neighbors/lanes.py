@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from triskele.core.extend import device, simd, template
 
-__all__ = ["add_quarters", "first", "first_not_below", "second"]
+__all__ = ["add_quarters", "clear_touched", "close_touched", "first", "first_not_below", "second", "second_cluster",
+           "shifted", "since"]
 
 
 @device
@@ -25,6 +28,51 @@ def add_quarters(total, at, v):
     h = simd.shuffle(v, (0, 2, 4, 6, 8, 10, 12, 14)) + simd.shuffle(v, (1, 3, 5, 7, 9, 11, 13, 15))
     q = simd.shuffle(h, (0, 2, 4, 6)) + simd.shuffle(h, (1, 3, 5, 7))
     simd.store(total, at, simd.load(total, at, 4) + q)
+
+
+@template
+def clear_touched(chunk, pairs, total, lanes):
+    """Clear the sums of the clusters that get something: `lanes` vectors each."""
+    zero = simd.splat(total.dtype.type(0), 16)
+    for t in range(pairs.n_touched[chunk]):
+        at = 16 * lanes * np.int64(pairs.touched[chunk, t])
+        for a in range(lanes):
+            simd.store(total, at + 16 * a, zero)
+
+
+@template
+def close_touched(chunk, pairs, total, block, lanes):
+    """Sum the lanes of these clusters, one after the other, to blocks of four."""
+    for t in range(pairs.n_touched[chunk]):
+        at = 16 * lanes * np.int64(pairs.touched[chunk, t])
+        for a in range(lanes):
+            v = simd.load(total, at + 16 * a, 16)
+            h = simd.low(v) + simd.high(v)
+            simd.store(block, 4 * (lanes * t + a), simd.convert(simd.low(h) + simd.high(h), block.dtype))
+
+
+@template
+def second_cluster(pair, k, origin, clusters):
+    """Return a second cluster, and its number counted from the start of the chunk's window, which may run over the end.
+    """
+    at = np.int64(simd.load_scalar(pair, k))
+    j = at + origin
+    return j - clusters * (j >= clusters), at
+
+
+@template
+def since(cluster, origin, clusters):
+    """Return the number of a cluster counted from the start of the window."""
+    at = cluster - origin
+    return at + clusters * (at < 0)
+
+
+@template
+def shifted(xs, i, shifts, s):
+    """Coordinates of a first cluster, shifted by a vector of the lattice."""
+    real = xs.dtype.type
+    return (first(xs, 16 * i) + real(shifts[3 * s]), first(xs, 16 * i + 4) + real(shifts[3 * s + 1]),
+            first(xs, 16 * i + 8) + real(shifts[3 * s + 2]))
 
 
 @device

@@ -19,6 +19,7 @@ from ..engine.program import Phase
 from ..errors import BoxError
 from ..units import GAS_CONSTANT
 from . import buffer, grid, search
+from .arrays import Clusters, PairList, empty_lists
 from .moments import Moment
 from .state import (
     AGE,
@@ -44,7 +45,6 @@ from .state import (
     SMALL_BOX,
     START,
     STEP_TIME,
-    WORDS,
     I,
     aligned_zeros,
     sparse_zeros,
@@ -53,37 +53,14 @@ from .state import (
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
-__all__ = ["NeighborList", "PairList", "shared_list"]
+__all__ = ["NeighborList", "shared_list"]
 
-_SHORT = 1 << 16  # clusters of a window that 16 bits can number
 FIRST_WORD, LAST_WORD = 8, 16  # of Engine.flags: two for each list
 _PART = 0.1  # of the buffer of a scheduled list, that a move may take up
 _BUFFER = 0.1  # nm: buffer of a list without a schedule, which is rebuilt when an atom has moved by half of it
 # Image vectors of which half are visited: a reduced box leans by up to half an edge per vector, so that a brick of
 # atoms meets images up to three edges away along x.
 _IMAGES = [(0, 0, 0)] + [n for n in itertools.product(range(-3, 4), range(-2, 3), (-1, 0, 1)) if n < (0, 0, 0)]
-
-
-class PairList:
-    """Cluster pairs of one kind: arrays (chunks, ...) that the kernels of `potentials.pairs` read."""
-
-    def __init__(self, kind: int, chunks: int, sizes: dict[str, int]):
-        self.kind = kind
-        entries, pairs, masks = ((chunks, sizes["entries"], WORDS), (chunks, sizes["pairs"] + 1),
-                                 (chunks, sizes["masks"] + 1))
-        # one more than the search fills: pruning writes before it knows whether to keep
-        place = np.uint16 if sizes["touched"] <= _SHORT else np.int32
-        # words I, SHIFT, START, LJ_END, PLAIN_END, END, MASK of `state`
-        self.outer_entries, self.entries = (sparse_zeros(entries, np.int32) for _ in range(2))
-        self.n_outer, self.n_entries = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
-        # second clusters, counted from the chunk's window
-        self.outer_pairs, self.pairs = (sparse_zeros(pairs, place) for _ in range(2))
-        # of the pairs of an entry from PLAIN_END on, from MASK on; bits are the pairs of atoms 4a + b that count
-        self.outer_masks, self.masks = (sparse_zeros(masks, np.uint16) for _ in range(2))
-        # clusters that get a force, counted from the window, in order
-        self.touched = sparse_zeros((chunks, sizes["touched"]), place)
-        # window: the cluster that the first block of the force buffer belongs to
-        self.n_touched, self.window = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
 
 
 class NeighborList:
@@ -122,16 +99,14 @@ class NeighborList:
         self._keys = np.zeros(n, np.int32)
         self._counts = np.zeros((self._sort_chunks, self._most_columns * self._n_groups), np.int32)
         self._atom_start = np.zeros(self._most_columns * self._n_groups + 1, np.int64)
-        self.cluster_start = np.zeros(self._most_columns * self._n_groups + 1, np.int64)
         self._order, self._before = np.zeros(n, np.int32), np.arange(n, dtype=np.int32)
-        # atom of each slot, -1 for padding; slot of each atom
-        self.atoms, self.slots = np.full(4 * most_clusters, -1, np.int32), np.zeros(n, np.int32)
-        # sorted coordinates in blocks x4 y4 z4 w4 (w unused), in the brick that repeats
-        self.xs, self._built_xs = (aligned_zeros(16 * most_clusters, self.real) for _ in range(2))
-        self._turns = aligned_zeros(12 * most_clusters, np.int32)
-        # the search reads 16 at once
-        self._low, self._high = (np.zeros((3, most_clusters + 16), self.real) for _ in range(2))
-        self._cluster_lj = np.zeros(most_clusters, np.uint8)
+        xs, built_xs = (aligned_zeros(16 * most_clusters, self.real) for _ in range(2))
+        low, high = (np.zeros((3, most_clusters + 16), self.real) for _ in range(2))
+        self.clusters = Clusters(self.state, np.zeros(self._most_columns * self._n_groups + 1, np.int64),
+                                 np.full(4 * most_clusters, -1, np.int32), np.zeros(n, np.int32), xs, built_xs,
+                                 aligned_zeros(12 * most_clusters, np.int32), low, high,
+                                 np.zeros(most_clusters, np.uint8))
+        self.atoms, self.slots, self.xs = self.clusters.atoms, self.clusters.slots, self.clusters.xs
         self.has_lj = np.ones(n, np.uint8)  # atoms with Lennard-Jones parameters; a potential may clear it
         self._thermal = np.zeros(n, self.real)
         self.images = np.array(_IMAGES if engine.periodic else _IMAGES[:1], np.float64)
@@ -200,122 +175,48 @@ class NeighborList:
     # ------------------------------------------------------------------------------------------------------ arrays
     def _allocate(self):
         kinds = [-1] if self._n_groups == 1 else [0, 1, 2]  # one, or pairs with 0, 1 and 2 clusters of group 1
-        self.lists = [
-            PairList(k, self.chunks, self._sizes) for k in kinds
-        ]
+        both = [empty_lists(kind, self.chunks, self._sizes, self.clusters, self.shifts) for kind in kinds]
+        self._outer, self.lists = [outer for outer, _ in both], [inner for _, inner in both]
         self._scratch = np.zeros((self.chunks, 6, self._scratch_size), np.int32)
         self._unplaced = sparse_zeros((self.chunks, self._sizes["pairs"]), np.int32)  # a row for each thread
         self.before = self._phases()
 
     def _phases(self) -> list[Phase]:
         e, need, pruning = self.engine, self.word, self.word + 1
-        c, periodic, g = self._sort_chunks, int(e.periodic), self._n_groups
-        sort = [
-            [Task(grid.wrap, c, e.positions, e.box, periodic, self._heights, self._extent, chunks=c),
-             self.moments["built"].task],
-            [Task(grid.columns, e.n, e.box, periodic, self._extent, self._most_columns, self.geometry, self.state)],
-            [
-                Task(
-                    grid.count,
-                    c,
-                    e.positions,
-                    e.box,
-                    periodic,
-                    self._groups,
-                    g,
-                    self.geometry,
-                    self.state,
-                    self._before,
-                    self._keys,
-                    self._counts,
-                    chunks=c,
-                )
-            ],
-            [Task(grid.start, c, g, self.state, self._counts, self._atom_start, self.cluster_start, pruning, e.flags)],
-            [Task(grid.place, c, self._before, self._keys, self._counts, self._order, chunks=c)],
-            [
-                Task(
-                    grid.fill,
-                    self.chunks,
-                    g,
-                    self.state,
-                    self._atom_start,
-                    self.cluster_start,
-                    self._order,
-                    self._before,
-                    self._heights,
-                    e.positions,
-                    e.box,
-                    periodic,
-                    self.has_lj,
-                    self._thermal,
-                    self.atoms,
-                    self.slots,
-                    self.xs,
-                    self._built_xs,
-                    self._turns,
-                    self._low,
-                    self._high,
-                    self._cluster_lj,
-                    chunks=self.chunks,
-                )
-            ],
-        ]
-        searches = [
-            Task(
-                search.search,
-                self.chunks,
-                p.kind,
-                g,
-                self._groups,
-                e.flags,
-                self.images,
-                self.shifts,
-                self.geometry,
-                self.state,
-                self.cluster_start,
-                self.atoms,
-                self.slots,
-                self.xs,
-                self._low,
-                self._high,
-                self._cluster_lj,
-                self._excluded_start,
-                self._excluded,
-                self._marks,
-                self._unplaced,
-                self._scratch,
-                p.outer_entries,
-                p.n_outer,
-                p.outer_pairs,
-                p.outer_masks,
-                p.touched,
-                p.n_touched,
-                p.window,
-                chunks=self.chunks,
-            )
-            for p in self.lists
-        ]
-        prunes = [
-            Task(search.prune, self.geometry, self.state, self.shifts, self.xs, p.window, p.outer_entries, p.n_outer,
-                 p.outer_pairs, p.outer_masks, p.entries, p.n_entries, p.pairs, p.masks, chunks=self.chunks)
-            for p in self.lists
-        ]
-        tick = Task(search.clock, need, pruning, FIRST_WORD, LAST_WORD, e.flags, e.box, periodic, self.images,
-                    self.shifts,
-                    self.geometry, self.state)
-        move = Task(search.refresh, self.chunks, need, e.flags, e.positions, e.box, periodic, self.atoms,
-                    self._turns, self.geometry, self.state, self.xs, self._built_xs, chunks=self.chunks)
-        phases = [Phase([tick], name="list clock"), Phase([move], name="sorted coordinates")]
-        phases += [Phase(tasks, flag=need, redo=k == 0, name=f"list {tasks[0].kernel.__name__}") for k,
-                   tasks in enumerate(sort)]
-        # searches share marks and scratch, so each kind is a phase
-        phases += [Phase([s], flag=need, name="list search") for s in searches]
-        self._sorting = Phase([], flag=need, name="list parameters")
+        tick = Task(search.clock, need, pruning, FIRST_WORD, LAST_WORD, e.flags, e.box, int(e.periodic), self.images,
+                    self.shifts, self.geometry, self.state)
+        move = Task(search.refresh, self.chunks, need, e.flags, e.positions, e.box, int(e.periodic), self.geometry,
+                    self.clusters, chunks=self.chunks)
+        prunes = [Task(search.prune, self.geometry, outer, inner, chunks=self.chunks)
+                  for outer, inner in zip(self._outer, self.lists)]
         finish = Task(search.finish, need, pruning, e.flags, self.geometry, self.state)
-        phases += [self._sorting, Phase([*prunes, self.moments["pruned"].task], flag=pruning, name="list prune"),
-                   Phase([finish], flag=pruning, name="list finish")]
-        return phases
+        self._sorting = Phase([], flag=need, name="list parameters")
+        return [Phase([tick], name="list clock"), Phase([move], name="sorted coordinates"),
+                *(Phase(tasks, flag=need, redo=k == 0, name=f"list {tasks[0].kernel.__name__}")
+                  for k, tasks in enumerate(self._sort_stages())),
+                # searches share marks and scratch, so each kind is a phase
+                *(Phase([self._search(outer)], flag=need, name="list search") for outer in self._outer),
+                self._sorting, Phase([*prunes, self.moments["pruned"].task], flag=pruning, name="list prune"),
+                Phase([finish], flag=pruning, name="list finish")]
+
+    def _sort_stages(self) -> list[list[Task]]:
+        """The tasks that sort the atoms into clusters, in the order of `grid`."""
+        e, c, periodic, groups = self.engine, self._sort_chunks, int(self.engine.periodic), self._n_groups
+        wrap = Task(grid.wrap, c, e.positions, e.box, periodic, self._heights, self._extent, chunks=c)
+        columns = Task(grid.columns, e.n, e.box, periodic, self._extent, self._most_columns, self.geometry, self.state)
+        count = Task(grid.count, c, e.positions, e.box, periodic, self._groups, groups, self.geometry, self.state,
+                     self._before, self._keys, self._counts, chunks=c)
+        start = Task(grid.start, c, groups, self.state, self._counts, self._atom_start, self.clusters.start,
+                     self.word + 1, e.flags)
+        place = Task(grid.place, c, self._before, self._keys, self._counts, self._order, chunks=c)
+        fill = Task(grid.fill, self.chunks, groups, self._atom_start, self._order, self._before, self._heights,
+                    e.positions, e.box, periodic, self.has_lj, self._thermal, self.clusters, chunks=self.chunks)
+        return [[wrap, self.moments["built"].task], [columns], [count], [start], [place], [fill]]
+
+    def _search(self, outer: PairList) -> Task:
+        return Task(search.search, self.chunks, self._n_groups, self._groups, self.engine.flags, self.images,
+                    self.geometry, self.clusters, self._excluded_start, self._excluded, self._marks, self._unplaced,
+                    self._scratch, outer, chunks=self.chunks)
 
     def mark(self) -> tuple[int, int]:
         """Return the state that `resume` takes."""
@@ -372,7 +273,7 @@ class NeighborList:
         slots, others, image = np.concatenate([np.zeros((0, 3), np.int64), *found]).T
         real = (self.atoms[slots] >= 0) & (self.atoms[others] >= 0)
         slots, others, image = slots[real], others[real], image[real]
-        own = self._turns.reshape(-1, 3, 4).swapaxes(1, 2).reshape(-1, 3)
+        own = self.clusters.turns.reshape(-1, 3, 4).swapaxes(1, 2).reshape(-1, 3)
         turns = self.images[image] - own[slots] + own[others]
         return self.atoms[slots], self.atoms[others], turns @ self.engine.box
 

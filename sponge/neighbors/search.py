@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.extend import device, give_slot, kernel, simd, take_slot
+from triskele.core.extend import device, give_slot, kernel, simd, take_slot, template
 
 from ..engine.flags import REBUILD, STATUS, STATUS_INFO
-from .lanes import first, second
+from .lanes import second, shifted
 from .state import (
     AGE,
     BUILDS,
@@ -48,6 +48,9 @@ from .state import (
 __all__ = ["clock", "finish", "prune", "refresh", "search"]
 
 _ALL_PAIRS = 0xFFFF
+# rows of the scratch memory of a chunk: second clusters of an entry, those without Lennard-Jones parameters, those with
+# masks, and clusters that have exclusions with the first one
+_NEAR, _PLAIN, _MASKED, _MASKED_MASK, _HIT, _HIT_MASK = range(6)
 _ROUNDING = 1.2e-7  # relative, of float32
 
 
@@ -73,10 +76,11 @@ def clock(chunk, need, prune, first_word, last_word, flags, box, periodic, image
 
 
 @kernel(nogil=True)
-def refresh(chunk, chunks, need, flags, positions, box, periodic, atoms, turns, geometry, state, xs, built_xs):
+def refresh(chunk, chunks, need, flags, positions, box, periodic, geometry, clusters):
     """Sorted coordinates from positions; asks for a new list when an atom has gone farther than the list allows."""
     if flags[need]:
         return
+    state, atoms, turns, xs, built_xs = clusters.state, clusters.atoms, clusters.turns, clusters.xs, clusters.built_xs
     real = xs.dtype.type
     half = 0.5 * (geometry[OUTER] - geometry[CUTOFF])
     # with a schedule the buffers allow for thermal motion: seven standard deviations of free flight
@@ -108,7 +112,7 @@ def refresh(chunk, chunks, need, flags, positions, box, periodic, atoms, turns, 
 
 
 @device
-def _mark(clusters, slots, atoms, excluded_start, excluded, i, mark, marked, masks):
+def _mark(slots, atoms, excluded_start, excluded, i, mark, marked, masks):
     """Note for each cluster that has exclusions with cluster i which of the sixteen pairs are left; their number."""
     n = 0
     for a in range(4):
@@ -129,12 +133,13 @@ def _mark(clusters, slots, atoms, excluded_start, excluded, i, mark, marked, mas
 
 
 @device
-def _find_window(chunk, clusters, mine, n_mine, found, mark, pair, touched, window):
+def _find_window(chunk, clusters, mine, n_mine, found, mark, outer):
     """List the clusters whose forces a chunk touches, its own and the partners; their number, -1 if they are too many.
 
     Buffers hold the stretch that starts after the longest gap, counted around the periodic row of clusters. Partners
     and touched clusters are numbered from its start on.
     """
+    pair, touched = outer.pairs[chunk], outer.touched
     n_pairs = mine[n_mine - 1, END] if n_mine else 0
     for e in range(n_mine):
         mark[mine[e, I]] = 1
@@ -149,7 +154,7 @@ def _find_window(chunk, clusters, mine, n_mine, found, mark, pair, touched, wind
             gap = 0
         else:
             gap += 1
-    window[chunk] = origin
+    outer.window[chunk] = origin
     n = 0
     for k in range(clusters):
         j = origin + k
@@ -197,146 +202,169 @@ def _reached(low_z, high_z, begin, end, bottom, ceiling):
     return begin + below, begin + up_to
 
 
-@kernel(nogil=True)
-def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometry, state, cluster_start, atoms, slots,
-           xs, low, high, lj, excluded_start, excluded, marks, unplaced, scratch, entries, n_entries, pairs, masks,
-           touched, n_touched, window):
-    """Build the outer list of this chunk's clusters, and the list of clusters that its forces touch.
+@template
+def _grown(low, high, i, shifts, s, reach):
+    """Corners of a cluster's bounding box, shifted by a vector of the lattice and grown by the reach."""
+    x, y, z = shifts[3 * s], shifts[3 * s + 1], shifts[3 * s + 2]
+    return ((low[0, i] + x - reach, low[1, i] + y - reach, low[2, i] + z - reach),
+            (high[0, i] + x + reach, high[1, i] + y + reach, high[2, i] + z + reach))
 
-    kind is -1 for all pairs, else the number of clusters of group 1 in the pair: 0, 1 or 2.
+
+@template
+def _meets(low, high, geometry):
+    """Return True if a box meets the brick that holds the sorted atoms."""
+    return not (low[0] > geometry[LOW] + geometry[WIDE] or low[1] > geometry[LOW + 1] + geometry[WIDE + 1]
+                or low[2] > geometry[LOW + 2] + geometry[WIDE + 2] or high[0] < geometry[LOW]
+                or high[1] < geometry[LOW + 1] or high[2] < geometry[LOW + 2])
+
+
+@template
+def _candidates(i, home, own_x, group, n_groups, low, high, reach, geometry, state, start, bottoms, tops, near):
+    """List the clusters of a group in reach of a grown box, by columns and heights; their number, -1 if too many.
+
+    In the home image only those from cluster i on, which stands in a column of `own_x`.
     """
-    clusters, n_x, n_y = state[CLUSTERS], state[COLUMNS_X], state[COLUMNS_Y]
-    real = xs.dtype.type
-    outer = geometry[OUTER]
+    n_x, n_y, n = state[COLUMNS_X], state[COLUMNS_Y], 0
+    reach2 = (geometry[OUTER] + 2.0e-6) ** 2
+    x0 = max(0, int(np.floor((low[0] - geometry[LOW]) / geometry[COLUMN])))
+    x1 = min(n_x - 1, int(np.floor((high[0] - geometry[LOW]) / geometry[COLUMN])))
+    y0 = max(0, int(np.floor((low[1] - geometry[LOW + 1]) / geometry[COLUMN + 1])))
+    y1 = min(n_y - 1, int(np.floor((high[1] - geometry[LOW + 1]) / geometry[COLUMN + 1])))
+    for column_x in range(max(x0, own_x) if home else x0, x1 + 1):
+        edge = geometry[LOW] + column_x * geometry[COLUMN]
+        dx = max(0.0, max(low[0] + reach - edge - geometry[COLUMN], edge - (high[0] - reach)))
+        for column_y in range(y0, y1 + 1):
+            edge = geometry[LOW + 1] + column_y * geometry[COLUMN + 1]
+            dy = max(0.0, max(low[1] + reach - edge - geometry[COLUMN + 1], edge - (high[1] - reach)))
+            if dx * dx + dy * dy >= reach2:
+                continue
+            key = (column_x * n_y + column_y) * n_groups + group
+            height = np.sqrt(reach2 - dx * dx - dy * dy) - reach
+            lowest, last = _reached(bottoms, tops, start[key], start[key + 1], low[2] - height, high[2] + height)
+            if home:
+                lowest = max(lowest, i)
+            if n + last - lowest + 16 > near.shape[0]:
+                return -1
+            for j in range(lowest, last, 16):  # mostly once
+                simd.store(near, n + j - lowest, simd.iota(16) + np.int32(j))
+            n += max(last - lowest, 0)
+    return n
+
+
+@template
+def _keep_near(i, shifts, s, xs, limit2, near, n):
+    """Keep those of the n clusters in `near` that have a pair of atoms within the limit; their number."""
+    kept = 0
+    x, y, z = shifted(xs, i, shifts, s)
+    for k in range(n):
+        j = np.int64(simd.load_scalar(near, k))
+        ux = x - second(xs, 16 * j)
+        uy = y - second(xs, 16 * j + 4)
+        uz = z - second(xs, 16 * j + 8)
+        r2 = simd.fma(ux, ux, simd.fma(uy, uy, uz * uz))
+        near[kept] = j
+        kept += simd.any(r2 < limit2)  # no branch: whether a cluster is near is hard to foresee
+    return kept
+
+
+@template
+def _lacking(mine, pair, mask, n_mine, n_pairs, n_masks, n_near, n_hit):
+    """What there is no room for in one more entry, 0 if nothing."""
+    if n_mine == mine.shape[0]:
+        return FULL_ENTRIES
+    if n_pairs + n_near > pair.shape[0]:
+        return FULL_PAIRS
+    return FULL_MASKS if n_masks + n_hit + 1 > mask.shape[0] else 0
+
+
+@template
+def _add_entry(i, s, n_near, lj, mark, rows, mine, pair, mask, n_mine, n_pairs, n_masks):
+    """Sort the near clusters into the runs of an entry; the numbers of entries, pairs and masks with it."""
+    begin, n_plain, n_masked = n_pairs, 0, 0
+    for k in range(n_near):
+        j = np.int64(rows[_NEAR, k])
+        bits = _ALL_PAIRS
+        if mark[j] > 0:
+            bits = np.int64(rows[_HIT_MASK, mark[j] - 1])
+        if s == 0 and j == i:
+            bits &= 0x08CE  # each pair within the cluster once
+        if bits != _ALL_PAIRS:
+            rows[_MASKED, n_masked], rows[_MASKED_MASK, n_masked] = j, bits
+            n_masked += bits != 0
+        else:
+            pair[n_pairs], rows[_PLAIN, n_plain] = j, j
+            both = lj[i] & lj[j]
+            n_pairs += both
+            n_plain += 1 - both
+    if n_pairs + n_plain + n_masked > begin:
+        mine[n_mine, I], mine[n_mine, SHIFT], mine[n_mine, START], mine[n_mine, LJ_END] = i, s, begin, n_pairs
+        for k in range(n_plain):
+            pair[n_pairs + k] = rows[_PLAIN, k]
+        n_pairs += n_plain
+        mine[n_mine, PLAIN_END], mine[n_mine, MASK] = n_pairs, n_masks
+        for k in range(n_masked):
+            pair[n_pairs + k], mask[n_masks + k] = rows[_MASKED, k], rows[_MASKED_MASK, k]
+        n_pairs += n_masked
+        n_masks += n_masked
+        mine[n_mine, END] = n_pairs
+        n_mine += 1
+    return n_mine, n_pairs, n_masks
+
+
+@kernel(nogil=True)
+def search(chunk, chunks, n_groups, groups, flags, images, geometry, clusters, excluded_start, excluded, marks,
+           unplaced, scratch, outer):
+    """Build the outer list of this chunk's clusters, and the list of clusters that its forces touch."""
+    state, start, atoms, xs, lj = clusters.state, clusters.start, clusters.atoms, clusters.xs, clusters.lj
+    n, kind, shifts, slots = state[CLUSTERS], outer.kind, outer.shifts, clusters.slots
+    lows, highs, bottoms, tops = clusters.low, clusters.high, clusters.low[2], clusters.high[2]
     # a margin for the rounding of bounding boxes to xs' precision
-    reach, reach2, limit2 = outer * (1.0 + 1.0e-6) + 1.0e-6, (outer + 2.0e-6) ** 2, real(outer * outer)
+    reach, limit2 = geometry[OUTER] * (1.0 + 1.0e-6) + 1.0e-6, xs.dtype.type(geometry[OUTER] * geometry[OUTER])
     slot = take_slot(marks)
-    mark, mine, pair, mask = marks[slot], entries[chunk], unplaced[slot], masks[chunk]
-    near, plain, masked, masked_mask = scratch[chunk, 0], scratch[chunk, 1], scratch[chunk, 2], scratch[chunk, 3]
-    hit, hit_mask = scratch[chunk, 4], scratch[chunk, 5]
-    mark[:clusters] = 0
-    home_low, home_high = chunk * clusters // chunks, (chunk + 1) * clusters // chunks
-    n_pairs, n_masks, n_mine, full, own_x = 0, 0, 0, 0, 0
+    mark, pair, rows, mine, mask = marks[slot], unplaced[slot], scratch[chunk], outer.entries[chunk], outer.masks[chunk]
+    near, hit, hit_mask = rows[_NEAR], rows[_HIT], rows[_HIT_MASK]
+    mark[:n] = 0
+    begin, end = chunk * n // chunks, (chunk + 1) * n // chunks
+    n_mine, n_pairs, n_masks, full, own_x = 0, 0, 0, 0, 0
     in_reach = np.empty(images.shape[0] + 1, np.int64)
-    n_images = _images_in_reach(home_low, home_high, shifts, images.shape[0], low, high, geometry, reach, in_reach)
-    for i in range(home_low, home_high):
+    n_images = _images_in_reach(begin, end, shifts, images.shape[0], lows, highs, geometry, reach, in_reach)
+    for i in range(begin, end):
         group_i = np.int64(groups[atoms[4 * i]]) if n_groups > 1 else 0
         group_j = kind - group_i if kind >= 0 else 0
         if group_j < 0 or group_j > 1:
             continue
-        n_hit = _mark(clusters, slots, atoms, excluded_start, excluded, i, mark, hit, hit_mask)
+        n_hit = _mark(slots, atoms, excluded_start, excluded, i, mark, hit, hit_mask)
         if n_hit < 0:
             full = FULL_SCRATCH
             break
-        ix, iy, iz = first(xs, 16 * i), first(xs, 16 * i + 4), first(xs, 16 * i + 8)
-        while cluster_start[(own_x + 1) * n_y * n_groups] <= i:  # columns of smaller x come before
+        while start[(own_x + 1) * state[COLUMNS_Y] * n_groups] <= i:  # columns of smaller x come before
             own_x += 1
         for image in range(n_images):
             s = in_reach[image]
-            sx, sy, sz = shifts[3 * s], shifts[3 * s + 1], shifts[3 * s + 2]
-            low_x, low_y, low_z = low[0, i] + sx - reach, low[1, i] + sy - reach, low[2, i] + sz - reach
-            high_x, high_y, high_z = high[0, i] + sx + reach, high[1, i] + sy + reach, high[2, i] + sz + reach
-            if (
-                low_x > geometry[LOW] + geometry[WIDE]
-                or low_y > geometry[LOW + 1] + geometry[WIDE + 1]
-                or low_z > geometry[LOW + 2] + geometry[WIDE + 2]
-                or high_x < geometry[LOW]
-                or high_y < geometry[LOW + 1]
-                or high_z < geometry[LOW + 2]
-            ):
+            low, high = _grown(lows, highs, i, shifts, s, reach)
+            if not _meets(low, high, geometry):
                 continue
-            x0 = max(0, int(np.floor((low_x - geometry[LOW]) / geometry[COLUMN])))
-            x1 = min(n_x - 1, int(np.floor((high_x - geometry[LOW]) / geometry[COLUMN])))
-            y0 = max(0, int(np.floor((low_y - geometry[LOW + 1]) / geometry[COLUMN + 1])))
-            y1 = min(n_y - 1, int(np.floor((high_y - geometry[LOW + 1]) / geometry[COLUMN + 1])))
-            jx, jy, jz = ix + real(sx), iy + real(sy), iz + real(sz)
-            n_close = 0
-            for column_x in range(max(x0, own_x) if s == 0 else x0, x1 + 1):
-                edge = geometry[LOW] + column_x * geometry[COLUMN]
-                dx = max(0.0, max(low_x + reach - edge - geometry[COLUMN], edge - (high_x - reach)))
-                for column_y in range(y0, y1 + 1):
-                    edge = geometry[LOW + 1] + column_y * geometry[COLUMN + 1]
-                    dy = max(0.0, max(low_y + reach - edge - geometry[COLUMN + 1], edge - (high_y - reach)))
-                    if dx * dx + dy * dy >= reach2:
-                        continue
-                    for group in range(n_groups):
-                        if kind >= 0 and group != group_j:
-                            continue
-                        key = (column_x * n_y + column_y) * n_groups + group
-                        height = np.sqrt(reach2 - dx * dx - dy * dy) - reach
-                        lowest, last = _reached(low[2], high[2], cluster_start[key], cluster_start[key + 1],
-                                                low_z - height, high_z + height)
-                        if s == 0:
-                            lowest = max(lowest, i)
-                        if n_close + last - lowest + 16 > near.shape[0]:
-                            full = FULL_SCRATCH
-                            break
-                        for j in range(lowest, last, 16):  # mostly once
-                            simd.store(near, n_close + j - lowest, simd.iota(16) + np.int32(j))
-                        n_close += max(last - lowest, 0)
-                    if full:
-                        break
-                if full:
-                    break
-            n_near = 0
-            for k in range(n_close):
-                j = np.int64(simd.load_scalar(near, k))
-                ux = jx - second(xs, 16 * j)
-                uy = jy - second(xs, 16 * j + 4)
-                uz = jz - second(xs, 16 * j + 8)
-                r2 = simd.fma(ux, ux, simd.fma(uy, uy, uz * uz))
-                near[n_near] = j
-                n_near += simd.any(r2 < limit2)  # no branch: whether a cluster is near is hard to foresee
-            if not full and n_mine == mine.shape[0]:
-                full = FULL_ENTRIES
-            if not full and n_pairs + n_near > pair.shape[0]:
-                full = FULL_PAIRS
+            n_close = _candidates(i, s == 0, own_x, group_j, n_groups, low, high, reach, geometry, state, start,
+                                  bottoms, tops, near)
+            if n_close < 0:
+                full = FULL_SCRATCH
+                break
+            n_near = _keep_near(i, shifts, s, xs, limit2, near, n_close)
+            full = _lacking(mine, pair, mask, n_mine, n_pairs, n_masks, n_near, n_hit)
             if full:
                 break
-            if n_masks + n_hit + 1 > mask.shape[0]:
-                full = FULL_MASKS
-                break
-            begin, n_plain, n_masked = n_pairs, 0, 0
-            for k in range(n_near):
-                j = np.int64(near[k])
-                bits = _ALL_PAIRS
-                if mark[j] > 0:
-                    bits = np.int64(hit_mask[mark[j] - 1])
-                if s == 0 and j == i:
-                    bits &= 0x08CE  # each pair within the cluster once
-                if bits != _ALL_PAIRS:
-                    masked[n_masked], masked_mask[n_masked] = j, bits
-                    n_masked += bits != 0
-                else:
-                    pair[n_pairs], plain[n_plain] = j, j
-                    both = lj[i] & lj[j]
-                    n_pairs += both
-                    n_plain += 1 - both
-            if n_pairs + n_plain + n_masked > begin:
-                entry = mine[n_mine]
-                entry[I], entry[SHIFT], entry[START], entry[LJ_END] = i, s, begin, n_pairs
-                for k in range(n_plain):
-                    pair[n_pairs + k] = plain[k]
-                n_pairs += n_plain
-                entry[PLAIN_END], entry[MASK] = n_pairs, n_masks
-                for k in range(n_masked):
-                    pair[n_pairs + k], mask[n_masks + k] = masked[k], masked_mask[k]
-                n_pairs += n_masked
-                n_masks += n_masked
-                entry[END] = n_pairs
-                n_mine += 1
+            n_mine, n_pairs, n_masks = _add_entry(i, s, n_near, lj, mark, rows, mine, pair, mask, n_mine, n_pairs,
+                                                  n_masks)
         for k in range(n_hit):
             mark[hit[k]] = 0
         if full:
             break
-    n = 0
-    if not full:
-        n = _find_window(chunk, clusters, mine, n_mine, pair, mark, pairs[chunk], touched, window)
+    n_touched = 0 if full else _find_window(chunk, n, mine, n_mine, pair, mark, outer)
     give_slot(marks, slot)
-    if full or n < 0:
+    if full or n_touched < 0:
         flags[STATUS], flags[STATUS_INFO] = OVERFLOW, full if full else FULL_TOUCHED
-        n_mine = n = 0
-    n_entries[chunk], n_touched[chunk] = n_mine, n
+        n_mine = n_touched = 0
+    outer.n_entries[chunk], outer.n_touched[chunk] = n_mine, n_touched
 
 
 @device(forceinline=True)
@@ -350,19 +378,17 @@ def _is_near(ix, iy, iz, xs, j, clusters, limit2):
 
 
 @kernel(nogil=True)
-def prune(chunk, geometry, state, shifts, xs, window, entries, n_entries, pairs, masks, kept, n_kept, kept_pairs,
-          kept_masks):
+def prune(chunk, geometry, outer, inner):
     """The inner list: those cluster pairs of the outer list that have a pair of atoms within the inner radius."""
-    real, clusters, origin = xs.dtype.type, state[CLUSTERS], window[chunk]
+    xs, shifts = outer.xs, outer.shifts
+    real, clusters, origin = xs.dtype.type, outer.state[CLUSTERS], outer.window[chunk]
     limit2 = real(geometry[INNER] * geometry[INNER])
-    mine, pair, mask = entries[chunk], pairs[chunk], masks[chunk]
-    to, to_pair, to_mask = kept[chunk], kept_pairs[chunk], kept_masks[chunk]
+    mine, pair, mask = outer.entries[chunk], outer.pairs[chunk], outer.masks[chunk]
+    to, to_pair, to_mask = inner.entries[chunk], inner.pairs[chunk], inner.masks[chunk]
     n, n_masks, n_to = 0, 0, 0
-    for e in range(n_entries[chunk]):
+    for e in range(outer.n_entries[chunk]):
         i, s = mine[e, I], mine[e, SHIFT]
-        ix = first(xs, 16 * i) + real(shifts[3 * s])
-        iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
-        iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
+        ix, iy, iz = shifted(xs, i, shifts, s)
         begin = n
         to[n_to, START], to[n_to, MASK] = n, n_masks
         for run in range(LJ_END, END):
@@ -381,7 +407,7 @@ def prune(chunk, geometry, state, shifts, xs, window, entries, n_entries, pairs,
         if n > begin:
             to[n_to, I], to[n_to, SHIFT] = i, s
             n_to += 1
-    n_kept[chunk] = n_to
+    inner.n_entries[chunk] = n_to
 
 
 @kernel(nogil=True)

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 __all__ = ["CLUSTER_ARGUMENTS", "function_source", "module_source"]
 
-CLUSTER_ARGUMENTS = ("chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, "
-                     "numbers, sums, blocks, rows, flags")
+CLUSTER_ARGUMENTS = "chunk, pairs, params, numbers, sums, blocks, rows, flags"
 
 
 def function_source(name: str, lines: list[str], numbers: int, table: bool) -> str:

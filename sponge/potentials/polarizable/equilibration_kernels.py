@@ -2,12 +2,12 @@
 
 The matrix is kept in the order of the list of cluster pairs, sixteen pairs of atoms at a time, in float64 and float32:
 products with it need no indices of atoms. Sums of the atoms of a cluster stand in blocks of four; those of second
-clusters are kept lane by lane until the end of the chunk, as in `nonbonded.kernels`.
+clusters are kept lane by lane until the end of the chunk, as in `pairs.loops`.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -16,12 +16,23 @@ from scipy.special import binom, ive
 from triskele.core.extend import give_slot, kernel, simd, take_slot, template
 
 from ...engine.flags import ENERGY
-from ...neighbors.lanes import add_quarters, first, first_not_below, second
+from ...engine.vectors import add_row
+from ...neighbors.lanes import (
+    add_quarters,
+    clear_touched,
+    close_touched,
+    first,
+    first_not_below,
+    second,
+    second_cluster,
+    shifted,
+    since,
+)
 from ...neighbors.state import CLUSTERS, END, MASK, PLAIN_END, SHIFT, START, I
 from ...units import COULOMB
 
-__all__ = ["add_forces", "collect", "coupling_tables", "fill_from_tables", "fill_matrix", "inverse_root", "multiply",
-           "pair_forces", "place", "smeared", "smeared_table", "smooth_series", "times_diagonal"]
+__all__ = ["Matrix", "add_forces", "collect", "coupling_tables", "fill_from_tables", "fill_matrix", "inverse_root",
+           "multiply", "pair_forces", "place", "smeared", "smeared_table", "smooth_series", "times_diagonal"]
 
 _PER_UNIT: Final = 16.0  # intervals
 _TERMS: Final = 6
@@ -140,45 +151,18 @@ def polynomial(r2, series):
 
 
 # ----------------------------------------------------------------------------------------- sums over pairs of clusters
-@template
-def _clear(chunk, touched, n_touched, total, lanes):
-    zero = simd.splat(total.dtype.type(0), 16)
-    for t in range(n_touched[chunk]):
-        at = 16 * lanes * np.int64(touched[chunk, t])
-        for a in range(lanes):
-            simd.store(total, at + 16 * a, zero)
+class Matrix(NamedTuple):
+    """The coupling of pairs of atoms, in the order of a list of cluster pairs; rows belong to chunks.
 
+    Cluster pairs with no pair of atoms within the cut-off are left out: those of entry e reach from ends[chunk, e] to
+    ends[chunk, e + 1].
+    """
 
-@template
-def _close(chunk, touched, n_touched, total, block, lanes):
-    """Sum the lanes of the touched clusters, one after the other, to blocks of four."""
-    for t in range(n_touched[chunk]):
-        at = 16 * lanes * np.int64(touched[chunk, t])
-        for a in range(lanes):
-            v = simd.load(total, at + 16 * a, 16)
-            h = simd.low(v) + simd.high(v)
-            simd.store(block, 4 * (lanes * t + a), simd.convert(simd.low(h) + simd.high(h), np.float64))
-
-
-@template
-def _around(at, origin, clusters):
-    """A cluster that is counted from the chunk's window on."""
-    j = at + origin
-    return j - clusters * (j >= clusters)
-
-
-@template
-def _since(cluster, origin, clusters):
-    """The opposite of `_around`."""
-    at = cluster - origin
-    return at + clusters * (at < 0)
-
-
-@template
-def _image(xs, i, shifts, s):
-    """Coordinates of a first cluster, shifted by a vector of the lattice."""
-    return (first(xs, 16 * i) + shifts[3 * s], first(xs, 16 * i + 4) + shifts[3 * s + 1],
-            first(xs, 16 * i + 8) + shifts[3 * s + 2])
+    ends: np.ndarray
+    kept: np.ndarray  # second clusters, counted from the chunk's window
+    values: np.ndarray
+    slopes: np.ndarray  # -(d/dr) / r
+    rough: np.ndarray  # the values in float32
 
 
 @kernel(nogil=True)
@@ -191,22 +175,21 @@ def place(chunk, chunks, padding, state, atoms, values, placed):
 
 
 @template
-def _fill(couple, chunk, cutoff, series, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window,
-          xs, of_first, of_second, table, charges, ends, kept, matrix, slopes, rough, sums, blocks):
-    clusters, origin, limit = state[CLUSTERS], window[chunk], cutoff * cutoff
+def _fill(couple, chunk, cutoff, series, pairs, of_first, of_second, table, charges, matrix, sums, blocks):
+    clusters, origin, limit, xs = pairs.state[CLUSTERS], pairs.window[chunk], cutoff * cutoff, pairs.xs
     zero = simd.splat(0.0, 16)
     row = take_slot(sums)
-    total, mine, pair, mask, to = sums[row], entries[chunk], pairs[chunk], masks[chunk], kept[chunk]
-    start, n = chunk * matrix.shape[1], 0
-    _clear(chunk, touched, n_touched, total, 1)
-    for e in range(n_entries[chunk]):
+    total, mine, pair, mask, to = (sums[row], pairs.entries[chunk], pairs.pairs[chunk], pairs.masks[chunk],
+                                   matrix.kept[chunk])
+    start, n = chunk * matrix.values.shape[1], 0
+    clear_touched(chunk, pairs, total, 1)
+    for e in range(pairs.n_entries[chunk]):
         i, plain, bits = np.int64(mine[e, I]), mine[e, PLAIN_END], mine[e, MASK]
-        ix, iy, iz = _image(xs, i, shifts, np.int64(mine[e, SHIFT]))
+        ix, iy, iz = shifted(xs, i, pairs.shifts, np.int64(mine[e, SHIFT]))
         wi, qi, potential = first(of_first, 4 * i), first(charges, 4 * i), zero
-        ends[chunk, e] = n
+        matrix.ends[chunk, e] = n
         for k in range(mine[e, START], mine[e, END]):
-            at = np.int64(simd.load_scalar(pair, k))
-            j = _around(at, origin, clusters)
+            j, at = second_cluster(pair, k, origin, clusters)
             dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
             r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
             inside = r2 < limit
@@ -217,16 +200,16 @@ def _fill(couple, chunk, cutoff, series, state, shifts, entries, n_entries, pair
             r2 = simd.select(inside, r2, limit)
             v, d = couple(r2, wi, second(of_second, 4 * j), series, table)
             v, d = simd.select(inside, v, zero), simd.select(inside, d, zero)
-            simd.store(matrix, start + 16 * n, v)
-            simd.store(slopes, start + 16 * n, d)
-            simd.store(rough, start + 16 * n, simd.convert(v, np.float32))
+            simd.store(matrix.values, start + 16 * n, v)
+            simd.store(matrix.slopes, start + 16 * n, d)
+            simd.store(matrix.rough, start + 16 * n, simd.convert(v, np.float32))
             to[n] = at
             n += 1
             potential = simd.fma(v, second(charges, 4 * j), potential)
             simd.store(total, 16 * at, simd.fma(v, qi, simd.load(total, 16 * at, 16)))
-        add_quarters(total, 16 * _since(i, origin, clusters), potential)
-    ends[chunk, n_entries[chunk]] = n
-    _close(chunk, touched, n_touched, total, blocks[chunk], 1)
+        add_quarters(total, 16 * since(i, origin, clusters), potential)
+    matrix.ends[chunk, pairs.n_entries[chunk]] = n
+    close_touched(chunk, pairs, total, blocks[chunk], 1)
     give_slot(sums, row)
 
 
@@ -249,67 +232,62 @@ def _couple_kinds(r2, ki, kj, numbers, table):
 
 
 @kernel(nogil=True)
-def fill_matrix(chunk, cutoff, series, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs,
-                of_first, of_second, table, charges, ends, kept, matrix, slopes, rough, sums, blocks):
+def fill_matrix(chunk, cutoff, series, pairs, of_first, of_second, table, charges, matrix, sums, blocks):
     """Coupling of pairs, k_e (erf(gamma r) - erf(alpha r)) / r, its slope, and its product with `charges`.
 
-    Cluster pairs with no pair of atoms within the cut-off are left out: those of entry e reach from ends[chunk, e] to
-    ends[chunk, e + 1]. of_first and of_second [slots] are twice the squared widths; slopes are -(d/dr) / r; rough is
-    the matrix in float32.
+    of_first and of_second [slots] are twice the squared widths.
     """
-    _fill(_couple_widths, chunk, cutoff, series, state, shifts, entries, n_entries, pairs, masks, touched, n_touched,
-          window, xs, of_first, of_second, table, charges, ends, kept, matrix, slopes, rough, sums, blocks)
+    _fill(_couple_widths, chunk, cutoff, series, pairs, of_first, of_second, table, charges, matrix, sums, blocks)
 
 
 @kernel(nogil=True)
-def fill_from_tables(chunk, cutoff, numbers, state, shifts, entries, n_entries, pairs, masks, touched, n_touched,
-                     window, xs, of_first, of_second, table, charges, ends, kept, matrix, slopes, rough, sums, blocks):
+def fill_from_tables(chunk, cutoff, numbers, pairs, of_first, of_second, table, charges, matrix, sums, blocks):
     """The same from the tables of `coupling_tables`, whose numbers are the sums of of_first and of_second."""
-    _fill(_couple_kinds, chunk, cutoff, numbers, state, shifts, entries, n_entries, pairs, masks, touched, n_touched,
-          window, xs, of_first, of_second, table, charges, ends, kept, matrix, slopes, rough, sums, blocks)
+    _fill(_couple_kinds, chunk, cutoff, numbers, pairs, of_first, of_second, table, charges, matrix, sums, blocks)
 
 
 @kernel(nogil=True)
-def multiply(chunk, state, entries, n_entries, touched, n_touched, window, charges, ends, kept, rough, sums, blocks):
+def multiply(chunk, pairs, charges, matrix, sums, blocks):
     """The matrix of pairs times `charges`, both float32."""
-    clusters, origin, zero = state[CLUSTERS], window[chunk], simd.splat(np.float32(0), 16)
+    clusters, origin, zero = pairs.state[CLUSTERS], pairs.window[chunk], simd.splat(np.float32(0), 16)
     row = take_slot(sums)
-    total, mine, to, start = sums[row], entries[chunk], kept[chunk], chunk * rough.shape[1]
-    _clear(chunk, touched, n_touched, total, 1)
-    for e in range(n_entries[chunk]):
+    total, mine, to = sums[row], pairs.entries[chunk], matrix.kept[chunk]
+    start = chunk * matrix.rough.shape[1]
+    clear_touched(chunk, pairs, total, 1)
+    for e in range(pairs.n_entries[chunk]):
         i, potential = np.int64(mine[e, I]), zero
         qi = first(charges, 4 * i)
-        for k in range(ends[chunk, e], ends[chunk, e + 1]):
-            at = np.int64(simd.load_scalar(to, k))
-            v = simd.load(rough, start + 16 * k, 16)
-            potential = simd.fma(v, second(charges, 4 * _around(at, origin, clusters)), potential)
+        for k in range(matrix.ends[chunk, e], matrix.ends[chunk, e + 1]):
+            j, at = second_cluster(to, k, origin, clusters)
+            v = simd.load(matrix.rough, start + 16 * k, 16)
+            potential = simd.fma(v, second(charges, 4 * j), potential)
             simd.store(total, 16 * at, simd.fma(v, qi, simd.load(total, 16 * at, 16)))
-        add_quarters(total, 16 * _since(i, origin, clusters), potential)
-    _close(chunk, touched, n_touched, total, blocks[chunk], 1)
+        add_quarters(total, 16 * since(i, origin, clusters), potential)
+    close_touched(chunk, pairs, total, blocks[chunk], 1)
     give_slot(sums, row)
 
 
 @kernel(nogil=True)
-def pair_forces(chunk, flags, state, shifts, entries, n_entries, touched, n_touched, window, xs, charges, ends, kept,
-                matrix, slopes, sums, blocks, rows):
+def pair_forces(chunk, flags, pairs, charges, matrix, sums, blocks, rows):
     """Product of the matrix and `charges`, forces, and in rows[chunk] the energy and virial of pairs."""
-    clusters, origin, want, zero = state[CLUSTERS], window[chunk], flags[ENERGY] != 0, simd.splat(0.0, 16)
-    row, out = take_slot(sums), rows[chunk]
-    total, mine, to, start = sums[row], entries[chunk], kept[chunk], chunk * matrix.shape[1]
+    clusters, origin, want, xs = pairs.state[CLUSTERS], pairs.window[chunk], flags[ENERGY] != 0, pairs.xs
+    row, out, zero = take_slot(sums), rows[chunk], simd.splat(0.0, 16)
+    total, mine, to = sums[row], pairs.entries[chunk], matrix.kept[chunk]
+    start = chunk * matrix.values.shape[1]
     out[:] = 0.0
-    _clear(chunk, touched, n_touched, total, 4)
-    for e in range(n_entries[chunk]):
+    clear_touched(chunk, pairs, total, 4)
+    for e in range(pairs.n_entries[chunk]):
         i = np.int64(mine[e, I])
-        ix, iy, iz = _image(xs, i, shifts, np.int64(mine[e, SHIFT]))
+        ix, iy, iz = shifted(xs, i, pairs.shifts, np.int64(mine[e, SHIFT]))
         qi = first(charges, 4 * i)
         potential, fx, fy, fz, energy = zero, zero, zero, zero, zero
         xx, yy, zz, xy, xz, yz = zero, zero, zero, zero, zero, zero
-        for k in range(ends[chunk, e], ends[chunk, e + 1]):
-            at = np.int64(simd.load_scalar(to, k))
-            j = _around(at, origin, clusters)
+        for k in range(matrix.ends[chunk, e], matrix.ends[chunk, e + 1]):
+            j, at = second_cluster(to, k, origin, clusters)
             dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
-            v, qj, p = simd.load(matrix, start + 16 * k, 16), second(charges, 4 * j), simd.address(total, 64 * at)
-            f = qi * qj * simd.load(slopes, start + 16 * k, 16)
+            v, qj = simd.load(matrix.values, start + 16 * k, 16), second(charges, 4 * j)
+            p = simd.address(total, 64 * at)
+            f = qi * qj * simd.load(matrix.slopes, start + 16 * k, 16)
             gx, gy, gz = f * dx, f * dy, f * dz
             potential, fx, fy, fz = simd.fma(v, qj, potential), fx + gx, fy + gy, fz + gz
             simd.store(p, 0, simd.fma(v, qi, simd.load(p, 0, 16)))
@@ -320,32 +298,26 @@ def pair_forces(chunk, flags, state, shifts, entries, n_entries, touched, n_touc
                 energy = simd.fma(qi * qj, v, energy)
                 xx, yy, zz = simd.fma(gx, dx, xx), simd.fma(gy, dy, yy), simd.fma(gz, dz, zz)
                 xy, xz, yz = simd.fma(gx, dy, xy), simd.fma(gx, dz, xz), simd.fma(gy, dz, yz)
-        at = 64 * _since(i, origin, clusters)
+        at = 64 * since(i, origin, clusters)
         add_quarters(total, at, potential)
         add_quarters(total, at + 16, fx)
         add_quarters(total, at + 32, fy)
         add_quarters(total, at + 48, fz)
         if want:
-            a, b, c = simd.sum(xy), simd.sum(xz), simd.sum(yz)
-            out[0] += simd.sum(energy)
-            out[1] += simd.sum(xx)
-            out[5] += simd.sum(yy)
-            out[9] += simd.sum(zz)
-            out[2], out[4], out[3], out[7], out[6], out[8] = (out[2] + a, out[4] + a, out[3] + b, out[7] + b,
-                                                              out[6] + c, out[8] + c)
-    _close(chunk, touched, n_touched, total, blocks[chunk], 4)
+            add_row(out, energy, xx, yy, zz, xy, xz, yz)
+    close_touched(chunk, pairs, total, blocks[chunk], 4)
     give_slot(sums, row)
 
 
 @kernel(nogil=True)
-def collect(chunk, chunks, lanes, state, touched, n_touched, window, blocks, collected):
+def collect(chunk, chunks, lanes, pairs, blocks, collected):
     """Add up the chunks' blocks of each cluster, `lanes` times four numbers, in the order of the chunks."""
-    clusters, zero = state[CLUSTERS], simd.splat(0.0, 4)
+    clusters, zero, touched, window = pairs.state[CLUSTERS], simd.splat(0.0, 4), pairs.touched, pairs.window
     begin, end = chunk * clusters // chunks, (chunk + 1) * clusters // chunks
     for k in range(lanes * begin, lanes * end):
         simd.store(collected, 4 * k, zero)
     for c in range(chunks):
-        n, low = n_touched[c], begin - window[c]
+        n, low = pairs.n_touched[c], begin - window[c]
         low += clusters * (low < 0)
         for turn in range(2):  # the stretch may reach over the end of the row
             least = low - turn * clusters

@@ -98,9 +98,9 @@ class EquilibrationPlan(Plan):
         self._listed = listed = _own_list(engine.owner, potential.name, self._cutoff)
         self._part = part = listed.lists[0]
         chunks, pairs, wide, slots = listed.chunks, part.pairs.shape, part.touched.shape[1], len(listed.atoms)
-        self._kept = np.zeros((chunks, part.entries.shape[1] + 1), np.int32), sparse_zeros(pairs, np.int32)
-        self._matrix, self._slopes, self._rough = (aligned_zeros((chunks, 16 * pairs[1]), dtype)
-                                                   for dtype in (np.float64, np.float64, np.float32))
+        self._matrix = kernels.Matrix(
+            np.zeros((chunks, part.entries.shape[1] + 1), np.int32), sparse_zeros(pairs, np.int32),
+            *(aligned_zeros((chunks, 16 * pairs[1]), dtype) for dtype in (np.float64, np.float64, np.float32)))
         # a row for each thread, with a line more for its lock
         self._sums = [aligned_zeros((chunks, lanes * wide + 16), dtype)
                       for lanes, dtype in ((64, np.float64), (16, np.float32))]
@@ -145,19 +145,15 @@ class EquilibrationPlan(Plan):
                         chunks=chunks)])]
         clock, *others = listed.before
         return [clock, Phase([Task(note_wish, listed.word, engine.flags, self._fresh, age, renew)]), *others,
-                Phase([Task(solver.choose_near, min(_NEAR, self._cutoff), renew, listed.state, listed.shifts,
-                            part.entries, part.n_entries, part.pairs, part.masks, part.window, listed.xs, listed.atoms,
-                            count, near, apart, starts, places)], name="near atoms"),
+                Phase([Task(solver.choose_near, min(_NEAR, self._cutoff), renew, part, listed.atoms, count, near,
+                            apart, starts, places)], name="near atoms"),
                 Phase([Task(solver.invert_near, where, renew, self._widths, self._diagonal, table, count, near, apart,
                             work, factors, chunks=chunks)], name="preconditioner")]
 
     def _fill(self):
-        listed, part = self._listed, self._part
         kernel, numbers, first, second, table = self._coupling
-        return Task(kernel, self._cutoff, numbers, listed.state, listed.shifts, part.entries, part.n_entries,
-                    part.pairs, part.masks, part.touched, part.n_touched, part.window, listed.xs, first, second, table,
-                    self._placed, *self._kept, self._matrix, self._slopes, self._rough, self._sums[0], self._blocks,
-                    chunks=listed.chunks)
+        return Task(kernel, self._cutoff, numbers, self._part, first, second, table, self._placed, self._matrix,
+                    self._sums[0], self._blocks, chunks=self._listed.chunks)
 
     def _choose_coupling(self):
         """The kernel of the matrix, and what it takes: tables for each pair of widths, if these are few."""
@@ -175,24 +171,18 @@ class EquilibrationPlan(Plan):
         return kernel, numbers, *placed, table
 
     def _forces(self, rows):
-        listed, part = self._listed, self._part
-        return Task(kernels.pair_forces, self.engine.flags, listed.state, listed.shifts, part.entries, part.n_entries,
-                    part.touched, part.n_touched, part.window, listed.xs, self._placed, *self._kept, self._matrix,
-                    self._slopes, self._sums[0], self._blocks, rows, chunks=listed.chunks)
+        return Task(kernels.pair_forces, self.engine.flags, self._part, self._placed, self._matrix, self._sums[0],
+                    self._blocks, rows, chunks=self._listed.chunks)
 
     def _multiply(self):
-        listed, part = self._listed, self._part
-        return Task(kernels.multiply, listed.state, part.entries, part.n_entries, part.touched, part.n_touched,
-                    part.window, self._placed_rough, *self._kept, self._rough, self._sums[1], self._blocks,
-                    chunks=listed.chunks)
+        return Task(kernels.multiply, self._part, self._placed_rough, self._matrix, self._sums[1], self._blocks,
+                    chunks=self._listed.chunks)
 
     def _product_phases(self, pairs, lanes, which, charges, placed):
         """Phases that set `_product` to the matrix times `charges`, with the task `pairs` and a mesh of `_meshes`."""
-        listed, part, engine = self._listed, self._part, self.engine
-        chunks = listed.chunks
+        listed, engine, chunks = self._listed, self.engine, self._listed.chunks
         place = Task(kernels.place, chunks, 0.0, listed.state, listed.atoms, charges, placed, chunks=chunks)
-        collect = Task(kernels.collect, chunks, lanes, listed.state, part.touched, part.n_touched, part.window,
-                       self._blocks, self._collected, chunks=chunks)
+        collect = Task(kernels.collect, chunks, lanes, self._part, self._blocks, self._collected, chunks=chunks)
         add = Task(kernels.times_diagonal, engine.atom_starts, lanes, listed.slots, self._diagonal, charges,
                    self._collected, self._product, chunks=engine.atom_chunks)
         if not self._meshes:

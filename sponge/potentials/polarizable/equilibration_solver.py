@@ -14,7 +14,7 @@ import numpy as np
 from triskele.core.extend import device, kernel, simd
 
 from ...engine.flags import STATUS
-from ...neighbors.lanes import first, second
+from ...neighbors.lanes import second, second_cluster, shifted
 from ...neighbors.state import CLUSTERS, END, MASK, PLAIN_END, SHIFT, START, I
 from ...units import COULOMB
 from .equilibration_kernels import inverse_root, smeared
@@ -37,8 +37,7 @@ DONE: Final = 1  # the status that ends the program
 
 
 @kernel(nogil=True)
-def choose_near(_chunk, radius, renew, state, shifts, entries, n_entries, pairs, masks, window, xs, atoms, count, near,
-                apart, starts, places):
+def choose_near(_chunk, radius, renew, listed, atoms, count, near, apart, starts, places):
     """The nearest atoms within `radius` of each one, near [n, 16], and where they are, apart [n, 3, 16].
 
     The last of count[i] + 1 is the atom itself. places[starts[i] : starts[i + 1]] are the places of atom i in `near`,
@@ -46,20 +45,19 @@ def choose_near(_chunk, radius, renew, state, shifts, entries, n_entries, pairs,
     """
     if not renew[0]:
         return
-    n, limit, clusters = count.shape[0], radius * radius, state[CLUSTERS]
+    n, limit, clusters, xs, entries = count.shape[0], radius * radius, listed.state[CLUSTERS], listed.xs, listed.entries
+    shifts = listed.shifts
     count[:] = 0
     for c in range(entries.shape[0]):
-        for e in range(n_entries[c]):
+        for e in range(listed.n_entries[c]):
             i, s, plain = np.int64(entries[c, e, I]), np.int64(entries[c, e, SHIFT]), entries[c, e, PLAIN_END]
-            ix = first(xs, 16 * i) + shifts[3 * s]
-            iy, iz = first(xs, 16 * i + 4) + shifts[3 * s + 1], first(xs, 16 * i + 8) + shifts[3 * s + 2]
+            ix, iy, iz = shifted(xs, i, shifts, s)
             for k in range(entries[c, e, START], entries[c, e, END]):
-                j = np.int64(pairs[c, k]) + window[c]
-                j -= clusters * (j >= clusters)
+                j, _ = second_cluster(listed.pairs[c], k, listed.window[c], clusters)
                 dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
                 inside = dx * dx + dy * dy + dz * dz < limit
                 if k >= plain:
-                    inside = inside & simd.from_bits(np.uint64(masks[c, entries[c, e, MASK] + k - plain]), 16)
+                    inside = inside & simd.from_bits(np.uint64(listed.masks[c, entries[c, e, MASK] + k - plain]), 16)
                 if not simd.any(inside):
                     continue
                 bits = np.int64(simd.bits(inside))

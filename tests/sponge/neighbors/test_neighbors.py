@@ -10,7 +10,7 @@ from triskele import core, sponge
 from triskele.sponge.box import as_box, largest_cutoff
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.errors import BoxError
-from triskele.sponge.neighbors import buffer, neighbor_list, shared_list
+from triskele.sponge.neighbors import arrays, buffer, shared_list
 from triskele.sponge.neighbors.state import AGE, BUILDS, EARLY, INNER, OUTER
 from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
@@ -251,7 +251,7 @@ def test_lists_that_grow_in_another_box_leave_the_mesh_as_it_is():
 
 
 def test_windows_of_more_clusters_than_16_bits_can_number(monkeypatch):
-    monkeypatch.setattr(neighbor_list, "_SHORT", 10)
+    monkeypatch.setattr(arrays, "_SHORT", 10)
     rng = np.random.default_rng(9)
     positions, box = rng.random((400, 3)) * 2.5, as_box(2.5)
     exclusions = np.stack([np.arange(0, 400, 2), np.arange(1, 400, 2)], 1)

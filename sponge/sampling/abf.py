@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
@@ -35,9 +36,9 @@ def _difference(x, period):
 
 
 @device
-def _bin_of(x, low, width, bins, period):
+def _bin_of(x, grid):
     """Number of the bin of each variable, in one number; -1 outside."""
-    place = 0
+    (low, width, bins, period), place = grid, 0
     for c in range(x.size):
         k = math.floor((x[c] - low[c]) / width[c])
         if period[c] > 0.0:
@@ -61,19 +62,26 @@ def couple(chunk, values, center, k, period, marks, slopes, bias):
     bias[()] = total
 
 
+Grid = namedtuple("Grid", "low width bins period")  # of each variable
+# spring constants and masses of the extended variables, time step, decay of velocities over it, RT, places, velocities
+Extended = namedtuple("Extended", "k mass time decay thermal center speed")
+# counts, forces by bin of the extended variables; visits, ways by bin of the variables; `full` samples count in full
+Sums = namedtuple("Sums", "full active counts forces visits ways")
+
+
 @kernel(nogil=True)
-def advance(chunk, flags, code, ahead, every, marks, values, k, period, low, width, bins, full, active, time, mass,
-            decay, thermal, key, numbers, center, speed, counts, forces, visits, ways, buffer, count):
+def advance(chunk, flags, code, ahead, every, marks, values, grid, extended, key, numbers, sums, buffer, count):
     """Count the state, and move the extended variables over one step: kick, half a drift, thermostat, half a drift.
 
-    counts, forces are by bin of the extended variables, visits, ways by bin of the variables. The status is set to
-    `code` when the variables begin outside of their range.
+    The status is set to `code` when the variables begin outside of their range.
     """
+    (low, width, bins, period), (k, mass, time, decay, thermal, center, speed) = grid, extended
+    full, active, counts, forces, visits, ways = sums
     state = flags[STEP] + ahead
     if state == marks[1]:  # the phases of this step run again, since a later one had failed
         return
     m = values.size
-    place, seen = _bin_of(center, low, width, bins, period), _bin_of(values, low, width, bins, period)
+    place, seen = _bin_of(center, grid), _bin_of(values, grid)
     if marks[0] == 0 and seen < 0:
         flags[STATUS] = code
         return
@@ -226,10 +234,11 @@ class ABF(VariableBias):
         ahead, decay = int(integrator.forces_at == "new"), math.exp(-self.friction * time)
         code = status_code(f"ABF {self.name!r}: outside")
         engine.on_status(code, self._outside)
-        task = Task(advance, engine.flags, code, ahead, self.record, self._marks, values, self._k, self._period,
-                    self._low, self._width, np.array(self.bins), self.full_samples, self._active, time, mass, decay,
-                    self._thermal, key, np.zeros(8), self._center, self._speed, self._counts, self._forces,
-                    self._visits, self._ways, self._kept.buffer, self._kept.count)
+        grid = Grid(self._low, self._width, np.array(self.bins), self._period)
+        extended = Extended(self._k, mass, time, decay, self._thermal, self._center, self._speed)
+        sums = Sums(self.full_samples, self._active, self._counts, self._forces, self._visits, self._ways)
+        task = Task(advance, engine.flags, code, ahead, self.record, self._marks, values, grid, extended, key,
+                    np.zeros(8), sums, self._kept.buffer, self._kept.count)
         return [Phase([task], name=self.name, redo=True),
                 Phase(call=self._kept.take_over, every=self.record * (_ROWS - 1), name=f"{self.name}: records")]
 

@@ -203,7 +203,8 @@ class Metadynamics(VariableBias):
         self._range = np.array([[low, (high - low) / n, s] for (low, high, n), s in zip(self.grid, self.sigma)])
         self._grid = np.zeros((2**d, math.prod(nodes)))
         reach = int(max(np.ceil(kernels.REACH * self._range[:, 2] / self._range[:, 1]))) * 2 + 3
-        self._scratch = np.zeros((3, reach), np.int64), np.zeros((3, 2, reach))
+        self._scratch = kernels.Scratch(np.zeros((3, reach), np.int64), np.zeros((3, 2, reach)))
+        self._surface = kernels.Grid(self._shape, self._range, self._grid)
         self._active = np.ones(1, np.int64)
         self._now = np.zeros(1)
         self._options = np.array([self.height, 0.0, 1.0, 0.0])
@@ -247,8 +248,8 @@ class Metadynamics(VariableBias):
             raise VariableError(f"{where}: a variable has left the grid {found.at_step()}")
 
         engine.on_status(code, outside)
-        task = Task(kernels.bias_of, engine.flags, code, self._shape, self._range, self._grid, found.values,
-                    *_scratch(), found.slopes, found.bias)
+        task = Task(kernels.bias_of, engine.flags, code, self._surface, found.values, *_scratch(), found.slopes,
+                    found.bias)
         plan = found.plan(task)
         plan.evaluation = found
         return plan
@@ -257,26 +258,9 @@ class Metadynamics(VariableBias):
         found = engine.plans[self.name].evaluation
         code = status_code(f"Metadynamics {self.name!r}: full")
         engine.on_status(code, self._put_away)
-        ahead = int(integrator.forces_at == "new")
-        task = Task(
-            kernels.deposit,
-            engine.flags,
-            code,
-            ahead,
-            self.record,
-            self.every,
-            self._active,
-            found.values,
-            found.bias,
-            self._options,
-            self._shape,
-            self._range,
-            self._grid,
-            self._now,
-            self._table,
-            self._counts,
-            *self._scratch,
-        )
+        task = Task(kernels.deposit, engine.flags, code, int(integrator.forces_at == "new"), self.record, self.every,
+                    self._active, found.values, found.bias, self._options, self._surface, self._now, self._table,
+                    self._counts, self._scratch)
         return [Phase([task], name=self.name, redo=True)]
 
     def _put_away(self, engine) -> bool:
@@ -335,8 +319,7 @@ class Metadynamics(VariableBias):
             raise ValueError(f"Metadynamics.bias: values of {d} variables are needed, got {len(values)}")
         points = np.stack(np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values)), axis=-1)
         result = np.zeros(points.shape[:-1])
-        kernels.bias_at(np.ascontiguousarray(points.reshape(-1, d)), self._shape, self._range, self._grid, *_scratch(),
-                        np.zeros(d),
+        kernels.bias_at(np.ascontiguousarray(points.reshape(-1, d)), self._surface, *_scratch(), np.zeros(d),
                         result.reshape(-1))
         if np.isnan(result).any():
             raise ValueError(
@@ -453,9 +436,9 @@ class Metadynamics(VariableBias):
                 narrow[:, 2] = 0.5 * np.sqrt(times) * narrow[:, 1]
                 jobs = [(weights[part], densities[k, times - 1])] + [(np.ones(len(part)), counts[k])] * (times == 1)
                 for heights, into in jobs:
-                    hills = np.zeros_like(self._grid)
-                    kernels.add_hills(points[part], heights, self._shape, narrow, hills, *self._scratch)
-                    into[:] = hills[0] / times ** (0.5 * len(self.cvs))
+                    hills = kernels.Grid(self._shape, narrow, np.zeros_like(self._grid))
+                    kernels.add_hills(points[part], heights, hills, self._scratch)
+                    into[:] = hills.values[0] / times ** (0.5 * len(self.cvs))
         return densities, counts
 
     def _known_temperature(self, where):
@@ -498,9 +481,8 @@ class Metadynamics(VariableBias):
             self._common = np.zeros_like(self._grid)
         for own in news:
             hills = np.asarray(own["hills"], np.float64)
-            kernels.add_hills(np.ascontiguousarray(hills[:, :-1]), np.ascontiguousarray(hills[:, -1]), self._shape,
-                              self._range,
-                              self._common, *self._scratch)
+            kernels.add_hills(np.ascontiguousarray(hills[:, :-1]), np.ascontiguousarray(hills[:, -1]),
+                              self._surface._replace(values=self._common), self._scratch)
         self._grid[:] = self._common
         self._now[0] = kernels.constant(self._grid[0], *self._options[2:])
         self._shared = len(self._full) * _ROWS + int(self._counts[0])

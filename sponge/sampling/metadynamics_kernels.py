@@ -5,13 +5,14 @@ first order in each variable, times the spacings; the last variable changes fast
 index says whether the derivative by variable k is meant. These are the data of tensor products of cubic Hermite
 polynomials, which join with continuous slopes, and whose derivatives are the slopes that forces need.
 
-What a grid looks like stands in ``shape`` int64 [d, 2] (nodes, whether periodic) and ``range_`` float64 [d, 3] (value
-of the first node, spacing, sigma).
+What a grid looks like stands in ``shape`` int64 [d, 2] (nodes, whether periodic) and ``range`` float64 [d, 3] (value of
+the first node, spacing, sigma); the array itself in ``values``.
 """
 
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 
 import numpy as np
 
@@ -26,14 +27,19 @@ REACH = 6.0  # sigma
 _LANES = 8
 
 
+Grid = namedtuple("Grid", "shape range values")
+# int64 [3, m] and float64 [3, 2, m], m at least the nodes within reach of a hill
+Scratch = namedtuple("Scratch", "places factors")
+
+
 @device
-def interpolate(s, shape, range_, grid, at, basis, slopes):
+def interpolate(s, grid, at, basis, slopes):
     """Bias at `s` [d], and its derivatives into `slopes` [d]; -1 as second result, or the variable outside of the grid.
 
     at int64 [3, 4] and basis float64 [3, 8] are scratch memory. Values that are not finite give a bias that is not.
     """
-    d, nodes = shape.shape[0], grid.shape[1]
-    stride = 1
+    shape, range_, nodes = grid.shape, grid.range, grid.values.shape[1]
+    d, stride = shape.shape[0], 1
     for k in range(2, -1, -1):
         axis = k - (3 - d)
         if axis < 0:  # axes that are not there have one node
@@ -71,7 +77,7 @@ def interpolate(s, shape, range_, grid, at, basis, slopes):
             1.0 - 3.0 * t
         ) / h, 6.0 * t * r / h, t * (3.0 * t - 2.0) / h
         stride *= n
-    data = grid.reshape(grid.size)
+    data = grid.values.reshape(grid.values.size)
     value, s0, s1, s2 = 0.0, 0.0, 0.0, 0.0
     for p in range(4 if d > 2 else 1):
         v, v1, v2 = 0.0, 0.0, 0.0
@@ -97,11 +103,9 @@ def interpolate(s, shape, range_, grid, at, basis, slopes):
 
 
 @device
-def add_hill(s, height, shape, range_, grid, places, factors):
-    """Add a Gaussian at `s` [d]; on periodic axes all its images.
-
-    places int64 [3, m] and factors float64 [3, 2, m], m at least the nodes within reach, are scratch memory.
-    """
+def add_hill(s, height, grid, scratch):
+    """Add a Gaussian at `s` [d]; on periodic axes all its images."""
+    (shape, range_, values), (places, factors) = grid, scratch
     d = shape.shape[0]
     for k in range(3):
         axis = k - (3 - d)  # axes that are not there have one node
@@ -132,7 +136,7 @@ def add_hill(s, height, shape, range_, grid, places, factors):
                 w = height * factors[0, p0, a] * factors[1, p1, b]
                 at = (places[0, a] * n1 + places[1, b]) * n2
                 for c in range(1, 1 + places[2, 0]):
-                    grid[part, at + places[2, c]] += w * factors[2, p2, c]
+                    values[part, at + places[2, c]] += w * factors[2, p2, c]
 
 
 @device
@@ -157,17 +161,15 @@ def offset(values, upper, lower):
 
 
 @kernel(nogil=True)
-def bias_of(chunk, flags, code, shape, range_, grid, values, at, basis, slopes, bias):
+def bias_of(chunk, flags, code, grid, values, at, basis, slopes, bias):
     """Bias [] and slopes [d] at the variables' values [d]; status `code` when they have left the grid."""
-    bias[()], outside = interpolate(values, shape, range_, grid, at, basis, slopes)
+    bias[()], outside = interpolate(values, grid, at, basis, slopes)
     if outside >= 0:
         flags[_STATUS] = code
 
 
 @kernel(nogil=True)
-def deposit(chunk, flags, code, ahead, record, every, active, values, bias, options, shape, range_, grid, now, table,
-            counts, places,
-            factors):
+def deposit(chunk, flags, code, ahead, record, every, active, values, bias, options, grid, now, table, counts, scratch):
     """Add a row to `table` and a hill to `grid`, when it is time; status `code` when the table is full.
 
     options [4]: height, 1 / (R delta T), upper and lower factor of `offset`; now [1]: the constant c. A row is the
@@ -190,22 +192,22 @@ def deposit(chunk, flags, code, ahead, record, every, active, values, bias, opti
     if state % every == 0 and active[0]:
         height = options[0] * math.exp(-options[1] * bias[()])
         row[d + 3] = height
-        add_hill(values, height, shape, range_, grid, places, factors)
-        now[0] = offset(grid[0], options[2], options[3])
+        add_hill(values, height, grid, scratch)
+        now[0] = offset(grid.values[0], options[2], options[3])
 
 
 @kernel(nogil=True)
-def add_hills(hills, weights, shape, range_, grid, places, factors):
+def add_hills(hills, weights, grid, scratch):
     """Add hills at `hills` [m, d] with heights `weights` [m]."""
     for i in range(len(hills)):
-        add_hill(hills[i], weights[i], shape, range_, grid, places, factors)
+        add_hill(hills[i], weights[i], grid, scratch)
 
 
 @kernel(nogil=True)
-def bias_at(points, shape, range_, grid, at, basis, slopes, result):
+def bias_at(points, grid, at, basis, slopes, result):
     """Bias at points [m, d] into `result` [m], NaN outside of the grid; returns nothing."""
     for i in range(len(points)):
-        value, outside = interpolate(points[i], shape, range_, grid, at, basis, slopes)
+        value, outside = interpolate(points[i], grid, at, basis, slopes)
         result[i] = value if outside < 0 else np.nan
 
 

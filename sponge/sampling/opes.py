@@ -176,10 +176,10 @@ class OPES(VariableBias):
         codes = np.array([status_code(f"{where}: {what}") for what in ("full", "no room", "still")])
         for code, handler in zip(codes, (self._put_away, self._no_room, self._still), strict=True):
             engine.on_status(code, handler)
+        scratch = kernels.Scratch(np.zeros((kernels.CHANGES, 1 + 2 * d)), np.zeros(1 + 2 * d), np.zeros(d), np.zeros(d))
         task = Task(kernels.learn, engine.flags, codes, int(integrator.forces_at == "new"), self.record, self.every,
                     self._active, found.values, found.bias, self._gaussians, self._state, self._options,
-                    np.zeros((kernels.CHANGES, 1 + 2 * d)), np.zeros(1 + 2 * d), np.zeros(d), np.zeros(d),
-                    self._kept.buffer, self._kept.count)
+                    scratch, self._kept.buffer, self._kept.count)
         return [Phase([task], name=self.name, redo=True)]
 
     def _put_away(self, engine) -> bool:

@@ -9,6 +9,7 @@ The words of the arrays `state` and `options` are named below.
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from typing import Final
 
 import numpy as np
@@ -243,9 +244,13 @@ def _measure(s, state, options):
         state[N_STATE + d + c] += away * _difference(s[c] - state[N_STATE + c], period)
 
 
+Scratch = namedtuple("Scratch", "changes new point slopes")  # [CHANGES, 1 + 2 d], [1 + 2 d], [d], [d]
+
+
 @device
-def _update(s, bias, gaussians, state, options, changes, new, scratch, slopes):
+def _update(s, bias, gaussians, state, options, scratch):
     """Add the Gaussian of a state."""
+    changes, new, point, slopes = scratch
     d, explore = s.size, options[EXPLORE] != 0.0
     weight = math.exp(bias / options[THERMAL])
     state[SAMPLES] += 1.0
@@ -275,15 +280,15 @@ def _update(s, bias, gaussians, state, options, changes, new, scratch, slopes):
     state[COUNT] = count
     invert(gaussians, count)
     if n <= CHANGES:
-        state[DENSITY] += _change_of_density(gaussians, count, options, changes, n, scratch, slopes)
+        state[DENSITY] += _change_of_density(gaussians, count, options, changes, n, point, slopes)
     else:
-        state[DENSITY] = _whole_density(gaussians, count, options, scratch, slopes)
+        state[DENSITY] = _whole_density(gaussians, count, options, point, slopes)
     state[Z] = state[DENSITY] / state[NORM] / count
 
 
 @kernel(nogil=True)
-def learn(chunk, flags, codes, ahead, record, every, active, values, bias, gaussians, state, options, changes, new,
-          scratch, slopes, table, rows):
+def learn(chunk, flags, codes, ahead, record, every, active, values, bias, gaussians, state, options, scratch, table,
+          rows):
     """Measure the variables' spread, add a Gaussian and a row to `table`, each when it is time.
 
     The status is set to codes[0] when the table is full, to codes[1] when no place is left for another Gaussian, and to
@@ -319,4 +324,4 @@ def learn(chunk, flags, codes, ahead, record, every, active, values, bias, gauss
             if options[N_OPTIONS + c] + options[N_OPTIONS + d + c] + state[N_STATE + d + c] == 0.0:
                 flags[_STATUS] = codes[2]
                 return
-        _update(values, bias[()], gaussians, state, options, changes, new, scratch, slopes)
+        _update(values, bias[()], gaussians, state, options, scratch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,9 +35,11 @@ def pull(chunk, values, center, k, period, slopes, bias):
     bias[()] = total
 
 
+Springs = namedtuple("Springs", "k period center before")  # before: where the center was in the last step
+
+
 @kernel(nogil=True)
-def advance(chunk, flags, ahead, every, marks, duration, start, way, values, k, period, center, before, work, buffer,
-            count):
+def advance(chunk, flags, ahead, every, marks, duration, start, way, values, springs, work, buffer, count):
     """Move the center, and add up what that does to the energy: at the state whose values are known.
 
     With `ahead` 0 these are of the beginning of the step, which the center had just been moved for; with 1 of its end,
@@ -49,7 +52,7 @@ def advance(chunk, flags, ahead, every, marks, duration, start, way, values, k, 
     if state == marks[1]:
         return
     marks[1] = state
-    m, done = values.size, 0.0
+    (k, period, center, before), m, done = springs, values.size, 0.0
     for c in range(m):
         old, new = before[c], center[c]
         after = start[c] + way[c] * min(max((flags[STEP] + 1 - marks[0]) / duration, 0.0), 1.0)
@@ -140,8 +143,8 @@ class SteeredMD(VariableBias):
     def after_step(self, engine, integrator):
         values = engine.plans[self.name].evaluation.values
         task = Task(advance, engine.flags, int(integrator.forces_at == "new"), self.record, self._marks, self.duration,
-                    self._start, self._way, values, self._k, self._period, self._center, self._before, self._work,
-                    self._kept.buffer, self._kept.count)
+                    self._start, self._way, values, Springs(self._k, self._period, self._center, self._before),
+                    self._work, self._kept.buffer, self._kept.count)
         return [Phase([task], name=self.name, redo=True),
                 Phase(call=self._kept.take_over, every=self.record * (_ROWS - 1), name=f"{self.name}: records")]
 

@@ -41,13 +41,13 @@ def replay(opes, values, temperature=300.0):
     opes._set_temperature(temperature)
     d = len(opes.cvs)
     flags, slopes, bias = np.zeros(N_FLAGS, np.int64), np.zeros(d), np.zeros(())
-    scratch = np.zeros((kernels.CHANGES, 1 + 2 * d)), np.zeros(1 + 2 * d), np.zeros(d), np.zeros(d)
+    scratch = kernels.Scratch(np.zeros((kernels.CHANGES, 1 + 2 * d)), np.zeros(1 + 2 * d), np.zeros(d), np.zeros(d))
     found = []
     for step, s in enumerate(values):
         flags[STEP] = step
         kernels.bias_of(0, opes._gaussians, opes._state, opes._options, s, slopes, bias)
         kernels.learn(0, flags, np.array([1, 2, 3]), 0, opes.record, opes.every, opes._active, s, bias, opes._gaussians,
-                      opes._state, opes._options, *scratch, opes._kept.buffer, opes._kept.count)
+                      opes._state, opes._options, scratch, opes._kept.buffer, opes._kept.count)
         if flags[STATUS] == 1:
             opes._kept.take_over()
             flags[STATUS] = 0

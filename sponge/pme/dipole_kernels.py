@@ -40,10 +40,10 @@ def _points(shape, line, y, z):
 
 
 @kernel(**fft.OUTER)
-def dipole_forces(chunk, chunks, charges, dipoles, geometry, values, sizes, order, mesh, fractions, places, forces,
-                  sums, flags):
+def dipole_forces(chunk, chunks, charges, dipoles, mesh, forces, sums, flags):
     """Forces [n, 3] on the charges and dipoles of a chunk of slots; the virial that turns with the dipoles."""
-    plane, line, n, g = sizes[PLANE], 16 * sizes[BRICKS_Z], charges.shape[0], geometry
+    sizes, g, values, _, _, order, _, bricks, _, fractions, places, _, _ = mesh
+    plane, line, n = sizes[PLANE], 16 * sizes[BRICKS_Z], charges.shape[0]
     out = sums[chunk]
     if flags[ENERGY]:
         out[:] = 0.0
@@ -60,7 +60,7 @@ def dipole_forces(chunk, chunks, charges, dipoles, geometry, values, sizes, orde
             for j in range(_POINTS):
                 r0 = r1 = r2 = 0.0
                 for m in range(_POINTS):
-                    v = mesh[of + y[j] + z[m]]
+                    v = bricks[of + y[j] + z[m]]
                     r0, r1, r2 = r0 + w[2, 0, m] * v, r1 + w[2, 1, m] * v, r2 + w[2, 2, m] * v
                 s0, sy, syy = s0 + w[1, 0, j] * r0, sy + w[1, 1, j] * r0, syy + w[1, 2, j] * r0
                 sz, syz, szz = sz + w[1, 0, j] * r1, syz + w[1, 1, j] * r1, szz + w[1, 0, j] * r2

@@ -29,19 +29,15 @@ class DipolePME(PME):
 
     def __init__(self, engine: Engine, charges: Any, alpha: float, grid: tuple[int, int, int]):
         super().__init__(engine, charges, alpha, grid, felt=np.ones(engine.n), precision="double")
-        (spread,), (gather,) = self.stages[0], self.stages[-1]
-        _, _, geometry, values, sizes, slabs, order, starts, mesh, _, fractions, places, _, _ = spread.args
-        self._spread = geometry, values, gather.args[4], sizes, slabs, order, starts, mesh, fractions, places
-        self._feel = geometry, values, sizes, order, gather.args[7], fractions, places
         # forces on charges and dipoles, after `felt_by`; the part of the virial that is not in `rows`
-        self.forces, self.sums = np.zeros((engine.n, 3)), np.zeros((gather.chunks, ROW))
+        self.forces, self.sums = np.zeros((engine.n, 3)), np.zeros((self.stages[-1][0].chunks, ROW))
         self._own = COULOMB * 4 * alpha**3 / (3 * np.sqrt(np.pi))
         self.reduce = [Task(add_forces, engine.atom_starts, self.forces, engine.forces, chunks=engine.atom_chunks)]
 
     def of_dipoles(self, charges: np.ndarray, dipoles: np.ndarray) -> list[list[Task]]:
         """The stages that set the mesh of the potential of charges (e) and dipoles (e nm)."""
         chunks = self.stages[0][0].chunks
-        return [[Task(spread_dipoles, charges, dipoles, *self._spread, chunks=chunks)], *self.stages[1:4]]
+        return [[Task(spread_dipoles, charges, dipoles, self._mesh, chunks=chunks)], *self.stages[1:4]]
 
     def add_field(self, dipoles: np.ndarray, total: np.ndarray) -> Task:
         """A task that adds the gathered field, and that of each dipole at its own place, to `total` [n, 3]."""
@@ -52,5 +48,5 @@ class DipolePME(PME):
     def felt_by(self, charges: np.ndarray, dipoles: np.ndarray) -> Task:
         """A task that sets `forces` and `sums`, after the stages of both."""
         chunks = len(self.sums)
-        return Task(kernels.dipole_forces, chunks, charges, dipoles, *self._feel, self.forces, self.sums,
+        return Task(kernels.dipole_forces, chunks, charges, dipoles, self._mesh, self.forces, self.sums,
                     self.engine.flags, chunks=chunks)

@@ -59,169 +59,45 @@ class PME:
             )
         dtype = np.dtype(np.float64 if (precision or engine.precision) == "double" else np.float32)
         n, self.engine, self.alpha, self.grid, self.dispersion = engine.n, engine, float(alpha), tuple(grid), dispersion
-        self.charges = np.zeros(n, dtype)
-        felt = self.charges if felt is None else np.array(felt, dtype)
-        wide = order == 6
-        points = 6 if wide else 5
+        self.charges, wide = np.zeros(n, dtype), order == 6
         self._layout = layout = fft.Layout(grid, dtype, margin=_SPARE)
         nx, ny, nz = layout.shape
-        bricks_y, bricks_z = ((m - 1) // 4 + (3 if wide else 2) for m in (ny, nz))
-        bricks_y = -(-bricks_y // 4) * 4
-        plane = (bricks_y * bricks_z | 1) * fft.LANES
-        sizes = np.array([nx, ny, nz, points, bricks_y, bricks_z, plane, 0], np.int64)
-
-        slabs, pieces, piece_starts = _slabs(n, nx, points)
-        chunks = len(slabs)
-        starts = np.zeros(chunks + 1, np.int64)
-        starts[-1] = n
-        atoms = np.zeros(n + 16, np.int32)
-        atoms[:n] = slots = np.arange(n, dtype=np.int32)
-        n_planes = int(slabs[-1, mesh.AT] + slabs[-1, mesh.WIDTH])
-        spread_mesh = fft.aligned(n_planes * plane, dtype)
-        field_mesh = spread_mesh[: (nx + points - 1) * plane]  # charges have been transformed when the field comes
-        values, slopes = (_coefficients(t, points - k, wide).astype(dtype) for k,
-                          t in enumerate(spline_polynomials(order)))
-        self._geometry, self._inverse = np.zeros(64), np.zeros((3, 3))
-        padded = -(-n // 16) * 16 + 1
-        fractions, places = np.zeros((3, padded + 15), dtype), np.zeros((2, padded + 15), np.int32)
-        self._field, self._slots = fft.aligned(4 * (n + 16), dtype), slots
-        strays, n_strays = np.zeros(n, np.int32), np.zeros(chunks, np.int64)
-        blocks = _chunks(n, _ATOMS_PER_GATHER)
-        scratch = fft.aligned(max(chunks, blocks) * mesh.SCRATCH, dtype)
-
-        lines = layout.blocks * ny
-        self._green, self._virial = (
-            fft.aligned(lines * nx * fft.LANES, dtype),
-            fft.aligned(lines * nx * fft.LANES, dtype),
-        )
-        moduli = [1 / spline_moduli(m, order) for m in layout.shape]
-        half = nz // 2 + 1
-        z_moduli, twice = np.zeros(layout.blocks * fft.LANES), np.zeros(layout.blocks * fft.LANES)
-        z_moduli[:half], twice[:half] = moduli[2][:half], 2.0
-        twice[[0, half - 1] if nz % 2 == 0 else 0] = 1.0
-        self._moduli = moduli[0], moduli[1], z_moduli
-        by_planes = min(_chunks(nx * ny * nz, _POINTS_PER_CHUNK), nx)
-        by_lines = min(_chunks(nx * ny * nz, _POINTS_PER_CHUNK), lines)
-        spectrum = fft.aligned(layout.spectrum, dtype)
-        at_once = max(by_planes, by_lines)
-        rows = fft.aligned(at_once * layout.rows, dtype).reshape(at_once, -1)
-        width = max(layout.scratch, 6 * nx * fft.LANES) + fft.LANES  # the lock of a slot has a cache line of its own
-        work = fft.aligned(at_once * width, dtype).reshape(at_once, -1)
-        self.scratch = spread_mesh, scratch, rows, work  # their contents do not matter between evaluations
+        slabs, pieces, piece_starts = _slabs(n, nx, 6 if wide else 5)
+        chunks, blocks, lines = len(slabs), _chunks(n, _ATOMS_PER_GATHER), layout.blocks * ny
+        by_planes, by_lines = (min(_chunks(nx * ny * nz, _POINTS_PER_CHUNK), most) for most in (nx, lines))
+        self._mesh = own = _mesh(n, layout, order, slabs, max(chunks, blocks), dtype)
+        self._field, self._slots = fft.aligned(4 * (n + 16), dtype), own.order[:n].copy()
+        self._green, self._virial = (fft.aligned(lines * nx * fft.LANES, dtype) for _ in range(2))
+        self._inverse, (self._moduli, twice) = np.zeros((3, 3)), _moduli(layout, order)
+        planes = _planes(layout, max(by_planes, by_lines), dtype)
+        # their contents do not matter between evaluations
+        self.scratch = own.bricks, own.scratch, planes.rows, planes.scratch
         self.rows = np.zeros((by_lines + 1, ROW))  # energy and virial, with self energy and neutralizing background
-
-        x_tables, y_tables, z_tables = zip(layout.passes, layout.twiddles)
-        geometry, r = self._geometry, engine.positions
-        self.before = []
-        if chunks > 1:
-            if builds is None:
-                builds = np.full(1, -1, np.int64)
-            keys, counts = np.zeros(n, np.int32), np.zeros(nx * bricks_y + 1, np.int64)
-            seen = np.full(1, -2, np.int64)
-            own = slabs[:, mesh.OWN]
-            owners = np.repeat(np.stack([np.cumsum(own) - own, own], 1), own, axis=0)
-            self.before = [Task(mesh.sort, r, geometry, sizes, slabs, owners, builds, seen, keys, counts, atoms, slots,
-                                starts)]
+        self.before = [self._sort(np.full(1, -1, np.int64) if builds is None else builds)] if chunks > 1 else []
+        r, felt = engine.positions, self.charges if felt is None else np.array(felt, dtype)
+        spread, gather = (mesh.spread_wide, mesh.gather_wide) if wide else (mesh.spread, mesh.gather)
         # spread; transform planes; solve along x; transform planes back; gather
         self.stages = [
-            [
-                Task(
-                    mesh.spread_wide if wide else mesh.spread,
-                    r,
-                    self.charges,
-                    geometry,
-                    values,
-                    sizes,
-                    slabs,
-                    atoms,
-                    starts,
-                    spread_mesh,
-                    scratch,
-                    fractions,
-                    places,
-                    strays,
-                    n_strays,
-                    chunks=chunks,
-                )
-            ],
-            [
-                Task(
-                    transforms.forward,
-                    by_planes,
-                    r,
-                    self.charges,
-                    geometry,
-                    values,
-                    sizes,
-                    layout.sizes,
-                    pieces,
-                    piece_starts,
-                    starts,
-                    strays,
-                    n_strays,
-                    spread_mesh,
-                    rows,
-                    work,
-                    spectrum,
-                    *y_tables,
-                    *z_tables,
-                    chunks=by_planes,
-                )
-            ],
-            [
-                Task(
-                    transforms.solve,
-                    by_lines,
-                    layout.sizes,
-                    spectrum,
-                    work,
-                    self._green,
-                    self._virial,
-                    self._inverse,
-                    twice,
-                    *x_tables,
-                    self.rows,
-                    engine.flags,
-                    chunks=by_lines,
-                )
-            ],
-            [
-                Task(
-                    transforms.backward,
-                    by_planes,
-                    sizes,
-                    layout.sizes,
-                    spectrum,
-                    rows,
-                    work,
-                    field_mesh,
-                    *y_tables,
-                    *z_tables,
-                    chunks=by_planes,
-                )
-            ],
-            [
-                Task(
-                    mesh.gather_wide if wide else mesh.gather,
-                    blocks,
-                    felt,
-                    geometry,
-                    values,
-                    slopes,
-                    sizes,
-                    atoms,
-                    field_mesh,
-                    scratch,
-                    fractions,
-                    places,
-                    self._field,
-                    chunks=blocks,
-                )
-            ],
+            [Task(spread, r, self.charges, own, chunks=chunks)],
+            [Task(transforms.forward, by_planes, r, self.charges, own, pieces, piece_starts, planes,
+                  chunks=by_planes)],
+            [Task(transforms.solve, by_lines, layout.sizes, planes.spectrum, planes.scratch, self._green, self._virial,
+                  self._inverse, twice, layout.passes[0], layout.twiddles[0], self.rows, engine.flags,
+                  chunks=by_lines)],
+            [Task(transforms.backward, by_planes, own, planes, chunks=by_planes)],
+            [Task(gather, blocks, felt, own, self._field, chunks=blocks)],
         ]
-        self.reduce = [Task(mesh.add_forces, engine.atom_starts, slots, self._field, engine.forces,
+        self.reduce = [Task(mesh.add_forces, engine.atom_starts, self._slots, self._field, engine.forces,
                             chunks=engine.atom_chunks)]
         self.update_charges(charges)
+
+    def _sort(self, builds):
+        """The task that orders the atoms."""
+        n, own = self.engine.n, self._mesh.slabs[:, mesh.OWN]
+        owners = np.repeat(np.stack([np.cumsum(own) - own, own], 1), own, axis=0)
+        counts = np.zeros(self._layout.shape[0] * self._mesh.sizes[mesh.BRICKS_Y] + 1, np.int64)
+        return Task(mesh.sort, self.engine.positions, self._mesh, owners, builds, np.full(1, -2, np.int64),
+                    np.zeros(n, np.int32), counts, self._slots)
 
     def update_charges(self, charges: Any) -> None:
         """Take new charges."""
@@ -236,8 +112,9 @@ class PME:
         box, n = self.engine.box, self.grid
         inverse = np.linalg.inv(box)
         self._inverse[:] = inverse
-        self._geometry[:9] = [*inverse[:, 0], *inverse[1:, 1], inverse[2, 2], *n]
-        self._geometry[16:].reshape(3, 4, 4)[:, :, :3] = (-inverse.T * np.array(n, float)[:, None])[:, None]
+        geometry = self._mesh.geometry
+        geometry[:9] = [*inverse[:, 0], *inverse[1:, 1], inverse[2, 2], *n]
+        geometry[16:].reshape(3, 4, 4)[:, :, :3] = (-inverse.T * np.array(n, float)[:, None])[:, None]
         volume = box[0, 0] * box[1, 1] * box[2, 2]
         scale = -(np.pi**1.5) * self.alpha**3 / 3 / volume if self.dispersion else COULOMB / (np.pi * volume)
         transforms.influence(0, 1, int(self.dispersion), self.alpha, scale, self._layout.sizes, self._inverse,
@@ -273,6 +150,45 @@ class PME:
             return self.alpha**6 / 12 * np.sum(self._exact**2), 0.0
         background = -COULOMB * np.pi / (2 * self.alpha**2 * volume) * np.sum(self._exact) ** 2
         return -COULOMB * self.alpha / np.sqrt(np.pi) * np.sum(self._exact**2), background
+
+
+def _mesh(n, layout, order, slabs, chunks, dtype):
+    """The arrays of the kernels, before the atoms are sorted."""
+    nx, ny, nz = layout.shape
+    wide, padded = order == 6, -(-n // 16) * 16 + 16
+    points = 6 if wide else 5
+    bricks_y, bricks_z = ((m - 1) // 4 + (3 if wide else 2) for m in (ny, nz))
+    bricks_y = -(-bricks_y // 4) * 4
+    plane = (bricks_y * bricks_z | 1) * fft.LANES
+    values, slopes = (_coefficients(t, points - k, wide).astype(dtype)
+                      for k, t in enumerate(spline_polynomials(order)))
+    starts, atoms = np.zeros(len(slabs) + 1, np.int64), np.zeros(n + 16, np.int32)
+    starts[-1], atoms[:n] = n, np.arange(n, dtype=np.int32)
+    return mesh.Mesh(np.array([nx, ny, nz, points, bricks_y, bricks_z, plane, 0], np.int64), np.zeros(64), values,
+                     slopes, slabs, atoms, starts,
+                     fft.aligned(int(slabs[-1, mesh.AT] + slabs[-1, mesh.WIDTH]) * plane, dtype),
+                     fft.aligned(chunks * mesh.SCRATCH, dtype), np.zeros((3, padded), dtype),
+                     np.zeros((2, padded), np.int32), np.zeros(n, np.int32), np.zeros(len(slabs), np.int64))
+
+
+def _moduli(layout, order):
+    """Inverse moduli of the splines along each axis, and how often a frequency along z stands in the spectrum."""
+    nz, half = layout.shape[2], layout.shape[2] // 2 + 1
+    x, y, z = (1 / spline_moduli(m, order) for m in layout.shape)
+    z_moduli, twice = np.zeros((2, layout.blocks * fft.LANES))
+    z_moduli[:half], twice[:half] = z[:half], 2.0
+    twice[[0, half - 1] if nz % 2 == 0 else 0] = 1.0
+    return (x, y, z_moduli), twice
+
+
+def _planes(layout, slots, dtype):
+    """Memory of the transforms, for `slots` threads."""
+    # the lock of a slot has a cache line of its own
+    width = max(layout.scratch, 6 * layout.shape[0] * fft.LANES) + fft.LANES
+    rows, work = (fft.aligned(slots * m, dtype).reshape(slots, -1) for m in (layout.rows, width))
+    (y_table, z_table), (y_twiddles, z_twiddles) = layout.passes[1:], layout.twiddles[1:]
+    return transforms.Planes(layout.sizes, fft.aligned(layout.spectrum, dtype), rows, work, y_table, y_twiddles,
+                             z_table, z_twiddles)
 
 
 def spline_polynomials(order: int) -> tuple[np.ndarray, np.ndarray]:

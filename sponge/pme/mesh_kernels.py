@@ -15,6 +15,7 @@ atoms it has is decided by `sort` now and then. One that has since gone farther 
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Final
 
 import numpy as np
@@ -23,8 +24,8 @@ from triskele.core.extend import device, fft, kernel, simd, template
 
 from ..units import COULOMB
 
-__all__ = ["add_forces", "add_slopes", "gather", "gather_wide", "sort", "spread", "spread_dipoles", "spread_wide",
-           "take_charges"]
+__all__ = ["Mesh", "add_forces", "add_slopes", "gather", "gather_wide", "sort", "spread", "spread_dipoles",
+           "spread_wide", "take_charges"]
 
 # words of `sizes` (int64)
 NX: Final = 0
@@ -47,6 +48,14 @@ SCRATCH: Final = 512  # elements for each chunk: weights along x [6, 16], their 
 _SLOPES: Final = 96
 _RESULTS: Final = 192
 
+# What the kernels of a mesh take together: words above; from positions to the mesh and back; coefficients of the
+# splines; slabs; atom of each slot (int32), and the first slot of each chunk; bricks, of charges or of potentials, and
+# scratch memory, of the same dtype; by slot fractions [3, n + 16] of that dtype and places int32 [2, n + 16], where
+# `spread` finds the atoms, for `gather`; strays int32 [n], from the first slot of a chunk on the atoms out of its
+# reach, and their number
+Mesh = namedtuple("Mesh", ["sizes", "geometry", "values", "slopes", "slabs", "order", "starts", "bricks", "scratch",
+                           "fractions", "places", "strays", "n_strays"])
+
 _LOW_Y = (0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)
 _HIGH_Y = (4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7)
 _TOP_Y = (8, 8, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10, 11, 11, 11, 11)
@@ -65,16 +74,17 @@ _EIGHTS_ODD = (8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
 
 
 @kernel(**fft.OUTER)
-def sort(chunk, positions, geometry, sizes, slabs, owners, builds, seen, keys, counts, order, slots, starts):
+def sort(chunk, positions, mesh, owners, builds, seen, keys, counts, slots):
     """Order the atoms by chunk of `spread`, row of bricks and plane, after each rebuild: what a row needs fits in L1.
 
     owners [nx, 2]: first plane and number of planes of the chunk that has a plane. `builds` [1] counts the rebuilds of
-    the neighbor list; `seen` [1] is its value at the last sorting. order (slot to atom) and slots (atom to slot) are
-    int32.
+    the neighbor list; `seen` [1] is its value at the last sorting. slots [n] int32 is the
+    opposite of the mesh's order.
     """
     if seen[0] == builds[0] and builds[0] >= 0:
         return
     seen[0] = builds[0]
+    geometry, sizes, slabs, order, starts = mesh.geometry, mesh.sizes, mesh.slabs, mesh.order, mesh.starts
     n, nx, columns = positions.shape[0], sizes[NX], sizes[BRICKS_Y]
     g0, g1, g2, g3, g4 = geometry[0], geometry[1], geometry[2], geometry[3], geometry[4]
     counts[:] = 0
@@ -131,13 +141,12 @@ def _polynomial(f, coefficients, powers):
 
 # --------------------------------------------------------------------------------------------------------------- spread
 @template
-def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh,
-            scratch,
-            fractions, places, strays, n_strays):
-    plane, line, wide = sizes[PLANE], 16 * sizes[BRICKS_Z], slabs[chunk, WIDTH]
+def _spread(add_atom, points, per_place, chunk, positions, charges, mesh):
+    sizes, geometry, values, _, slabs, order, starts, elements, scratch, fractions, places, strays, n_strays = mesh
+    plane, line, wide, dtype = sizes[PLANE], 16 * sizes[BRICKS_Z], slabs[chunk, WIDTH], elements.dtype
     shift = slabs[chunk, FIRST] * plane
-    bricks, rows, cleared = simd.address(mesh, slabs[chunk, AT] * plane), sizes[BRICKS_Y], np.int64(0)
-    zero = simd.splat(mesh.dtype.type(0), 16)
+    bricks, rows, cleared = simd.address(elements, slabs[chunk, AT] * plane), sizes[BRICKS_Y], np.int64(0)
+    zero = simd.splat(dtype.type(0), 16)
     q, r, table, g, atoms = (simd.address(charges, 0), simd.address(positions, 0), simd.address(values, 0),
                              simd.address(geometry, 0), simd.address(order, 0))
     x, n = simd.address(scratch, chunk * SCRATCH), fractions.shape[1]
@@ -152,10 +161,10 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, va
                           simd.load_splat(g, 6, 16))
         uy, by = _wrapped(ry * simd.load_splat(g, 3, 16) + rz * simd.load_splat(g, 4, 16), simd.load_splat(g, 7, 16))
         uz, bz = _wrapped(rz * simd.load_splat(g, 5, 16), simd.load_splat(g, 8, 16))
-        fx = simd.convert(ux - bx, mesh.dtype)
+        fx = simd.convert(ux - bx, dtype)
         simd.store(fractions, at, fx)
-        simd.store(fy, at, simd.convert(uy - by, mesh.dtype))
-        simd.store(fz, at, simd.convert(uz - bz, mesh.dtype))
+        simd.store(fy, at, simd.convert(uy - by, dtype))
+        simd.store(fz, at, simd.convert(uz - bz, dtype))
         ix, iy, iz = simd.convert(bx, np.int32), simd.convert(by, np.int32), simd.convert(bz, np.int32)
         # rows of bricks are cleared when they are first reached, and so are in the cache
         cleared = _clear(bricks, cleared, min(rows, (np.int64(simd.max(iy)) >> 2) + (points + 6) // 4), wide, plane,
@@ -225,38 +234,27 @@ def _add_wide(bricks, plane, line, x, fy, fz, table, shape):
 
 
 @kernel(**fft.OUTER)
-def spread(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions, places,
-           strays,
-           n_strays):
-    """Spread the charges of the chunk's atoms over its planes, order up to 5.
-
-    charges, mesh and fractions [3, n + 16] have the mesh's dtype. fractions and places int32 [2, n + 16] receive, by
-    slot, where the atoms are, for `gather`; strays int32 [n] from starts[chunk] on the atoms out of reach, n_strays
-    their number.
-    """
-    _spread(_add_narrow, 5, 80, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch,
-            fractions, places, strays, n_strays)
+def spread(chunk, positions, charges, mesh):
+    """Spread the charges of the chunk's atoms, in the mesh's dtype, over its planes, order up to 5."""
+    _spread(_add_narrow, 5, 80, chunk, positions, charges, mesh)
 
 
 @kernel(**fft.OUTER)
-def spread_wide(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions,
-                places,
-                strays, n_strays):
+def spread_wide(chunk, positions, charges, mesh):
     """The same for order 6."""
-    _spread(_add_wide, 6, 1, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch,
-            fractions, places, strays, n_strays)
+    _spread(_add_wide, 6, 1, chunk, positions, charges, mesh)
 
 
 @kernel(**fft.OUTER)
-def spread_dipoles(chunk, charges, dipoles, geometry, values, slopes, sizes, slabs, order, starts, mesh, fractions,
-                   places):
+def spread_dipoles(chunk, charges, dipoles, mesh):
     """Spread charges and point dipoles [n, 3] of the chunk's atoms, at the positions for which `spread` ran before.
 
     All in float64, for order 5.
     """
-    plane, line, wide, g = sizes[PLANE], 16 * sizes[BRICKS_Z], slabs[chunk, WIDTH], geometry
+    sizes, g, values, slopes, slabs, order, starts, elements, _, fractions, places, _, _ = mesh
+    plane, line, wide = sizes[PLANE], 16 * sizes[BRICKS_Z], slabs[chunk, WIDTH]
     shift, reach, n = slabs[chunk, FIRST] * plane, (wide - 5) * plane, fractions.shape[1]
-    bricks = simd.address(mesh, slabs[chunk, AT] * plane)
+    bricks = simd.address(elements, slabs[chunk, AT] * plane)
     _clear(bricks, np.int64(0), np.int64(sizes[BRICKS_Y]), wide, plane, line, simd.splat(0.0, 16))
     fy, fz = simd.address(fractions, n), simd.address(fractions, 2 * n)
     table, d_table = simd.address(values, 0), simd.address(slopes, 0)
@@ -295,19 +293,18 @@ def spread_dipoles(chunk, charges, dipoles, geometry, values, slopes, sizes, sla
 
 # --------------------------------------------------------------------------------------------------------------- gather
 @template
-def _gather(at_atom, points, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions,
-            places,
-            field):
-    plane, line = sizes[PLANE], 16 * sizes[BRICKS_Z]
-    q, g, bricks, atoms = simd.address(charges,
-                                       0), simd.address(geometry, 0), simd.address(mesh, 0), simd.address(order, 0)
+def _gather(at_atom, points, chunk, chunks, charges, mesh, field):
+    sizes, geometry, values, slopes, _, order, _, elements, scratch, fractions, places, _, _ = mesh
+    plane, line, dtype = sizes[PLANE], 16 * sizes[BRICKS_Z], elements.dtype
+    q, g, bricks, atoms = (simd.address(charges, 0), simd.address(geometry, 0), simd.address(elements, 0),
+                           simd.address(order, 0))
     table, d_table, x = simd.address(values, 0), simd.address(slopes, 0), simd.address(scratch, chunk * SCRATCH)
     dx, results, n = simd.address(x, _SLOPES), simd.address(x, _RESULTS), fractions.shape[1]
     fy, fz = simd.address(fractions, n), simd.address(fractions, 2 * n)
     of, shape = simd.address(places, 0), simd.address(places, n)
     # rows that take (dE/du_x, dE/du_y, dE/du_z, potential) to (force / charge, 0)
-    to_x, to_y, to_z = (simd.convert(simd.load(g, 16, 16), mesh.dtype), simd.convert(simd.load(g, 32, 16), mesh.dtype),
-                        simd.convert(simd.load(g, 48, 16), mesh.dtype))
+    to_x, to_y, to_z = (simd.convert(simd.load(g, 16, 16), dtype), simd.convert(simd.load(g, 32, 16), dtype),
+                        simd.convert(simd.load(g, 48, 16), dtype))
     is_force = simd.from_bits(np.uint64(0x7777), 16)
     blocks = (n - 1) // 16
     for block in range(chunk * blocks // chunks, (chunk + 1) * blocks // chunks):
@@ -396,20 +393,17 @@ def _at_wide(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
 
 
 @kernel(**fft.OUTER)
-def gather(chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field):
+def gather(chunk, chunks, charges, mesh, field):
     """Force and potential at the chunk's share of the slots: field [(n + 16) * 4], kJ/mol/nm and kJ/mol/e; order up to
     5.
     """
-    _gather(_at_narrow, 5, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions,
-            places, field)
+    _gather(_at_narrow, 5, chunk, chunks, charges, mesh, field)
 
 
 @kernel(**fft.OUTER)
-def gather_wide(chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places,
-                field):
+def gather_wide(chunk, chunks, charges, mesh, field):
     """The same for order 6."""
-    _gather(_at_wide, 6, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions,
-            places, field)
+    _gather(_at_wide, 6, chunk, chunks, charges, mesh, field)
 
 
 @kernel(**fft.OUTER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from triskele.core.extend import device, fft, give_slot, kernel, simd, take_slot
 from ..engine.flags import ENERGY
 from .mesh_kernels import BRICKS_Y, BRICKS_Z, NX, NY, NZ, PLANE, POINTS
 
-__all__ = ["backward", "forward", "influence", "solve"]
+__all__ = ["Planes", "backward", "forward", "influence", "solve"]
 
 # words of a `Layout`'s sizes
 _BLOCKS: Final = 3
@@ -50,19 +51,23 @@ def _four_bricks(a, b, c, d):
             simd.shuffle2(q, s, (8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)))
 
 
+# sizes of a `Layout`; the half spectrum; rows and scratch memory [slots, ...], the latter with locks; tables of y and z
+Planes = namedtuple("Planes", "layout spectrum rows scratch y_table y_twiddles z_table z_twiddles")
+
+
 @kernel(**fft.OUTER)
-def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, pieces, piece_starts, starts, strays,
-            n_strays,
-            mesh, rows, scratch, spectrum, y_table, y_twiddles, z_table, z_twiddles):
+def forward(chunk, chunks, positions, charges, mesh, pieces, piece_starts, planes):
     """Transform the chunk's planes along z and y.
 
     pieces[piece_starts[x] : piece_starts[x + 1]] are the planes of the mesh, of several chunks of `spread`, whose sum
-    is plane x. rows and scratch [slots, ...]; the slots of scratch have locks.
+    is plane x.
     """
+    sizes, geometry, values, _, _, _, starts, bricks, _, _, _, strays, n_strays = mesh
+    layout, spectrum, rows, scratch, y_table, y_twiddles, z_table, z_twiddles = planes
     ny, nz, plane, line, row = sizes[NY], sizes[NZ], sizes[PLANE], fft.LANES * sizes[BRICKS_Z], layout[_ROW]
     slot = take_slot(scratch)
-    r, s, m = simd.address(rows,
-                           slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1]), simd.address(mesh, 0)
+    r, s, m = (simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1]),
+               simd.address(bricks, 0))
     for x in range(chunk * sizes[NX] // chunks, (chunk + 1) * sizes[NX] // chunks):
         for y in range(0, sizes[BRICKS_Y], 4):
             for z in range(sizes[BRICKS_Z]):
@@ -228,17 +233,12 @@ def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
 
 
 @kernel(**fft.OUTER)
-def backward(chunk, chunks, sizes, layout, spectrum, rows, scratch, mesh, y_table, y_twiddles, z_table,
-             z_twiddles):
+def backward(chunk, chunks, mesh, planes):
     """Transform the chunk's planes back along y and z into bricks, with copies of what lies beyond the period."""
-    nx, ny, nz, plane, line, row = (
-        sizes[NX],
-        sizes[NY],
-        sizes[NZ],
-        sizes[PLANE],
-        fft.LANES * sizes[BRICKS_Z],
-        layout[_ROW],
-    )
+    layout, spectrum, rows, scratch, y_table, y_twiddles, z_table, z_twiddles = planes
+    sizes, bricks = mesh.sizes, mesh.bricks
+    nx, ny, nz, plane = sizes[NX], sizes[NY], sizes[NZ], sizes[PLANE]
+    line, row = fft.LANES * sizes[BRICKS_Z], layout[_ROW]
     slot = take_slot(scratch)
     r, s = simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1])
     for x in range(chunk * nx // chunks, (chunk + 1) * nx // chunks):
@@ -258,7 +258,7 @@ def backward(chunk, chunks, sizes, layout, spectrum, rows, scratch, mesh, y_tabl
                                           simd.load(r, of + 2 * row, 16),
                                           simd.load(r, of + 3 * row, 16))
                 for copy in range(x, nx + sizes[POINTS] - 1, nx):
-                    p = simd.address(mesh, copy * plane + y * line + z * fft.LANES)
+                    p = simd.address(bricks, copy * plane + y * line + z * fft.LANES)
                     simd.store(p, 0, a)
                     simd.store(p, line, b)
                     simd.store(p, 2 * line, c)

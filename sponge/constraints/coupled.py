@@ -17,7 +17,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,7 @@ __all__ = ["Tables", "coupled_positions", "coupled_velocities", "elimination"]
 _MOST_ITERATIONS = 100
 
 
-@dataclass(frozen=True, eq=False)
-class Tables:
+class Tables(NamedTuple):
     """Coupled constraints in the order of elimination, cluster after cluster."""
 
     pairs: np.ndarray  # (m, 2) int32
@@ -119,8 +118,9 @@ def _least_degree(neighbors: list[set[int]]) -> tuple[list[int], list[list[int]]
 
 
 @device
-def _factor(first, last, pairs, columns, rows, couplings, updates, update_starts, inverse_masses, u, diagonal, factor):
+def _factor(first, last, tables, inverse_masses, u, diagonal, factor):
     """L D L^T of A from the bonds `u` [m, 3]: entries of L D (not divided by D), and 1/D."""
+    pairs, _, _, columns, rows, couplings, updates, update_starts = tables
     for k in range(first, last):
         uu = u[k, 0] * u[k, 0] + u[k, 1] * u[k, 1] + u[k, 2] * u[k, 2]
         diagonal[k] = uu * (inverse_masses[pairs[k, 0]] + inverse_masses[pairs[k, 1]])
@@ -157,18 +157,17 @@ def _solve(first, last, columns, rows, diagonal, factor, t):
 
 
 @kernel(nogil=True)
-def coupled_positions(chunk, chunk_starts, starts, pairs, squares, columns, rows, couplings, updates, update_starts,
-                      inverse_masses, u, t, diagonal, factor, tolerance, old, positions, velocities, inverse_dt, flags):
-    # chunk_starts [chunks + 1] of clusters; the rest as in Tables; u [m, 3], t, diagonal [m], factor [entries]: scratch
-    per_time = inverse_dt[0]
+def coupled_positions(chunk, chunk_starts, tables, inverse_masses, u, t, diagonal, factor, tolerance, old, positions,
+                      velocities, inverse_dt, flags):
+    # chunk_starts [chunks + 1] of clusters; u [m, 3], t, diagonal [m], factor [entries]: scratch
+    (pairs, squares, starts, columns, rows, _, _, _), per_time = tables, inverse_dt[0]
     for cluster in range(chunk_starts[chunk], chunk_starts[chunk + 1]):
         first, last = starts[cluster], starts[cluster + 1]
         for k in range(first, last):
             i, j = pairs[k, 0], pairs[k, 1]
             for a in range(3):
                 u[k, a] = old[i, a] - old[j, a]
-        _factor(first, last, pairs, columns, rows, couplings, updates, update_starts, inverse_masses, u, diagonal,
-                factor)
+        _factor(first, last, tables, inverse_masses, u, diagonal, factor)
         worst = -1
         for _ in range(_MOST_ITERATIONS):
             worst, largest = -1, 2.0 * tolerance[0]
@@ -197,9 +196,8 @@ def coupled_positions(chunk, chunk_starts, starts, pairs, squares, columns, rows
 
 
 @kernel(nogil=True)
-def coupled_velocities(chunk, chunk_starts, starts, pairs, columns, rows, couplings, updates, update_starts,
-                       inverse_masses,
-                       u, t, diagonal, factor, positions, velocities):
+def coupled_velocities(chunk, chunk_starts, tables, inverse_masses, u, t, diagonal, factor, positions, velocities):
+    pairs, _, starts, columns, rows, _, _, _ = tables
     for cluster in range(chunk_starts[chunk], chunk_starts[chunk + 1]):
         first, last = starts[cluster], starts[cluster + 1]
         for k in range(first, last):
@@ -209,8 +207,7 @@ def coupled_velocities(chunk, chunk_starts, starts, pairs, columns, rows, coupli
                 u[k, a] = positions[i, a] - positions[j, a]
                 along += u[k, a] * (velocities[i, a] - velocities[j, a])
             t[k] = along
-        _factor(first, last, pairs, columns, rows, couplings, updates, update_starts, inverse_masses, u, diagonal,
-                factor)
+        _factor(first, last, tables, inverse_masses, u, diagonal, factor)
         _solve(first, last, columns, rows, diagonal, factor, t)
         for k in range(first, last):
             i, j = pairs[k, 0], pairs[k, 1]

@@ -71,10 +71,9 @@ class Solver:
             tasks.append(Task(star_positions, starts, sizes, atoms, squares, weights, limit, *moving,
                               chunks=self.chunks))
         if self._rest:
-            starts, t, scratch = self._rest
-            tasks.append(Task(coupled_positions, starts, t.starts, t.pairs, t.squares, t.columns, t.rows, t.couplings,
-                              t.updates,
-                              t.update_starts, self._weights, *scratch, limit, *moving, chunks=self.chunks))
+            starts, tables, scratch = self._rest
+            tasks.append(Task(coupled_positions, starts, tables, self._weights, *scratch, limit, *moving,
+                              chunks=self.chunks))
         return tasks
 
     def velocities(self) -> list[Task]:
@@ -86,9 +85,8 @@ class Solver:
             starts, sizes, atoms, _, weights = self._stars
             tasks.append(Task(star_velocities, starts, sizes, atoms, weights, *state, chunks=self.chunks))
         if self._rest:
-            starts, t, scratch = self._rest
-            tasks.append(Task(coupled_velocities, starts, t.starts, t.pairs, t.columns, t.rows, t.couplings, t.updates,
-                              t.update_starts, self._weights, *scratch, *state, chunks=self.chunks))
+            starts, tables, scratch = self._rest
+            tasks.append(Task(coupled_velocities, starts, tables, self._weights, *scratch, *state, chunks=self.chunks))
         return tasks
 
     def _make_waters(self, parts, chunk_of):

@@ -7,6 +7,7 @@ Rows hold both directions of each pair, so that a chunk writes only to its own a
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,15 +58,17 @@ def _near(row, count, xs, i, limit, near, start):
     return n
 
 
-@kernel(nogil=True)
-def densities(chunk, chunks, n, flags, cutoff, per_r, blocks, elements, table, embedding, per_density, xs, kinds,
-              counts, rows, spans, near, slopes, embedded, forces, sums):
-    """Densities, pair forces, and embedding energies with their derivatives.
+Splines = namedtuple("Splines", "per_r blocks elements table per_density embedding")
+# what `densities` keeps for `embedding_forces`, without gaps, which memory is fast at: spans of each atom in `near`,
+# the neighbors within the cut-off, and the derivatives by r, over r, of the density at the atom and (slopes[1], with
+# several elements) at the neighbor
+Kept = namedtuple("Kept", "spans near slopes")
 
-    near and slopes keep for `embedding_forces` the neighbors within the cut-off, spans[i] those of atom i, and the
-    derivatives by r, over r, of the density at the atom and (slopes[1], with several elements) at the neighbor. They
-    are filled without gaps, which memory is fast at.
-    """
+
+@kernel(nogil=True)
+def densities(chunk, chunks, n, flags, cutoff, splines, xs, kinds, counts, rows, kept, embedded, forces, sums):
+    """Densities, pair forces, and embedding energies with their derivatives."""
+    (per_r, blocks, elements, table, per_density, embedding), (spans, near, slopes) = splines, kept
     want, limit, last = flags[ENERGY] != 0, cutoff * cutoff, np.int32(blocks - 1)
     out = sums[chunk]
     out[:] = 0.0
@@ -135,9 +138,9 @@ def spread(chunk, chunks, sizes, first, embedded, xs):
 
 
 @kernel(nogil=True)
-def embedding_forces(chunk, chunks, n, flags, xs, atoms, spans, near, slopes, forces, by_atom, sums):
+def embedding_forces(chunk, chunks, n, flags, xs, atoms, kept, forces, by_atom, sums):
     """Forces through the densities; by_atom gets all forces in the order of the atoms."""
-    want, out = flags[ENERGY] != 0, sums[chunk]
+    (spans, near, slopes), want, out = kept, flags[ENERGY] != 0, sums[chunk]
     into, outof = slopes[0], slopes[len(slopes) - 1]
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
         x, y, z = simd.splat(xs[4 * i], 8), simd.splat(xs[4 * i + 1], 8), simd.splat(xs[4 * i + 2], 8)
@@ -162,21 +165,21 @@ def plan(potential: EAM, engine: Engine) -> Plan:
     density, pair, embedding = potential.splines()
     table = aligned_zeros((elements, elements, *pair.shape[2:-1], 8), np.float64)
     table[..., :4], table[..., 4:] = density, pair
-    embedding = np.ascontiguousarray(embedding)
+    splines = Splines(1 / potential.dr, table.shape[2], elements, table.reshape(-1), 1 / potential.drho,
+                      np.ascontiguousarray(embedding))
     types, kinds = potential.types, np.zeros(len(rows.atoms) + 1, np.int32)
     home, first = np.zeros(n, np.int32), np.zeros(len(rows.atoms), np.int32)
-    near, spans = np.zeros(rows.rows.size + 8, np.int32), np.zeros((n, 2), np.int64)
-    slopes = aligned_zeros((min(elements, 2), rows.rows.size), np.float64)
+    kept = Kept(np.zeros((n, 2), np.int64), np.zeros(rows.rows.size + 8, np.int32),
+                aligned_zeros((min(elements, 2), rows.rows.size), np.float64))
     embedded, forces, by_atom = np.zeros(n), np.zeros((n, 3)), np.zeros((n, 3))
     chunks, sums = rows.chunks, np.zeros((rows.chunks, ROW))
     rows.after_sorting(Task(describe, n, rows.sizes, types, rows.atoms, kinds, home, first))
     own = chunks, n
     return Plan(
-        stages=[[Task(densities, *own, engine.flags, potential.cutoff, 1 / potential.dr, table.shape[2], elements,
-                      table.reshape(-1), embedding, 1 / potential.drho, rows.xs, kinds, rows.counts, rows.rows,
-                      spans, near, slopes, embedded, forces, sums, chunks=chunks)],
+        stages=[[Task(densities, *own, engine.flags, potential.cutoff, splines, rows.xs, kinds, rows.counts, rows.rows,
+                      kept, embedded, forces, sums, chunks=chunks)],
                 [Task(spread, chunks, rows.sizes, first, embedded, rows.xs, chunks=chunks)],
-                [Task(embedding_forces, *own, engine.flags, rows.xs, rows.atoms, spans, near, slopes, forces,
-                      by_atom, sums, chunks=chunks)]],
+                [Task(embedding_forces, *own, engine.flags, rows.xs, rows.atoms, kept, forces, by_atom, sums,
+                      chunks=chunks)]],
         reduce=[Task(add_forces, engine.atom_starts, by_atom, engine.forces, chunks=engine.atom_chunks)],
         rows=sums, before=rows.before)

@@ -41,8 +41,8 @@ def _bend(p, cosine, tau, by_tau, width):
 
 
 @kernel(nogil=True)
-def _energies(chunk, chunks, n, flags, cutoff, xs, kinds, first, counts, rows, table, spans, partners, gradients,
-              scratch, sums):
+def _energies(chunk, chunks, n, flags, cutoff, xs, kinds, first, counts, rows, table, bonds, scratch, sums):
+    spans, partners, gradients = bonds
     want, out, own, limit = flags[ENERGY] != 0, sums[chunk], scratch[chunk], cutoff * cutoff
     out[:] = 0.0
     end, elements = chunk * n // chunks * rows.shape[1], table.shape[0]

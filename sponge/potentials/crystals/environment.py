@@ -4,6 +4,7 @@ covalent crystals.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -32,6 +33,9 @@ __all__ = ["DX", "DY", "DZ", "GX", "GY", "GZ", "KIND", "OWN", "RADIUS", "Environ
 # vector, element; then those of the potential.
 DX, DY, DZ, RADIUS, GX, GY, GZ, KIND, OWN = range(9)
 _COLUMNS = 24
+
+# pairs within the cut-offs: spans (n, 2) of each atom among them, their second atoms, derivatives by their vectors
+Bonds = namedtuple("Bonds", "spans partners gradients")
 
 
 class Neighborhood(NamedTuple):
@@ -186,15 +190,15 @@ class EnvironmentPotential(Potential):
         values = self.all_params()
         table = np.stack([*[values[name] for name in self.columns], self.reach(values)], axis=-1)
         kinds, home = np.zeros(len(rows.atoms) + 1, np.int32), np.zeros(n, np.int32)
-        first, partners = np.zeros(len(rows.atoms) + 1, np.int32), np.zeros(rows.rows.size + 8, np.int32)
-        spans, gradients = np.zeros((n, 2), np.int64), np.zeros((rows.rows.size, 3))
+        first, size = np.zeros(len(rows.atoms) + 1, np.int32), rows.rows.size
+        bonds = Bonds(np.zeros((n, 2), np.int64), np.zeros(size + 8, np.int32), np.zeros((size, 3)))
         forces, chunks, sums = np.zeros((n, 3)), rows.chunks, np.zeros((rows.chunks, ROW))
         scratch = np.zeros((chunks, _COLUMNS, rows.rows.shape[1] + 8))
         rows.after_sorting(Task(describe, n, rows.sizes, self.types, rows.atoms, kinds, home, first))
         return Plan(
             stages=[[Task(type(self).kernel, chunks, n, engine.flags, self.cutoff, rows.xs, kinds, first, rows.counts,
-                          rows.rows, table, spans, partners, gradients, scratch, sums, chunks=chunks)],
-                    [Task(collect, chunks, n, rows.atoms, spans, partners, gradients, forces, chunks=chunks)]],
+                          rows.rows, table, bonds, scratch, sums, chunks=chunks)],
+                    [Task(collect, chunks, n, rows.atoms, bonds, forces, chunks=chunks)]],
             reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)],
             rows=sums, before=rows.before)
 
@@ -280,10 +284,11 @@ def finish_atom(want, m, start, own, gradients, out):
 
 
 @kernel(nogil=True)
-def collect(chunk, chunks, n, atoms, spans, partners, gradients, forces):
+def collect(chunk, chunks, n, atoms, bonds, forces):
     """Forces in the order of the atoms, from derivatives by vectors to neighbors: an atom's own, less those of its
     neighbors by the vectors to it.
     """
+    spans, partners, gradients = bonds
     for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
         fx, fy, fz = 0.0, 0.0, 0.0
         for k in range(spans[i, 0], spans[i, 1]):

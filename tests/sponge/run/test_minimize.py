@@ -152,7 +152,7 @@ def test_a_simulation_goes_on_from_the_minimum(rng):
 
 @pytest.mark.parametrize("options, message", [({"tolerance": 0}, "tolerance must be a positive number, got 0"),
                                               ({"method": "newton"},
-                                               "method must be one of lbfgs, fire, got 'newton'")])
+                                               "method must be 'lbfgs' or 'fire', got 'newton'")])
 def test_bad_options(options, message, rng):
     with pytest.raises(ValueError, match=message):
         minimize(Engine(lennard_jones(2, rng, 1.0)), **options)

@@ -29,7 +29,7 @@ def choice(value: Any, options: Iterable[Any], where: str, *, error: type[Except
     Traceback (most recent call last):
     ValueError: ladder: spacing must be 'geometric' or 'linear', got 'geometrical' (did you mean 'geometric'?)
     """
-    known = dict.fromkeys(options)
+    known = dict.fromkeys(sorted(options, key=str) if isinstance(options, (set, frozenset)) else options)
     try:
         found = value in known
     except TypeError:  # a list has no hash

@@ -162,7 +162,7 @@ def test_callbacks_see_and_may_change_the_state():
 
     sim.run(25, report=sponge.Callback(10, rescale))
     assert seen == [10, 20]
-    with pytest.raises(TypeError, match="must be callable, got 3"):
+    with pytest.raises(TypeError, match="function must be a function, got int 3"):
         sponge.Callback(10, 3)
 
 

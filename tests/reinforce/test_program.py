@@ -30,5 +30,5 @@ def test_a_number_of_a_model_may_change_between_collections():
         rollout.collect({"value": value}, noise)
         assert (rollout.values == value).all()
     fresh = Rollout(rl.make("CartPole-v1", 3, seed=0), act, 4)
-    with pytest.raises(TypeError, match=r"the leaves of a model must be arrays, got 0\.5"):
+    with pytest.raises(TypeError, match=r"the leaves of a model must be arrays, got float 0\.5"):
         fresh.collect({"value": 0.5}, noise)

@@ -17,6 +17,7 @@ from .errors import TracerError
 
 __all__ = ["choice", "finite", "integer", "kind", "near", "number", "positive", "renamed", "shape"]
 
+_LISTED = 60  # options in a message
 _WORDS: dict[Any, str] = {str: "a string", bool: "True or False", dict: "a dictionary", None: "None",
                           Callable: "a function", Iterable: "an iterable", Mapping: "a mapping"}
 
@@ -29,13 +30,15 @@ def choice(value: Any, options: Iterable[Any], where: str, *, error: type[Except
     Traceback (most recent call last):
     ValueError: ladder: spacing must be 'geometric' or 'linear', got 'geometrical' (did you mean 'geometric'?)
     """
-    known = dict.fromkeys(sorted(options, key=str) if isinstance(options, (set, frozenset)) else options)
+    known = options if isinstance(options, dict) else dict.fromkeys(
+        sorted(options, key=str) if isinstance(options, (set, frozenset)) else options)
     try:
         found = value in known
     except TypeError:  # a list has no hash
         found = False
     if not found:
-        rule = _either(map(repr, known)) if 0 < len(known) < 4 else f"one of {', '.join(map(str, known)) or 'none'}"
+        texts = [*map(str, known)][:_LISTED] + [f"... ({len(known)} in all)"] * (len(known) > _LISTED)
+        rule = _either(map(repr, known)) if 0 < len(known) < 4 else f"one of {', '.join(texts) or 'none'}"
         similar = near(value, [k for k in known if isinstance(k, str)]) if isinstance(value, str) else ""
         raise error(f"{where} must be {rule}, got {value!r:.80}{similar}{_in_brackets(hint)}")
     return value

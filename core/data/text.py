@@ -51,7 +51,8 @@ class Vocabulary:
         numbers = {t: k for k, t in enumerate(self.tokens)}
         if len(numbers) != len(self.tokens):
             raise ValueError("text.Vocabulary: tokens must differ from each other")
-        check.choice(self.unknown, [None, *numbers], "text.Vocabulary: unknown")
+        if self.unknown is not None:
+            check.choice(self.unknown, numbers, "text.Vocabulary: unknown")
         object.__setattr__(self, "_numbers", numbers)
 
     def __len__(self) -> int:

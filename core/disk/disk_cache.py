@@ -183,7 +183,7 @@ _COMMENT = re.compile(r"\n *#.*")
 def code_of(text: str) -> str:
     """A source of the suite without its docstrings and lines of comments, so that better words compile nothing again.
 
-    Of user's sources, where triple quotes may stand in strings, all counts.
+    Users' sources, in which triple quotes may stand inside of strings, must be hashed whole.
     """
     parts = text.split('"""')
     for i in range(1, len(parts), 2):

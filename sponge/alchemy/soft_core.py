@@ -49,16 +49,14 @@ def _(r2, size2, soft):
 
 
 class _SoftCore:
-    """What soft cores share: each gives its energy, with a softening of 0 the plain one, and how lambdas scale and
-    soften it.
-    """
+    """Base of soft cores, which define an energy and how a lambda scales and softens it; a softening of 0 does not."""
 
     def scale(self, lam: Any) -> Any:
         """Factor of the Lennard-Jones energy of pairs."""
         return lam
 
     def softening(self, lam: Any) -> Any:
-        """What `softened` takes at a lambda."""
+        """Softening of the Lennard-Jones energy, an argument of `softened`."""
         raise NotImplementedError
 
     def softened(self, r2: Any, size2: Any, soft: Any) -> Any:
@@ -79,7 +77,7 @@ class _SoftCore:
         return lam
 
     def coulomb_softening(self, lam: Any) -> Any:
-        """What `softened_distance` takes at a lambda."""
+        """Softening of distances of charges, an argument of `softened_distance`."""
         return 0.0 * lam
 
     def softened_distance(self, r2: Any, _sigma: Any, _soft: Any) -> Any:

@@ -269,7 +269,7 @@ def _keep_near(i, shifts, s, xs, limit2, near, n):
 
 @template
 def _lacking(mine, pair, mask, n_mine, n_pairs, n_masks, n_near, n_hit):
-    """What there is no room for in one more entry, 0 if nothing."""
+    """Return the flag of the array that is too short for one more entry, or 0."""
     if n_mine == mine.shape[0]:
         return FULL_ENTRIES
     if n_pairs + n_near > pair.shape[0]:

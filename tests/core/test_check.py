@@ -74,6 +74,7 @@ def test_the_first_value_that_is_not_finite_is_named():
     ("x", (), r"one of none, got 'x' \(hint\)$"),
     ("x", {"one": 1, "two": 2, "three": 3, "four": 4}, r"one of one, two, three, four, got 'x' \(hint\)$"),
     ("x", frozenset("dcab"), r"one of a, b, c, d, got 'x' \(hint\)$"),
+    ("x", dict.fromkeys(range(999)), r"one of 0, .*, 59, \.\.\. \(999 in all\), got 'x' \(hint\)$"),
     (["a"], ["a", "b"], r"'a' or 'b', got \['a'\]"), (np.array(["a", "b"]), ["a", "b"], r"'a' or 'b', got array\("),
 ])
 def test_what_is_none_of_the_options(value, options, message):

@@ -22,6 +22,7 @@ from ..errors import BakedValueWarning
 from ..graph.graph import Const, Graph
 from ..transforms.autograph.pure import codes
 from .rebound import Reading, changed, readings
+from .wrapper import MISS
 
 __all__ = ["ClosedOver", "closed_over", "warn_of_baked"]
 
@@ -122,6 +123,10 @@ class ClosedOver:
         for what in found:
             _warn(f"jit of {name}: {what} has changed since it was compiled, which its programs do not see (pass it as "
                   "an argument, or compile again with core.jit)", level)
+
+    def ask(self, caller: Callable[..., Any], *flat: Any) -> Any:
+        """Call `caller`, which has no clock of its own; a `MISS` where it is time to look."""
+        return MISS if time.perf_counter() >= self._next else caller(*flat)
 
     def pause(self) -> float:
         """Seconds until the next look; 0 if there is none."""

@@ -208,7 +208,6 @@ class Jitted(ByName, Generic[P, R]):
         self._traced = None
         self._positions = self._static_positions()
         self._closed_over: ClosedOver | None = None  # of functions that read from outside
-        self._polled: ClosedOver | None = None  # the same, where fast calls cannot read the clock
         _functions.add(self)
 
     def __repr__(self):
@@ -235,8 +234,6 @@ class Jitted(ByName, Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if self._polled is not None:
-            self._polled.check(self._name)
         given = args
         if self._positions and not kwargs:
             fast, args = self._fast_for_static(args)
@@ -247,6 +244,8 @@ class Jitted(ByName, Generic[P, R]):
             if flat_args is not None:
                 try:
                     out = fast[1](*flat_args)
+                    if out is MISS and self._look_outside(fast[1]):
+                        out = fast[1](*flat_args)
                 except IndexOutOfBoundsError as error:
                     raise self._located(error, given, {}) from None
                 if out is not MISS:
@@ -254,6 +253,14 @@ class Jitted(ByName, Generic[P, R]):
         if self._closed_over is not None:
             self._closed_over.check(self._name)
         return self._slow(given, kwargs)
+
+    def _look_outside(self, caller):
+        """Return True where it was time to look at what the function closes over, which made `caller` miss."""
+        outside = self._closed_over
+        if outside is None:
+            return False
+        outside.check(self._name, 5)
+        return miss_after(caller, outside.pause())
 
     def _static_key(self, args):
         values = [args[k] for k in self._positions if k < len(args)]
@@ -325,13 +332,13 @@ class Jitted(ByName, Generic[P, R]):
             except IndexOutOfBoundsError as error:
                 raise self._located(error, args, kwargs) from None
         if not (traced or entry.captured or self._debug or kwargs):
-            if self._positions and entry.fast and not any(_may_be_minus_zero(s.value) for _, s in static):
-                self._fast_static[self._static_key(args)] = entry.fast
-            elif entry.fast:
-                self._fast = entry.fast
-            outside = self._closed_over
-            if outside is not None and entry.fast and not miss_after(entry.fast[1], outside.pause()):
-                self._polled = outside
+            outside, fast = self._closed_over, entry.fast
+            if outside is not None and fast and not miss_after(fast[1], outside.pause()):
+                fast = (fast[0], functools.partial(outside.ask, fast[1]), fast[2])
+            if self._positions and fast and not any(_may_be_minus_zero(s.value) for _, s in static):
+                self._fast_static[self._static_key(args)] = fast
+            elif fast:
+                self._fast = fast
         return tree.unflatten(entry.out_structure, outs)
 
     def _located(self, error, args, kwargs):

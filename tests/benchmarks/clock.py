@@ -11,6 +11,10 @@ def samples(run, seconds, least=3):
     first = clock() - start
     if first > seconds and least == 1:
         return [first]
+    if first < 2.5e-4:  # the first call after a pause may look after things that others do not
+        start = clock()
+        run()
+        first = min(first, clock() - start)
     group, times, end = max(1, int(2.5e-4 / max(first, 1e-9))), [], clock() + seconds
     while clock() < end or len(times) < least:
         start = clock()
